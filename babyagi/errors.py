@@ -1,0 +1,145 @@
+"""Every error of this project, ordered by who can mend it.
+
+BabyagiError
+├── the model mends it: its text becomes the next message
+│   ├── MalformedReplyError     a reply that could not be read
+│   └── ToolError               a tool call that did not work
+├── time mends it (transient)
+│   ├── StoreUnavailableError   busy, locked, disk full
+│   ├── IndexUnavailableError   the result store's index; the loop goes on without it
+│   └── ModelUnavailableError   outage, rate limit, cut connection
+├── the task ends with it, the others go on
+│   ├── ContextTooLongError     the prompt does not fit the model
+│   └── RequestRefusedError     this request can never work (content filter, refusal)
+├── a person mends it: four lines on stderr, an exit code, no traceback
+│   ├── SettingsError           usage: a wrong flag, variable or file
+│   ├── CredentialsError        no key, or a key that is refused
+│   ├── ModelRejectedError      the endpoint refuses us: unknown model, no quota, wrong address
+│   ├── StoreUnusableError      a store that is damaged, newer than we are, or not writable
+│   └── NotFoundError           no such objective, task or report
+├── not a fault: the loop reads it and does what it says
+│   ├── LimitReachedError       the next call does not fit under a limit
+│   ├── ObjectiveStoppedError   paused or ended: no further call
+│   ├── LeaseLostError          somebody else holds this now
+│   └── StaleOrderError         the list changed while the prioritizer was thinking
+└── anything else is a programmer's, and is caught once, in `worker.py`
+"""
+
+
+class BabyagiError(Exception):
+    """An error with what a person needs to go on.
+
+    Args:
+        what: what happened, with the value that caused it.
+        why: why we think so (the measured fact, the server's words); empty when `what` says it all.
+        fix: what to type; empty when there is nothing to type.
+        guide: the page of `babyagi guide` that says more.
+    """
+
+    transient = False
+
+    def __init__(self, what: str, *, why: str = "", fix: str = "", guide: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.why = why
+        self.fix = fix
+        self.guide = guide
+
+
+class MalformedReplyError(BabyagiError):
+    """A model's reply could not be read; its text says what was expected."""
+
+
+class ToolError(BabyagiError):
+    """A tool call did not work; one line for the model, without paths of this machine."""
+
+
+class StoreUnavailableError(BabyagiError):
+    """The task store cannot answer now: busy, locked, out of space."""
+
+    transient = True
+
+
+class IndexUnavailableError(BabyagiError):
+    """The result store's index or its embedder cannot answer now."""
+
+    transient = True
+
+
+class ModelUnavailableError(BabyagiError):
+    """The model cannot answer now.
+
+    Args:
+        retry_after_s: what the endpoint asked us to wait, if it did.
+        may_be_billed: True when the request may have been worked on (a cut answer, a time-out).
+    """
+
+    transient = True
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str = "",
+        fix: str = "",
+        guide: str = "models",
+        retry_after_s: float | None = None,
+        may_be_billed: bool = False,
+    ) -> None:
+        super().__init__(what, why=why, fix=fix, guide=guide)
+        self.retry_after_s = retry_after_s
+        self.may_be_billed = may_be_billed
+
+
+class ContextTooLongError(BabyagiError):
+    """The prompt does not fit into the model's context."""
+
+
+class RequestRefusedError(BabyagiError):
+    """The endpoint or the model refuses this very request; sending it again cannot help."""
+
+
+class SettingsError(BabyagiError):
+    """A flag, a variable or a file says something that cannot be."""
+
+
+class CredentialsError(BabyagiError):
+    """There is no key, or the endpoint refuses it."""
+
+
+class ModelRejectedError(BabyagiError):
+    """The endpoint refuses every request of this kind: unknown model, no quota, wrong address."""
+
+
+class StoreUnusableError(BabyagiError):
+    """The store is damaged, newer than this program, or cannot be written."""
+
+
+class NotFoundError(BabyagiError):
+    """There is no such objective, task or report."""
+
+
+class LimitReachedError(BabyagiError):
+    """The next call does not fit under a limit.
+
+    Args:
+        limit: `tasks`, `calls`, `tokens`, `cost` or `time`.
+        is_final: False while calls in flight hold a reservation that may come back.
+    """
+
+    def __init__(self, what: str, *, limit: str, is_final: bool) -> None:
+        super().__init__(what, guide="limits")
+        self.limit = limit
+        self.is_final = is_final
+
+
+class ObjectiveStoppedError(BabyagiError):
+    """The objective is paused or ended; the next call must not be made."""
+
+
+class LeaseLostError(BabyagiError):
+    """The claim is no longer ours; nothing was recorded under it."""
+
+
+class StaleOrderError(BabyagiError):
+    """The list's order changed since it was read; nothing was changed."""

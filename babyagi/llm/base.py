@@ -1,0 +1,79 @@
+"""The model's port: one question, one completion."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+from babyagi.llm.prompt import Prompt, ToolCall
+from babyagi.tasks import Reservation, Role, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """What a model answered. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or `unknown`.
+
+    `model` is the name that the endpoint says answered; `usage` is complete (estimated upwards where the endpoint gave none).
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str = "stop"
+    refusal: str = ""
+    model: str
+    usage: Usage
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Completion:
+        fields = json.loads(text)
+        fields["usage"] = Usage(**fields["usage"])
+        fields["tool_calls"] = tuple(ToolCall(**call) for call in fields["tool_calls"])
+        return cls(**fields)
+
+
+class ChatModel(Protocol):
+    """A model that answers. Stateless between calls; safe to call many times at once."""
+
+    name: str
+
+    def reserve(self, prompt: Prompt) -> Reservation:
+        """The most that one call with this prompt may cost: its bound plus the largest output, priced where a price is known."""
+        ...
+
+    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+        """Send the prompt once, retrying only what surely was not billed and is over within seconds.
+
+        Raises:
+            ModelUnavailableError: an outage or a rate limit; time mends it.
+            ContextTooLongError, RequestRefusedError: this prompt can never work.
+            CredentialsError, ModelRejectedError: a person must act; no further request is made.
+            MalformedReplyError: the endpoint answered with something that is no completion, again and again.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Embedder(Protocol):
+    """Texts to vectors. `space` names provider, model, dimension and version; vectors of two spaces never mix."""
+
+    space: str
+    dimension: int
+    is_local: bool  # True: no network, no cost, deterministic; needs no journal
+
+    def reserve(self, texts: Sequence[str]) -> Reservation: ...
+
+    async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
+        """Return one unit vector per text as little-endian float32, in the order of `texts`, and what it cost.
+
+        Raises:
+            IndexUnavailableError: time mends it. CredentialsError, ModelRejectedError: a person must act.
+        """
+        ...
+
+    async def close(self) -> None: ...

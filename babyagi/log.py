@@ -1,0 +1,39 @@
+"""Names of what happens: the kinds of event that the task store keeps.
+
+Noun, then past participle. A kind never changes its meaning; a new meaning gets a new kind. `EVENT_VERSION`
+stands in every event that leaves the program (`run --json`), and rises when a field changes its meaning.
+"""
+
+EVENT_VERSION = 1
+
+OBJECTIVE_CREATED = "objective.created"
+OBJECTIVE_PAUSED = "objective.paused"
+OBJECTIVE_RESUMED = "objective.resumed"
+OBJECTIVE_EXTENDED = "objective.extended"
+OBJECTIVE_CLAIMED_MET = "objective.claimed_met"
+OBJECTIVE_CHECKED = "objective.checked"
+OBJECTIVE_ENDED = "objective.ended"
+
+TASK_ADDED = "task.added"
+TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
+TASK_CLAIMED = "task.claimed"
+TASK_RECORDED = "task.recorded"
+TASK_DONE = "task.done"
+TASK_FAILED = "task.failed"
+TASK_DEAD = "task.dead"
+TASK_RELEASED = "task.released"
+TASK_CANCELLED = "task.cancelled"
+
+ORDER_APPLIED = "order.applied"
+REPORT_WRITTEN = "report.written"
+RESULTS_INDEXED = "results.indexed"
+
+STEP_INTENDED = "step.intended"
+STEP_RECORDED = "step.recorded"
+STEP_ABANDONED = "step.abandoned"
+STEP_UNCONFIRMED = "step.unconfirmed"
+STEP_REQUEST_CHANGED = "step.request_changed"
+
+WORKER_JOINED = "worker.joined"
+WORKER_LEFT = "worker.left"
+WORKER_LOST = "worker.lost"

@@ -1,0 +1,329 @@
+"""The nouns: objective, task, result, step, event, and the small values they are made of.
+
+Frozen, slotted, keyword-only; a wrong one cannot be built. Times are aware UTC datetimes, money is US dollars. Nothing
+here touches a disk, a clock or a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+
+class TaskStatus(StrEnum):
+    """queued → running → recorded → done; the side exits are waiting, dead and cancelled."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    RECORDED = "recorded"  # the result is committed, the planning from it is still owed
+    DONE = "done"
+    WAITING = "waiting"  # a person was asked
+    DEAD = "dead"  # its failures are used up
+    CANCELLED = "cancelled"
+
+
+class ObjectiveStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ENDED = "ended"
+
+
+class StopReason(StrEnum):
+    """Why an objective ended."""
+
+    FINISHED = "finished"
+    OBJECTIVE_MET = "objective_met"
+    LIMIT_TASKS = "limit:tasks"
+    LIMIT_CALLS = "limit:calls"
+    LIMIT_TOKENS = "limit:tokens"
+    LIMIT_COST = "limit:cost"
+    LIMIT_TIME = "limit:time"
+    WAITING = "waiting"
+    STALLED = "stalled"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class Role(StrEnum):
+    """Who asks a model; the objective freezes one model name per role."""
+
+    EXECUTION = "execution"
+    CREATION = "creation"
+    PRIORITIZATION = "prioritization"
+    REPORT = "report"
+    EMBEDDING = "embedding"
+
+
+class Effect(StrEnum):
+    """What repeating a tool call does to the world."""
+
+    READ = "read"
+    IDEMPOTENT = "idempotent"
+    ONCE = "once"
+
+
+class Duty(StrEnum):
+    """Work for the whole objective, claimed apart from tasks, one worker at a time."""
+
+    ORDER = "order"  # ask for a new order of the list
+    CHECK = "check"  # is the objective met, as somebody said?
+    REPORT = "report"
+    INDEX = "index"  # feed the result store
+
+
+def _require_utc(name: str, at: datetime | None) -> None:
+    if at is not None and at.utcoffset() != UTC.utcoffset(None):
+        raise ValueError(f"{name} must be an aware UTC datetime, got {at!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A text and where it came from.
+
+    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH` or `result:TASK_ID`. Whatever is not from a person
+    or from this program is data: fenced and labelled in prompts, escaped on a terminal.
+    """
+
+    text: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Where an objective must stop. 0 means: no such limit."""
+
+    max_tasks: int = 50
+    max_calls: int = 0
+    max_tokens: int = 2_000_000
+    max_cost_usd: float = 1.0
+    max_time_s: float = 7200.0
+
+    def __post_init__(self) -> None:
+        for name in ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be 0 (no limit) or more, got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What calls cost. Money is counted in whole micro-dollars, rounded up call by call."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            calls=self.calls + other.calls,
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cost_usd=round(self.cost_usd + other.cost_usd, 6),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The most that one call may cost; held from the intended step until it is settled."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolGrant:
+    """A tool that the objective may use, as frozen at its creation."""
+
+    name: str
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveSpec:
+    """What belongs to the objective and is frozen with it. Keys, addresses, folders and concurrency are the worker's.
+
+    `text`, `initial_task` and `instance_name` together say which objective this is: starting the same three again goes on with it.
+    """
+
+    text: str
+    initial_task: str
+    instance_name: str = "babyagi"
+    limits: Limits = field(default_factory=Limits)
+    model_by_role: Mapping[Role, str]
+    temperature: float | None = None
+    embedding_space: str
+    results_store_name: str = "babyagi"
+    tools: tuple[ToolGrant, ...] = ()
+    prompt_version: str
+
+    def __post_init__(self) -> None:
+        if not self.text.strip() or not self.initial_task.strip():
+            raise ValueError("an objective needs a text and an initial task")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """One objective as the store has it. `uid` is the random root of every outside id."""
+
+    id: int
+    uid: str
+    spec: ObjectiveSpec
+    status: ObjectiveStatus
+    stop_reason: StopReason | None = None
+    stop_detail: str = ""
+    usage: Usage = Usage()
+    held: Reservation = Reservation()
+    active_s: float = 0.0  # wall time that counts against max_time_s
+    order_revision: int = 0
+    has_report: bool = False
+    created_at: datetime
+    ended_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        _require_utc("created_at", self.created_at)
+        _require_utc("ended_at", self.ended_at)
+        if (self.status is ObjectiveStatus.ENDED) != (self.stop_reason is not None):
+            raise ValueError("an objective has a stop reason exactly when it has ended")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task. `id` and `name` never change; the list is ordered by `(rank, id)`."""
+
+    id: int
+    objective_id: int
+    name: str
+    status: TaskStatus
+    rank: int
+    parent_id: int | None = None
+    after: tuple[int, ...] = ()
+    origins: tuple[str, ...] = ("person",)
+    try_no: int = 1
+    claim_no: int = 0
+    failures: int = 0
+    error: str = ""
+    usage: Usage = Usage()
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    not_before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("created_at", "started_at", "finished_at", "not_before"):
+            _require_utc(name, getattr(self, name))
+        if not self.name.strip():
+            raise ValueError("a task needs a name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A task that an agent or a person proposes; it has no id before the store accepts it."""
+
+    name: str
+    after: tuple[int, ...] = ()
+    origins: tuple[str, ...] = ("person",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a finished task found. One for each task, kept for ever."""
+
+    task_id: int
+    objective_id: int
+    task_name: str
+    text: str
+    origins: tuple[str, ...]
+    created_at: datetime
+
+    def __post_init__(self) -> None:
+        _require_utc("created_at", self.created_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """Who may change what: the owner of steps, the number of the claim, the worker that holds it.
+
+    `owner` is `task:ID`, `order:REVISION`, `check:N`, `report` or `index`.
+    """
+
+    objective_id: int
+    owner: str
+    claim_no: int
+    worker_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A task that this worker holds while its lease lives."""
+
+    task: Task
+    fence: Fence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DutyClaim:
+    """A duty that this worker holds while its lease lives."""
+
+    duty: Duty
+    fence: Fence
+
+
+class StepState(StrEnum):
+    INTENDED = "intended"
+    DONE = "done"
+    UNKNOWN = "unknown"  # intended and never confirmed; a person must say
+    ASKED = "asked"  # a person was asked and has not answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One journaled call, known by `(objective_id, owner, key)`.
+
+    `kind` is `model`, `tool`, `embedding` or `inputs`; `output` is JSON text, None before the step is done.
+    """
+
+    objective_id: int
+    owner: str
+    key: str
+    kind: str
+    request_hash: str
+    state: StepState
+    output: str | None = None
+    model: str = ""
+    origins: tuple[str, ...] = ()
+    reservation: Reservation = Reservation()
+    usage: Usage = Usage()
+    claim_no: int = 0
+    created_at: datetime
+    done_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One change of state, in the order in which the store committed them."""
+
+    id: int
+    objective_id: int
+    task_id: int | None
+    kind: str
+    data: Mapping[str, Any]
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A process that works, and until when its lease lives."""
+
+    id: str
+    name: str
+    host: str
+    pid: int
+    lease_until: datetime

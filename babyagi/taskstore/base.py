@@ -1,0 +1,292 @@
+"""The task store's port: where objectives, tasks, results, steps and events live, and the truth about all of them.
+
+Promises, for every implementation (`tests/taskstore/contract.py` holds them to it):
+
+* Each method is one transaction. It commits whole or not at all, and when it returns it is durable.
+* Lock, fence, count: a method that takes a `Fence`, `Claim` or `DutyClaim` first checks that the claim is still the holder's,
+  and raises `LeaseLostError` with nothing changed when it is not. The one exception is `record_step`.
+* The clock is the store's. Callers hand in durations, never instants.
+* Every change of state appends its events in the same transaction.
+* `StoreUnavailableError` means: nothing changed, try again later. `StoreUnusableError` means: a person must act.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    DutyClaim,
+    Event,
+    Fence,
+    Limits,
+    Objective,
+    ObjectiveSpec,
+    Proposal,
+    Reservation,
+    Result,
+    Step,
+    StopReason,
+    Task,
+    TaskStatus,
+    Usage,
+    Worker,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What `record_plan` made of the proposals: the tasks that entered the list, the names that were there already."""
+
+    added: tuple[Task, ...]
+    duplicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The part of the list that the prioritizer is shown, in the list's order, and the revision it was read at."""
+
+    revision: int
+    tasks: tuple[Task, ...]
+
+
+class TaskStore(Protocol):
+    """All the state there is. Async; one instance serves one process."""
+
+    # -- objectives ----------------------------------------------------------------------------------------------------
+
+    async def create_objective(self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False) -> tuple[Objective, bool]:
+        """Create the objective with its first task queued, or return the newest one with the same text, first task and
+        instance name (whatever its status) unless `always_new`.
+
+        Returns:
+            The objective, and True when it was created by this call.
+        """
+        ...
+
+    async def objective(self, objective_id: int) -> Objective:
+        """Raises `NotFoundError`."""
+        ...
+
+    async def objectives(self) -> list[Objective]:
+        """All of them, oldest first."""
+        ...
+
+    async def pause_objective(self, objective_id: int) -> Objective:
+        """active → paused; no call is intended from now on. Nothing changes when it is not active."""
+        ...
+
+    async def resume_objective(self, objective_id: int) -> Objective:
+        """paused → active. Nothing changes when it is not paused."""
+        ...
+
+    async def end_objective(self, objective_id: int, *, reason: StopReason, detail: str = "") -> Objective:
+        """active | paused → ended; a report is owed from now on. The first reason stands; a second call changes nothing.
+
+        With `OBJECTIVE_MET` or `CANCELLED` the queued and waiting tasks become cancelled; otherwise they stay as they are.
+        """
+        ...
+
+    async def conclude_objective(self, objective_id: int) -> Objective:
+        """End the objective if nothing more can happen in it (`rules.conclude`), else change nothing."""
+        ...
+
+    async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
+        """Set new limits; an objective that ended by a limit, `waiting` or `stalled` becomes active again and its report is
+        owed anew."""
+        ...
+
+    async def delete_objective(self, objective_id: int) -> None:
+        """Remove the objective and everything of it. Raises `SettingsError` while a living worker holds one of its tasks or duties."""
+        ...
+
+    async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
+        """How many tasks have each status; every status is a key."""
+        ...
+
+    # -- workers and leases --------------------------------------------------------------------------------------------
+
+    async def register_worker(self, worker: Worker, *, objective_id: int, lease_s: float) -> None:
+        """Enter the worker with a lease of `lease_s` from now (the given `lease_until` is ignored). The objective's counted wall
+        time goes on from here: time in which no worker lived is not counted."""
+        ...
+
+    async def renew_lease(self, worker_id: str, *, objective_id: int, lease_s: float) -> None:
+        """Heartbeat: the lease lives `lease_s` from now, and the objective's active time is carried on.
+
+        Raises:
+            LeaseLostError: the worker was declared dead; all its claims are gone.
+        """
+        ...
+
+    async def remove_worker(self, worker_id: str) -> None:
+        """The worker leaves; whatever it still holds is released as by `reap_workers`. Unknown ids are ignored."""
+        ...
+
+    async def reap_workers(self, *, name: str | None = None) -> int:
+        """Release what dead workers hold, and return how many tasks that freed.
+
+        Dead is: a lease in the past, or further in the future than a lease may be (a clock that jumped back); with `name`, also
+        every worker of that name (its caller holds the name's lock, so an earlier bearer cannot live).
+        running → queued at its old rank, with `failures` + 1 as for `fail_task` (a crash while held counts; dead at `max_failures`);
+        recorded stays recorded and becomes claimable; a duty becomes claimable.
+        """
+        ...
+
+    async def workers(self) -> list[Worker]: ...
+
+    # -- claims --------------------------------------------------------------------------------------------------------
+
+    async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
+        """Lease the best claimable task: a recorded one that nobody holds, else the queued one with the least `(rank, id)` whose
+        `after` tasks are all done and whose `not_before` has passed.
+
+        None when there is none, the objective is not active, somebody claimed that it is met, or the limit of tasks or of time is
+        reached (recorded tasks are still given out at the limit of tasks).
+        """
+        ...
+
+    async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
+        """running → recorded, with its one result, which others can see from now on. Allowed on a paused or ended objective."""
+        ...
+
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+        """recorded → done, and the proposals enter the list at its end, in their order.
+
+        A proposal is dropped as a duplicate when a task of this objective (any status) or an earlier proposal has the same
+        `rules.name_key`. Unknown ids in `after` are dropped, as is the task's own. Nothing is added to an ended objective.
+        `is_met` notes the claim that the objective is met: no new claims until `finish_check`.
+        """
+        ...
+
+    async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
+        """A failed try: `failures` and `try_no` rise; running → queued after `delay_s`, or dead at `max_failures`.
+
+        A recorded task that fails in planning becomes done without new tasks at `max_failures`, recorded again before.
+        """
+        ...
+
+    async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
+        """Give the task back as it was, claimable after `delay_s`; no failure is counted (outage, pause, drain, limit)."""
+        ...
+
+    async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
+        """A person adds tasks at the end of the list."""
+        ...
+
+    # -- duties --------------------------------------------------------------------------------------------------------
+
+    async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
+        """Lease the duty if it is owed and free.
+
+        ORDER: active, at least two queued, and a task was added since the last order. CHECK: active, claimed met, and no task running or
+        recorded. REPORT: ended, no report yet, and no task held. INDEX: some result is not yet indexed.
+        """
+        ...
+
+    async def queue_window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+        """The first `n_head` queued tasks and the newest `n_new` among those added since the last order, each once."""
+        ...
+
+    async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
+        """Deal the ranks that the named queued tasks hold out to them anew, in the order given (`rules.deal_ranks`), and finish the duty.
+
+        Raises:
+            StaleOrderError: the list was re-ordered since `revision`; the duty is still owed.
+        """
+        ...
+
+    async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
+        """Finish the check: end with `OBJECTIVE_MET`, or let work go on."""
+        ...
+
+    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None: ...
+
+    async def report(self, objective_id: int) -> str | None:
+        """The report as Markdown, None before it is written."""
+        ...
+
+    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None: ...
+
+    # -- the journal's steps -------------------------------------------------------------------------------------------
+
+    async def look_up_step(self, fence: Fence, key: str) -> Step | None: ...
+
+    async def intend_step(
+        self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = ""
+    ) -> Step:
+        """Record that a call is about to be made, holding its reservation against every limit.
+
+        A step that is done is returned as it is. One that is intended under this same claim is returned unchanged. One left intended by
+        an earlier claim may have been paid: its reservation becomes usage (`STEP_UNCONFIRMED`), and it is intended anew.
+        The slice for the report (`rules.report_slice`) is out of reach for every owner but `report`.
+
+        Raises:
+            LeaseLostError, LimitReachedError.
+            ObjectiveStoppedError: the objective is paused, or has ended and the owner is neither `report` nor `index`.
+        """
+        ...
+
+    async def record_step(
+        self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()
+    ) -> Step:
+        """Record the outcome of an intended step and settle its reservation. First write wins and is returned; the usage of a second
+        one is still counted, because that money is gone. Not fenced."""
+        ...
+
+    async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
+        """The call gave no outcome: drop the intention, give its reservation back, count `usage` (what may be billed). Not fenced."""
+        ...
+
+    async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:
+        """Record a step that costs nothing (`inputs`), in one write. First write wins and is returned."""
+        ...
+
+    async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
+        """In the order in which they were created."""
+        ...
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    async def task(self, objective_id: int, task_id: int) -> Task:
+        """Raises `NotFoundError`."""
+        ...
+
+    async def tasks(self, objective_id: int, *, statuses: Sequence[TaskStatus] | None = None, limit: int | None = None) -> list[Task]:
+        """In the list's order: `(rank, id)`."""
+        ...
+
+    async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]:
+        """In the order in which they were recorded."""
+        ...
+
+    async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]: ...
+
+    async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None: ...
+
+    async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
+        """Return when an event later than `after_id` exists, whoever wrote it, or after `timeout_s`."""
+        ...
+
+    # -- the duty to index ---------------------------------------------------------------------------------------------
+
+    async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
+        """The oldest results that the result store does not have yet."""
+        ...
+
+    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
+
+    async def owe_index(self, objective_id: int) -> None:
+        """Every result is to be indexed again (the index was lost or its space changed)."""
+        ...
+
+    async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
+        """Keep task id → unit vector (little-endian float32), so that a rebuilt index pays for no embedding again."""
+        ...
+
+    async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]: ...
+
+    async def close(self) -> None: ...
