@@ -1,0 +1,41 @@
+"""babyagi: an objective goes in, a report comes out.
+
+    import babyagi
+    outcome = babyagi.run("What do these documents say about limits?", files="docs", llm_model="rehearsal")
+    print(outcome.report)
+
+Importing this module loads nothing heavy; the clients are loaded when a run opens them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from babyagi.app import Outcome
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "run", "run_async"]
+
+
+async def run_async(objective: str, **options: Any) -> Outcome:
+    """Run an objective until it ends, and return what came of it.
+
+    Args:
+        objective: what is to be reached. The same text, first task and instance name go on where an earlier run stopped.
+        options: any setting by its name (`babyagi guide settings`), as `initial_task`, `llm_model`, `files`, `max_cost_usd`. What is not
+            given comes from the environment, a `.env` file or the default, as on the command line.
+
+    Raises:
+        BabyagiError: its text says what to do.
+    """
+    from babyagi.app import run_objective
+
+    return await run_objective({"objective": objective, **options})
+
+
+def run(objective: str, **options: Any) -> Outcome:
+    """As `run_async`, for code that is not async itself."""
+    import asyncio
+
+    return asyncio.run(run_async(objective, **options))

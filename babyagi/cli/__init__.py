@@ -1,0 +1,13 @@
+"""The command line: the only code that prints or exits."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its code. Whatever happens, no traceback reaches the screen."""
+    from babyagi.cli.failures import run_guarded
+
+    sys.exit(run_guarded(list(sys.argv[1:] if argv is None else argv)))

@@ -215,9 +215,7 @@ class TaskStore(Protocol):
 
     async def look_up_step(self, fence: Fence, key: str) -> Step | None: ...
 
-    async def intend_step(
-        self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = ""
-    ) -> Step:
+    async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
         """Record that a call is about to be made, holding its reservation against every limit.
 
         A step that is done is returned as it is. One that is intended under this same claim is returned unchanged. One left intended by
@@ -230,9 +228,7 @@ class TaskStore(Protocol):
         """
         ...
 
-    async def record_step(
-        self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()
-    ) -> Step:
+    async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
         """Record the outcome of an intended step and settle its reservation. First write wins and is returned; the usage of a second
         one is still counted, because that money is gone. Not fenced."""
         ...
@@ -259,11 +255,19 @@ class TaskStore(Protocol):
         """In the list's order: `(rank, id)`."""
         ...
 
+    async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
+        """The done and dead tasks that were finished last, the latest first."""
+        ...
+
     async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]:
         """In the order in which they were recorded."""
         ...
 
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]: ...
+
+    async def last_event_id(self, objective_id: int) -> int:
+        """The id of its newest event, 0 when there is none."""
+        ...
 
     async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None: ...
 

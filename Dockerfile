@@ -1,0 +1,27 @@
+# babyagi in a container: non-root, data in a volume, the process is the daemon itself.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS build
+WORKDIR /src
+COPY pyproject.toml README.md LICENSE ./
+COPY babyagi ./babyagi
+RUN python3 -m venv /opt/babyagi \
+    && /opt/babyagi/bin/pip install --no-cache-dir --disable-pip-version-check .
+
+FROM ${PYTHON_IMAGE}
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends ca-certificates \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 10001 --create-home --shell /usr/sbin/nologin babyagi \
+    && install -d -o babyagi -g babyagi /data
+COPY --from=build /opt/babyagi /opt/babyagi
+ENV PATH=/opt/babyagi/bin:$PATH \
+    BABYAGI_HOME=/data \
+    PYTHONUNBUFFERED=1
+USER 10001
+WORKDIR /home/babyagi
+VOLUME ["/data"]
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=60s --timeout=10s --start-period=20s CMD ["babyagi", "doctor", "--quick"]
+ENTRYPOINT ["babyagi"]

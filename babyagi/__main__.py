@@ -1,0 +1,5 @@
+"""`python -m babyagi` is `babyagi`."""
+
+from babyagi.cli import main
+
+main()

@@ -1,0 +1,40 @@
+"""The prioritization agent: a window of the queue in, a hint about its order out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from babyagi.agents.creation import MAX_OUTPUT_TOKENS, bounded_name
+from babyagi.agents.prompting import build_messages
+from babyagi.agents.replies import parse_order
+from babyagi.journal import Journal
+from babyagi.llm.prompt import Prompt
+from babyagi.tasks import Passage, Role, Task
+
+ORDER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"order": {"type": "array", "items": {"type": "integer"}}},
+    "required": ["order"],
+    "additionalProperties": False,
+}
+
+
+async def order_tasks(tasks: Sequence[Task], *, objective_text: str, journal: Journal) -> tuple[int, ...]:
+    """Return ids of the given tasks in the order that the agent wishes; it may be partial or empty, whatever the reply."""
+    lines = [_line(task) for task in tasks]
+    messages = build_messages(
+        "prioritization",
+        {
+            "objective": [("objective", Passage(text=objective_text, origin="person"))],
+            "queue": [("queued tasks", Passage(text="\n".join(lines), origin="program"))],
+        },
+    )
+    prompt = Prompt(messages=messages, schema_name="order", schema=ORDER_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
+    completion = await journal.complete("order", prompt, role=Role.PRIORITIZATION)
+    return parse_order(completion.text, window=[(task.id, task.name) for task in tasks])
+
+
+def _line(task: Task) -> str:
+    after = f" (after {', '.join(map(str, task.after))})" if task.after else ""
+    return f"{task.id}: {bounded_name(task)}{after}"

@@ -1,0 +1,65 @@
+"""Prompt files to messages: strict filling, and passages fenced on the way in."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+from babyagi.llm.prompt import Message, Speaker, fence
+from babyagi.tasks import Passage
+
+PROMPT_NAMES = ("execution", "creation", "prioritization", "check", "report")
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+Field = str | Sequence[tuple[str, Passage]]
+"""What fills a place: a text of our own, or passages with their labels, which are fenced."""
+
+
+@cache
+def _template(name: str) -> str:
+    return files("babyagi.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+
+
+def prompt_version() -> str:
+    """Return a digest of every prompt file: two runs with the same version asked in the same words."""
+    return hashlib.sha256("\0".join(_template(name) for name in PROMPT_NAMES).encode()).hexdigest()[:12]
+
+
+def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...]:
+    """Return the system and the user message of a prompt file.
+
+    Args:
+        name: one of `PROMPT_NAMES`.
+        fields: one for each place of the file; an empty sequence leaves its line empty.
+
+    Raises:
+        ValueError: a place without a field, or a field without a place.
+    """
+    system, user = _template(name).split("\n---\n", 1)
+    wanted = set(_PLACE.findall(system + user))
+    if wanted != set(fields):
+        raise ValueError(f"prompt {name} has the places {sorted(wanted)}, got {sorted(fields)}")
+    return (
+        Message(speaker=Speaker.SYSTEM, text=_fill(system, fields).strip(), origins=("program",)),
+        Message(speaker=Speaker.USER, text=_fill(user, fields).strip(), origins=_origins(user, fields)),
+    )
+
+
+def _fill(template: str, fields: Mapping[str, Field]) -> str:
+    return _PLACE.sub(lambda place: _render(fields[place.group(1)]), template)
+
+
+def _render(field: Field) -> str:
+    if isinstance(field, str):
+        return field
+    return "\n".join(fence(label, passage) for label, passage in field)
+
+
+def _origins(template: str, fields: Mapping[str, Field]) -> tuple[str, ...]:
+    placed = [fields[name] for name in _PLACE.findall(template)]
+    origins = [passage.origin for field in placed if not isinstance(field, str) for _, passage in field]
+    return tuple(dict.fromkeys(["program", *origins]))

@@ -1,0 +1,121 @@
+"""The report: the agent's answer from the results, between facts that the store knows.
+
+What the person must be able to trust (why it stopped, what is dead, what is left, what it cost) is written by the program; the model
+writes only the answer. Without a model (no money left, an outage) the results themselves take its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from babyagi.agents.execution import Excerpt
+from babyagi.agents.prompting import build_messages
+from babyagi.journal import Journal
+from babyagi.llm.prompt import Prompt, clean
+from babyagi.tasks import Objective, Passage, Result, Role, StopReason, Task, TaskStatus
+
+REHEARSAL_NOTICE = "REHEARSAL: no language model was asked. The text below was put together from sentences of the documents."
+
+STOP_WORDS: Mapping[StopReason, str] = {
+    StopReason.FINISHED: "every task is done",
+    StopReason.OBJECTIVE_MET: "the objective is met, and a check agreed",
+    StopReason.LIMIT_TASKS: "the limit of tasks is reached",
+    StopReason.LIMIT_CALLS: "the limit of model calls is reached",
+    StopReason.LIMIT_TOKENS: "the limit of tokens is reached",
+    StopReason.LIMIT_COST: "the limit of money is reached",
+    StopReason.LIMIT_TIME: "the limit of time is reached",
+    StopReason.WAITING: "only a person can go on",
+    StopReason.STALLED: "nothing that is left can be started, or nothing new came of it",
+    StopReason.FAILED: "it could not go on",
+    StopReason.CANCELLED: "it was cancelled",
+}
+
+MAX_QUOTED_CHARS = 4000
+
+
+async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int) -> str:
+    """Return the model's answer to the objective, as Markdown. Raises as `Journal.complete`."""
+    messages = build_messages(
+        "report",
+        {
+            "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
+            "stop": STOP_WORDS[objective.stop_reason or StopReason.FAILED],
+            "results": [("result", excerpt.to_passage()) for excerpt in excerpts],
+        },
+    )
+    completion = await journal.complete("report", Prompt(messages=messages, max_output_tokens=max_output_tokens), role=Role.REPORT)
+    return completion.text.strip()
+
+
+def render_report(objective: Objective, *, answer: str, why_no_answer: str, tasks: Sequence[Task], results: Sequence[Result]) -> str:
+    """Return the whole report as Markdown.
+
+    Args:
+        answer: the model's text; empty when there is none, and then the results are given in full.
+        why_no_answer: what kept the model from writing it.
+        tasks: all of the objective's, in the list's order. results: in the order in which they were recorded.
+    """
+    is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
+    parts = [
+        f"# Report: {_one_line(objective.spec.text)}",
+        f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
+        _render_dead(tasks),
+        answer or _render_results(results, why_no_answer),
+        "---",
+        _render_facts(objective, tasks),
+        _render_list("Not done", [task for task in tasks if task.status in (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)]),
+        _render_list("Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED]),
+        _render_list("Done", [task for task in tasks if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)]),
+        f"Each task's result: `babyagi results --objective {objective.id}`. One task with its steps: "
+        f"`babyagi show TASK --objective {objective.id}`.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_dead(tasks: Sequence[Task]) -> str:
+    dead = [task for task in tasks if task.status is TaskStatus.DEAD]
+    if not dead:
+        return ""
+    lines = [f"* task {task.id}: {_one_line(task.name)}: {_one_line(task.error)}" for task in dead]
+    return "\n".join(["**These tasks failed and were given up:**", "", *lines])
+
+
+def _render_results(results: Sequence[Result], why: str) -> str:
+    said = f"No summary was written ({why}); these are the results as they stand." if results else f"There are no results ({why})."
+    blocks = [f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{_quote(result.text)}" for result in results]
+    return "\n\n".join([said, *blocks])
+
+
+def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
+    usage, limits = objective.usage, objective.spec.limits
+    n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
+    stop = STOP_WORDS[objective.stop_reason or StopReason.FAILED]
+    detail = f" ({_one_line(objective.stop_detail)})" if objective.stop_detail else ""
+    cost_limit = f" of {limits.max_cost_usd:g}" if limits.max_cost_usd else ""
+    lines = [
+        f"* Stopped: {objective.stop_reason}: {stop}{detail}",
+        f"* Tasks: {n_done} done of {len(tasks)}",
+        f"* Model calls before this report: {usage.calls}, tokens {usage.prompt_tokens} in and {usage.completion_tokens} out, "
+        f"cost ${usage.cost_usd:.4f}{cost_limit}",
+        f"* Time: {objective.active_s:.0f} s. Models: {', '.join(sorted(set(objective.spec.model_by_role.values())))}",
+    ]
+    if (objective.stop_reason or "").startswith("limit:"):
+        lines.append(f"* To go on: `babyagi extend --objective {objective.id} --help`, then `babyagi resume --objective {objective.id}`")
+    return "\n".join(["## What was done", "", *lines])
+
+
+def _render_list(title: str, tasks: Sequence[Task]) -> str:
+    if not tasks:
+        return ""
+    lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks]
+    return "\n".join([f"## {title} ({len(tasks)})", "", *lines])
+
+
+def _quote(text: str) -> str:
+    cut = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + " …"
+    return "\n".join(f"> {line}" for line in clean(cut).splitlines())
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(clean(text).split())
+    return line if len(line) <= 300 else line[:300] + "…"

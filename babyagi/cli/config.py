@@ -1,0 +1,50 @@
+"""What `babyagi config` shows: every setting, its value, and where it was set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from babyagi.cli.text import Line, Style, fit, pad
+from babyagi.settings import Loaded, declared_fields, render_value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownValue:
+    """One setting; `value` is text that may be shown, None where nothing is set."""
+
+    name: str
+    label: str
+    value: str | None
+    source: str
+    help: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "variable": self.label, "value": self.value, "source": self.source}
+
+
+def list_values(loaded: Loaded) -> list[ShownValue]:
+    """Every declared setting, in the order of the reference page."""
+    return [
+        ShownValue(
+            name=name,
+            label=declared.label,
+            value=render_value(getattr(loaded.settings, name)) or None,
+            source=loaded.sources[name],
+            help=declared.default_text,
+        )
+        for name, declared in declared_fields().items()
+    ]
+
+
+def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
+    label_width = max(len(value.label) for value in values)
+    source_width = max(len(value.source) for value in values)
+    lines = []
+    for value in values:
+        text = value.value if value.value is not None else f"({value.help or 'not set'})"
+        room = max(20, width - label_width - source_width - 4)
+        style = Style.DIM if value.source == "default" else Style.PLAIN
+        lines.append(Line(f"{pad(value.label, label_width)}  {pad(value.source, source_width)}  {fit(text, room)}", style))
+    return lines

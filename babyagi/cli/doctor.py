@@ -1,0 +1,172 @@
+"""The checks of `babyagi doctor`: what a run will meet, found out without a model call.
+
+Does not cover: whether a key is accepted and whether a model exists, which only a paid call can tell.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+import sqlite3
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from babyagi.cli.text import has_colour, is_live_terminal
+from babyagi.errors import BabyagiError
+from babyagi.settings import Settings
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+CONNECT_TIMEOUT_S = 2.0
+MIN_FREE_BYTES = 200_000_000
+SLOW_FSYNC_S = 0.1
+FIXED_SQLITE = (3, 51, 3)  # the write-ahead log's reset could corrupt in 3.7 to 3.51.2, https://sqlite.org/wal.html
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What was looked at, `ok`, `warn` or `fail`, what was found, and what to type."""
+
+    name: str
+    state: str
+    found: str
+    fix: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run_checks() -> list[Check]:
+    """All checks, in the order in which a run would meet them."""
+    from babyagi.cli.session import load
+
+    checks = [_check_python(), _check_sqlite()]
+    try:
+        settings = load().settings
+    except BabyagiError as error:
+        return [*checks, Check(name="settings", state=FAIL, found=error.what, fix=error.fix)]
+    checks += [Check(name="settings", state=OK, found="every value can be read"), *_check_home(settings.home)]
+    checks += [_check_model(settings), _check_key(settings)]
+    if settings.openai_base_url:
+        checks.append(_check_address(settings.openai_base_url))
+    return [*checks, _check_result_store(settings), _check_terminal(), _check_log(settings.effective_log_file)]
+
+
+def _check_python() -> Check:
+    return Check(name="python", state=OK, found=f"{platform.python_version()}, {sys.executable}")
+
+
+def _check_sqlite() -> Check:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < (3, 35):
+        return Check(name="sqlite", state=FAIL, found=version, fix="install a Python that is built with SQLite 3.35 or newer")
+    old = sqlite3.sqlite_version_info < FIXED_SQLITE
+    note = " (has the bug in resetting its write-ahead log; the lock that every writer here takes avoids it)" if old else ""
+    return Check(name="sqlite", state=OK, found=version + note)
+
+
+def _check_home(home: Path) -> list[Check]:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=home, prefix=".doctor-") as file:
+            started_s = time.perf_counter()
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+            fsync_s = time.perf_counter() - started_s
+            lock = _check_lock(file.fileno())
+        free = shutil.disk_usage(home).free
+    except OSError as error:
+        fix = "set BABYAGI_HOME to a folder that this user may write"
+        return [Check(name="home", state=FAIL, found=f"{home} cannot be written: {error.strerror or error}", fix=fix)]
+    return [Check(name="home", state=OK, found=str(home)), _check_free_space(free), lock, _check_fsync(fsync_s)]
+
+
+def _check_free_space(free: int) -> Check:
+    found = f"{free / 1e9:.1f} GB free"
+    if free < MIN_FREE_BYTES:
+        return Check(name="space", state=WARN, found=found, fix="free some space, or set BABYAGI_HOME to another disk")
+    return Check(name="space", state=OK, found=found)
+
+
+def _check_lock(descriptor: int) -> Check:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        fix = "set BABYAGI_HOME to a local disk; network file systems often cannot lock"
+        return Check(name="locks", state=FAIL, found=f"the home's file system cannot lock: {error.strerror}", fix=fix)
+    return Check(name="locks", state=OK, found="the home's file system locks files")
+
+
+def _check_fsync(fsync_s: float) -> Check:
+    found = f"{fsync_s * 1000:.1f} ms to make a write durable"
+    if fsync_s > SLOW_FSYNC_S:
+        return Check(name="disk", state=WARN, found=found, fix="set BABYAGI_HOME to a faster disk; every commit waits for it")
+    return Check(name="disk", state=OK, found=found)
+
+
+def _check_model(settings: Settings) -> Check:
+    name = settings.llm_model
+    if name == "rehearsal":
+        return Check(name="model", state=OK, found="rehearsal: no language model will be asked")
+    if settings.openai_base_url or name == "human":
+        return Check(name="model", state=OK, found=name)
+    try:
+        import openai  # noqa: F401  # whether it can be imported is the question
+    except Exception as error:  # a broken installation may raise anything
+        return Check(name="model", state=FAIL, found=f"the openai package cannot be imported: {error}", fix="pip install 'openai>=3'")
+    return Check(name="model", state=OK, found=f"{name} at OpenAI")
+
+
+def _check_key(settings: Settings) -> Check:
+    from babyagi.cli.credentials import missing_credentials
+
+    missing = missing_credentials(settings)
+    if missing is not None:
+        return Check(name="key", state=WARN, found=missing.what, fix=missing.fix)
+    return Check(name="key", state=OK, found="OPENAI_API_KEY is set" if settings.openai_api_key else "none is set, and none is needed")
+
+
+def _check_address(base_url: str) -> Check:
+    parts = urlsplit(base_url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT_S):
+            return Check(name="address", state=OK, found=f"{base_url} answers")
+    except OSError as error:
+        fix = "start the server, or correct OPENAI_BASE_URL"
+        return Check(name="address", state=FAIL, found=f"nobody listens at {parts.hostname}:{port} ({error.strerror or error})", fix=fix)
+
+
+def _check_result_store(settings: Settings) -> Check:
+    if settings.result_store != "chroma":
+        return Check(name="result store", state=OK, found=settings.result_store)
+    if importlib.util.find_spec("chromadb") is None:
+        fix = "pip install 'chromadb>=1.5', or set BABYAGI_RESULT_STORE=builtin"
+        return Check(name="result store", state=FAIL, found="chromadb is not installed", fix=fix)
+    return Check(name="result store", state=OK, found="chroma, embedded")
+
+
+def _check_terminal() -> Check:
+    if not is_live_terminal():
+        return Check(name="terminal", state=OK, found="none on standard output: plain lines")
+    return Check(name="terminal", state=OK, found="live view, " + ("with colour" if has_colour(sys.stdout) else "without colour"))
+
+
+def _check_log(path: Path) -> Check:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8"):
+            return Check(name="log", state=OK, found=str(path))
+    except OSError as error:
+        return Check(
+            name="log", state=WARN, found=f"{path}: {error.strerror or error}", fix="set BABYAGI_LOG_FILE to a file that can be written"
+        )

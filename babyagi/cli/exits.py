@@ -1,0 +1,72 @@
+"""Exit codes: what a script or an init system learns from how the program ended."""
+
+from __future__ import annotations
+
+import signal
+from enum import IntEnum
+
+from babyagi.errors import (
+    BabyagiError,
+    CredentialsError,
+    LimitReachedError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    NotFoundError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
+from babyagi.tasks import Objective, StopReason
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    LIMIT = 3
+    CREDENTIALS = 4
+    WAITING = 5
+    FAILED = 6
+    STORE = 7
+    NOT_FOUND = 8
+    CANCELLED = 130
+    INTERRUPTED = 128 + signal.SIGINT
+    TERMINATED = 128 + signal.SIGTERM
+
+
+_CODE_BY_REASON = {
+    StopReason.FINISHED: ExitCode.OK,
+    StopReason.OBJECTIVE_MET: ExitCode.OK,
+    StopReason.LIMIT_TASKS: ExitCode.LIMIT,
+    StopReason.LIMIT_CALLS: ExitCode.LIMIT,
+    StopReason.LIMIT_TOKENS: ExitCode.LIMIT,
+    StopReason.LIMIT_COST: ExitCode.LIMIT,
+    StopReason.LIMIT_TIME: ExitCode.LIMIT,
+    StopReason.WAITING: ExitCode.WAITING,
+    StopReason.STALLED: ExitCode.FAILED,
+    StopReason.FAILED: ExitCode.FAILED,
+    StopReason.CANCELLED: ExitCode.CANCELLED,
+}
+
+_CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
+    SettingsError: ExitCode.USAGE,
+    CredentialsError: ExitCode.CREDENTIALS,
+    ModelRejectedError: ExitCode.FAILED,
+    ModelUnavailableError: ExitCode.FAILED,
+    StoreUnavailableError: ExitCode.STORE,
+    StoreUnusableError: ExitCode.STORE,
+    NotFoundError: ExitCode.NOT_FOUND,
+    LimitReachedError: ExitCode.LIMIT,
+}
+
+
+def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = None) -> int:
+    """Return the code that says how a run came back: by its stop reason, else by the signal that stopped it, else 0 (paused)."""
+    if objective.stop_reason is not None:
+        return int(_CODE_BY_REASON[objective.stop_reason])
+    return 128 + stopped_by_signal if stopped_by_signal else int(ExitCode.OK)
+
+
+def code_of_error(error: BabyagiError) -> int:
+    """Return the code of the error's class; 1 for those that nobody should ever see here."""
+    return int(next((code for kind, code in _CODE_BY_ERROR.items() if isinstance(error, kind)), ExitCode.UNEXPECTED))

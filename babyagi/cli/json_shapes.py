@@ -1,0 +1,168 @@
+"""The JSON that others script against: nouns in, plain dictionaries out.
+
+Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every shape that is an object) rises when one
+goes. Times are ISO 8601 in UTC, money is US dollars, durations are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from babyagi.log import EVENT_VERSION
+from babyagi.tasks import Event, Limits, Objective, Result, Role, Step, Task, TaskStatus, Usage
+
+VERSION = 1
+
+Json = dict[str, Any]
+
+
+def _time(at: datetime | None) -> str | None:
+    return at.isoformat() if at is not None else None
+
+
+def usage_shape(usage: Usage) -> Json:
+    return {
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def limits_shape(limits: Limits) -> Json:
+    return {
+        "max_tasks": limits.max_tasks,
+        "max_calls": limits.max_calls,
+        "max_tokens": limits.max_tokens,
+        "max_cost_usd": limits.max_cost_usd,
+        "max_time_s": limits.max_time_s,
+    }
+
+
+def counts_shape(counts: Mapping[TaskStatus, int]) -> Json:
+    return {status.value: counts.get(status, 0) for status in TaskStatus}
+
+
+def task_shape(task: Task) -> Json:
+    return {
+        "id": task.id,
+        "name": task.name,
+        "status": task.status.value,
+        "rank": task.rank,
+        "failures": task.failures,
+        "after": list(task.after),
+        "parent_id": task.parent_id,
+        "try_no": task.try_no,
+        "error": task.error,
+        "origins": list(task.origins),
+        "usage": usage_shape(task.usage),
+        "created_at": _time(task.created_at),
+        "started_at": _time(task.started_at),
+        "finished_at": _time(task.finished_at),
+        "not_before": _time(task.not_before),
+    }
+
+
+def result_shape(result: Result) -> Json:
+    return {
+        "task_id": result.task_id,
+        "task": result.task_name,
+        "result": result.text,
+        "origins": list(result.origins),
+        "created_at": _time(result.created_at),
+    }
+
+
+def step_shape(step: Step) -> Json:
+    """The step without its output: prompts and completions stay in the store."""
+    return {
+        "key": step.key,
+        "kind": step.kind,
+        "state": step.state.value,
+        "model": step.model,
+        "usage": usage_shape(step.usage),
+        "created_at": _time(step.created_at),
+        "done_at": _time(step.done_at),
+    }
+
+
+def show_shape(task: Task, *, result: Result | None, steps: Sequence[Step]) -> Json:
+    return {
+        "v": VERSION,
+        "task": task_shape(task),
+        "result": result_shape(result) if result is not None else None,
+        "steps": [step_shape(step) for step in steps],
+    }
+
+
+def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json:
+    """One row of `objectives --json`."""
+    return {
+        "id": objective.id,
+        "uid": objective.uid,
+        "text": objective.spec.text,
+        "instance_name": objective.spec.instance_name,
+        "status": objective.status.value,
+        "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
+        "tasks": counts_shape(counts),
+        "usage": usage_shape(objective.usage),
+        "report": {"is_written": objective.has_report},
+        "created_at": _time(objective.created_at),
+        "ended_at": _time(objective.ended_at),
+    }
+
+
+def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json:
+    spec = objective.spec
+    return {
+        "v": VERSION,
+        "objective": {"id": objective.id, "uid": objective.uid, "text": spec.text, "initial_task": spec.initial_task},
+        "instance_name": spec.instance_name,
+        "status": objective.status.value,
+        "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
+        "stop_detail": objective.stop_detail,
+        "tasks": counts_shape(counts),
+        "usage": {**usage_shape(objective.usage), "time_s": objective.active_s},
+        "held": {"calls": objective.held.calls, "tokens": objective.held.tokens, "cost_usd": objective.held.cost_usd},
+        "limits": limits_shape(spec.limits),
+        "report": {"is_written": objective.has_report},
+        "model": model_of(objective),
+        "models": {role.value: name for role, name in spec.model_by_role.items()},
+        "is_rehearsal": is_rehearsal(objective),
+        "created_at": _time(objective.created_at),
+        "ended_at": _time(objective.ended_at),
+    }
+
+
+def report_shape(objective: Objective, markdown: str) -> Json:
+    return {
+        "v": VERSION,
+        "objective": {"id": objective.id, "uid": objective.uid, "text": objective.spec.text},
+        "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
+        "is_rehearsal": is_rehearsal(objective),
+        "markdown": markdown,
+    }
+
+
+def event_shape(event: Event) -> Json:
+    return {
+        "v": EVENT_VERSION,
+        "id": event.id,
+        "at": _time(event.at),
+        "objective_id": event.objective_id,
+        "task_id": event.task_id,
+        "kind": event.kind,
+        "data": dict(event.data),
+    }
+
+
+def model_of(objective: Objective) -> str:
+    """The name of the model that carries tasks out."""
+    return objective.spec.model_by_role.get(Role.EXECUTION, "")
+
+
+def is_rehearsal(objective: Objective) -> bool:
+    """Whether no language model is asked for this objective."""
+    return model_of(objective) == "rehearsal"

@@ -1,0 +1,208 @@
+"""The commands that look and change nothing: objectives, status, tasks, results, show, report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from babyagi.cli.options import json_option, objective_option
+from babyagi.cli.text import echo, echo_lines, print_json, terminal_width, warn
+
+if TYPE_CHECKING:
+    from babyagi.cli.render import Row
+    from babyagi.errors import NotFoundError
+    from babyagi.tasks import Objective, Result, Step, Task
+    from babyagi.taskstore.base import TaskStore
+
+
+@click.command()
+@json_option
+def objectives(as_json: bool) -> None:
+    """List all objectives, oldest first."""
+    from babyagi.cli import json_shapes, render
+    from babyagi.cli.session import with_store
+
+    async def fetch(store: TaskStore) -> list[Row]:
+        return [(objective, await store.counts(objective.id)) for objective in await store.objectives()]
+
+    rows = with_store(fetch)
+    if as_json:
+        print_json([json_shapes.objective_shape(objective, counts) for objective, counts in rows])
+    elif rows:
+        echo_lines(render.render_objectives(rows, terminal_width()))
+    else:
+        echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
+
+
+@click.command()
+@objective_option
+@json_option
+def status(objective: str, as_json: bool) -> None:
+    """Show how one objective stands: tasks, usage, limits, and what to type next."""
+    from babyagi.cli import json_shapes, render
+    from babyagi.cli.session import pick_objective, with_store
+
+    async def fetch(store: TaskStore) -> Row:
+        found = await pick_objective(store, objective)
+        return found, await store.counts(found.id)
+
+    found, counts = with_store(fetch)
+    if as_json:
+        print_json(json_shapes.status_shape(found, counts))
+    else:
+        echo_lines(render.render_status(found, counts, terminal_width()))
+
+
+@click.group(invoke_without_command=True)
+@objective_option
+@json_option
+@click.pass_context
+def tasks(context: click.Context, objective: str, as_json: bool) -> None:
+    """The task list in its order; the bare form lists."""
+    if context.invoked_subcommand is None:
+        _list_tasks(objective, as_json)
+
+
+@tasks.command("list")
+@objective_option
+@json_option
+@click.pass_context
+def tasks_list(context: click.Context, objective: str, as_json: bool) -> None:
+    """List the tasks in the order in which they will be taken."""
+    _list_tasks(*_with_group_options(context, objective, as_json))
+
+
+def _with_group_options(context: click.Context, objective: str, as_json: bool) -> tuple[str, bool]:
+    """`babyagi tasks --json list` means the same as `babyagi tasks list --json`."""
+    given = context.parent.params if context.parent is not None else {}
+    return (objective if objective != "latest" else given.get("objective", objective)), as_json or bool(given.get("as_json"))
+
+
+def _list_tasks(selector: str, as_json: bool) -> None:
+    from babyagi.cli import json_shapes, render
+    from babyagi.cli.session import pick_objective, with_store
+
+    async def fetch(store: TaskStore) -> list[Task]:
+        return await store.tasks((await pick_objective(store, selector)).id)
+
+    found = with_store(fetch)
+    if as_json:
+        print_json([json_shapes.task_shape(task) for task in found])
+    else:
+        echo_lines(render.render_tasks(found, terminal_width()))
+
+
+@click.group(invoke_without_command=True)
+@objective_option
+@json_option
+@click.pass_context
+def results(context: click.Context, objective: str, as_json: bool) -> None:
+    """What the finished tasks found; the bare form lists."""
+    if context.invoked_subcommand is None:
+        _list_results(objective, as_json)
+
+
+@results.command("list")
+@objective_option
+@json_option
+@click.pass_context
+def results_list(context: click.Context, objective: str, as_json: bool) -> None:
+    """List the results in the order in which they were recorded."""
+    _list_results(*_with_group_options(context, objective, as_json))
+
+
+def _list_results(selector: str, as_json: bool) -> None:
+    from babyagi.cli import json_shapes, render
+    from babyagi.cli.session import pick_objective, with_store
+
+    async def fetch(store: TaskStore) -> list[Result]:
+        return await store.results((await pick_objective(store, selector)).id)
+
+    found = with_store(fetch)
+    if as_json:
+        print_json([json_shapes.result_shape(result) for result in found])
+    elif found:
+        echo_lines(render.render_results(found))
+    else:
+        echo("No result yet. `babyagi status` says how it stands.")
+
+
+@click.command()
+@click.argument("task_id", metavar="TASK", type=int)
+@objective_option
+@json_option
+def show(task_id: int, objective: str, as_json: bool) -> None:
+    """Show one task: its result, its error, and each call that was made for it."""
+    from babyagi.cli import json_shapes, render
+    from babyagi.cli.session import pick_objective, with_store
+
+    async def fetch(store: TaskStore) -> tuple[Task, Result | None, list[Step]]:
+        objective_id = (await pick_objective(store, objective)).id
+        task = await store.task(objective_id, task_id)
+        found = await store.results(objective_id, task_ids=[task_id])
+        return task, found[0] if found else None, await store.steps(objective_id, owner=f"task:{task_id}")
+
+    task, result, steps = with_store(fetch)
+    if as_json:
+        print_json(json_shapes.show_shape(task, result=result, steps=steps))
+    else:
+        echo_lines(render.render_show(task, result=result, steps=steps, width=terminal_width()))
+
+
+@click.command()
+@objective_option
+@click.option("--format", "report_format", type=click.Choice(["md", "json"]), default="md", show_default=True, help="Markdown or JSON.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of standard output.")
+@json_option
+def report(objective: str, report_format: str, output: Path | None, as_json: bool) -> None:
+    """Print the report of an objective that has ended."""
+    from babyagi.cli.session import pick_objective, with_store
+
+    async def fetch(store: TaskStore) -> tuple[Objective, str]:
+        found = await pick_objective(store, objective)
+        markdown = await store.report(found.id)
+        if markdown is None:
+            raise _no_report(found)
+        return found, markdown
+
+    found, markdown = with_store(fetch)
+    _give_report(found, markdown, as_json=as_json or report_format == "json", output=output)
+
+
+def _no_report(objective: Objective) -> NotFoundError:
+    from babyagi.errors import NotFoundError
+
+    return NotFoundError(
+        f"objective {objective.id} has no report yet",
+        why=f"it is {objective.status.value}; the report is written when it ends",
+        fix=f"babyagi resume --objective {objective.id}, or babyagi results --objective {objective.id} for what is there",
+        guide="objectives",
+    )
+
+
+def _give_report(objective: Objective, markdown: str, *, as_json: bool, output: Path | None) -> None:
+    import json
+
+    from babyagi.cli.json_shapes import report_shape
+
+    shape = report_shape(objective, markdown)
+    if output is not None:
+        _write_file(output, json.dumps(shape, indent=2) + "\n" if as_json else markdown)
+        warn(f"The report is in {output}")
+    elif as_json:
+        print_json(shape)
+    else:
+        echo(markdown.rstrip("\n"))
+
+
+def _write_file(path: Path, text: str) -> None:
+    from babyagi.errors import SettingsError
+
+    try:
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise SettingsError(
+            f"{path} cannot be written", why=error.strerror or str(error), fix="name another file with --output", guide="start"
+        ) from error

@@ -1,0 +1,59 @@
+"""The options of the commands. Those that are settings come from the settings' own declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from babyagi.settings.fields import declared_fields
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
+
+objective_option = click.option("--objective", metavar="ID|latest", default="latest", show_default=True, help="Which objective is meant.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output.")
+
+
+def setting_options(names: Iterable[str] | None = None) -> Callable[[F], F]:
+    """A decorator that gives a command one option for each setting that has flags (of `names`, or all), in their order.
+
+    Values arrive as the text that was typed; `load_settings` reads it, as it reads variables.
+    """
+    wanted = set(names) if names is not None else None
+    declared = [(name, entry) for name, entry in declared_fields().items() if entry.flags and (wanted is None or name in wanted)]
+
+    def decorate(command: F) -> F:
+        for name, entry in reversed(declared):
+            switch: dict[str, Any] = {"is_flag": True, "default": None}
+            texts: dict[str, Any] = {"metavar": entry.metavar, "multiple": entry.takes_many, "default": None}
+            command = click.option(*entry.flags, name, help=entry.help, **(switch if entry.is_switch else texts))(command)
+        return command
+
+    return decorate
+
+
+def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The flags that were given."""
+    return {name: value for name, value in flags.items() if value not in (None, (), False)}
+
+
+def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the flags that were given, read as the settings read them.
+
+    Raises:
+        SettingsError: a value cannot be read.
+    """
+    from babyagi.errors import SettingsError
+
+    declared = declared_fields()
+    values = {}
+    for name, text in given_flags(flags).items():
+        entry = declared[name]
+        try:
+            values[name] = entry.parse(text)
+        except ValueError as error:
+            raise SettingsError(f"{entry.flags[-1]} must be {error}, got {text!r}", guide="limits") from error
+    return values

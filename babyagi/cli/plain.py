@@ -1,0 +1,127 @@
+"""Views for pipes, logs and scripts: one plain line, or one line of JSON, for each change of state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from babyagi import log
+from babyagi.cli.json_shapes import event_shape
+from babyagi.cli.text import echo, fit, one_line, print_json_line
+from babyagi.tasks import Event
+from babyagi.taskstore.base import TaskStore
+
+NAME_WIDTH = 120
+
+_TASK_WORDS = {
+    log.TASK_ADDED: "added",
+    log.TASK_CLAIMED: "started",
+    log.TASK_RECORDED: "has its result",
+    log.TASK_DONE: "done",
+    log.TASK_FAILED: "failed",
+    log.TASK_DEAD: "given up",
+    log.TASK_RELEASED: "put back",
+    log.TASK_CANCELLED: "cancelled",
+    log.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
+}
+
+_OTHER_WORDS = {
+    log.OBJECTIVE_CREATED: "objective {id} created",
+    log.OBJECTIVE_PAUSED: "objective {id} paused",
+    log.OBJECTIVE_RESUMED: "objective {id} goes on",
+    log.OBJECTIVE_EXTENDED: "objective {id} has new limits",
+    log.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; it is checked when the running tasks are done",
+    log.OBJECTIVE_CHECKED: "the claim that the objective is met was checked",
+    log.OBJECTIVE_ENDED: "objective {id} ended",
+    log.ORDER_APPLIED: "the list was re-ordered",
+    log.REPORT_WRITTEN: "the report is written",
+    log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
+    log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
+    log.WORKER_LOST: "a worker was lost; what it held is free again",
+}
+
+
+def describe_event(event: Event, task_name: str) -> str | None:
+    """Return the change of state in words, None for an event that changes none."""
+    if event.kind in _TASK_WORDS and event.task_id is not None:
+        name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
+        return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
+    if event.kind in _OTHER_WORDS:
+        return _OTHER_WORDS[event.kind].format(id=event.objective_id) + _describe_data(event)
+    return None
+
+
+def _describe_data(event: Event) -> str:
+    """What the event says beside its kind: a reason, an error, how many tasks came of it."""
+    data = event.data
+    added = data.get("added")
+    n_added = added if isinstance(added, int) else len(added) if isinstance(added, list) else 0
+    if event.kind == log.TASK_DONE:
+        return f" ({n_added} new)" if n_added else ""
+    said = [str(data[name]) for name in ("stop_reason", "error", "reason", "detail") if data.get(name)]
+    return f" ({fit(one_line('; '.join(said)), 200)})" if said else ""
+
+
+class EventNames:
+    """Renders events with the names of their tasks, which never change and are asked of the store once."""
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+        self._name_by_id: dict[int, str] = {}
+
+    async def render_event(self, event: Event) -> str | None:
+        """`12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event that changes no state."""
+        text = describe_event(event, await self._name_of(event))
+        return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
+
+    async def _name_of(self, event: Event) -> str:
+        if event.task_id is None or event.kind not in _TASK_WORDS:
+            return ""
+        if event.task_id not in self._name_by_id:
+            self._name_by_id[event.task_id] = (await self._store.task(event.objective_id, event.task_id)).name
+        name = self._name_by_id[event.task_id]
+        if event.kind in (log.TASK_DONE, log.TASK_DEAD, log.TASK_CANCELLED):
+            del self._name_by_id[event.task_id]
+        return name
+
+
+class PlainView:
+    """One plain line for each change of state."""
+
+    tick_s = 5.0
+    pause_s = 0.0
+
+    def __init__(self, store: TaskStore) -> None:
+        self._names = EventNames(store)
+        self._pending: list[str] = []
+
+    async def fetch(self, events: Sequence[Event]) -> None:
+        self._pending = [line for event in events if (line := await self._names.render_event(event))]
+
+    def draw(self) -> None:
+        lines, self._pending = self._pending, []
+        for line in lines:
+            echo(line)
+
+    def close(self) -> None:
+        pass
+
+
+class JsonView:
+    """Every event as one line of JSON."""
+
+    tick_s = 5.0
+    pause_s = 0.0
+
+    def __init__(self) -> None:
+        self._pending: Sequence[Event] = ()
+
+    async def fetch(self, events: Sequence[Event]) -> None:
+        self._pending = events
+
+    def draw(self) -> None:
+        events, self._pending = self._pending, ()
+        for event in events:
+            print_json_line(event_shape(event))
+
+    def close(self) -> None:
+        pass

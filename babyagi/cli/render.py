@@ -1,0 +1,213 @@
+"""What a person reads about objectives, tasks and results: nouns in, lines out. Nothing here reads a store or writes a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from babyagi.agents.report import STOP_WORDS
+from babyagi.cli.json_shapes import is_rehearsal, model_of
+from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, Task, TaskStatus
+
+REHEARSAL_LINE = "REHEARSAL: no language model was asked"
+
+FINISHED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
+
+_STYLE_BY_STATUS = {
+    TaskStatus.DONE: Style.GREEN,
+    TaskStatus.DEAD: Style.RED,
+    TaskStatus.WAITING: Style.YELLOW,
+    TaskStatus.CANCELLED: Style.DIM,
+    TaskStatus.RUNNING: Style.BOLD,
+}
+
+
+Row = tuple[Objective, Mapping[TaskStatus, int]]  # an objective and how many tasks have each status
+
+
+def render_duration(seconds: float) -> str:
+    """45 s, 12 min 5 s, 2 h 3 min: the two largest units."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s" if whole % 60 else f"{whole // 60} min"
+    minutes = whole % 3600 // 60
+    return f"{whole // 3600} h {minutes} min" if minutes else f"{whole // 3600} h"
+
+
+def render_status_words(objective: Objective) -> str:
+    """`active`, `paused`, or why it ended, in words."""
+    if objective.stop_reason is None:
+        return objective.status.value
+    detail = f" ({one_line(objective.stop_detail)})" if objective.stop_detail else ""
+    return f"ended, {objective.stop_reason.value}: {STOP_WORDS[objective.stop_reason]}{detail}"
+
+
+def render_counts(counts: Mapping[TaskStatus, int]) -> str:
+    """`3 done, 2 running, 5 queued`, without the empty ones."""
+    order = (
+        TaskStatus.DONE,
+        TaskStatus.RECORDED,
+        TaskStatus.RUNNING,
+        TaskStatus.QUEUED,
+        TaskStatus.WAITING,
+        TaskStatus.DEAD,
+        TaskStatus.CANCELLED,
+    )
+    parts = [f"{counts[status]} {status.value}" for status in order if counts.get(status)]
+    return ", ".join(parts) or "none"
+
+
+def render_usage(objective: Objective) -> str:
+    usage = objective.usage
+    return (
+        f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}, {usage.prompt_tokens:,} tokens in and "
+        f"{usage.completion_tokens:,} out, ${usage.cost_usd:.4f}"
+    )
+
+
+def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> list[str]:
+    """One text per limit that is set: how far it is used up."""
+    limits, usage = objective.spec.limits, objective.usage
+    n_tasks = counts.get(TaskStatus.DONE, 0) + counts.get(TaskStatus.RECORDED, 0) + counts.get(TaskStatus.DEAD, 0)
+    entries = [
+        (limits.max_tasks, f"tasks {n_tasks}/{limits.max_tasks}"),
+        (limits.max_calls, f"calls {usage.calls}/{limits.max_calls}"),
+        (limits.max_tokens, f"tokens {usage.tokens:,}/{limits.max_tokens:,}"),
+        (limits.max_cost_usd, f"cost ${usage.cost_usd:.4f}/${limits.max_cost_usd:g}"),
+        (limits.max_time_s, f"time {render_duration(objective.active_s)}/{render_duration(limits.max_time_s)}"),
+    ]
+    return [text for limit, text in entries if limit]
+
+
+def render_limit_values(limits: Limits) -> str:
+    """The limits alone; `none` where there is none."""
+    parts = [
+        f"{limits.max_tasks or 'no limit of'} tasks",
+        f"{limits.max_calls or 'no limit of'} calls",
+        f"{limits.max_tokens or 'no limit of'} tokens",
+        f"${limits.max_cost_usd:g}" if limits.max_cost_usd else "no limit of money",
+        render_duration(limits.max_time_s) if limits.max_time_s else "no limit of time",
+    ]
+    return ", ".join(parts)
+
+
+def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
+    lines = [Line(f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'COST':>9}  OBJECTIVE", Style.DIM)]
+    for objective, counts in rows:
+        status = objective.stop_reason.value if objective.stop_reason is not None else objective.status.value
+        head = (
+            f"{objective.id:>4}  {status:<16} {counts.get(TaskStatus.DONE, 0):>5} {sum(counts.values()):>5}  "
+            f"{'$' + format(objective.usage.cost_usd, '.4f'):>9}  "
+        )
+        style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
+        lines.append(Line(head + fit(objective.spec.text, max(20, width - len(head))), style))
+    return lines
+
+
+def render_status(objective: Objective, counts: Mapping[TaskStatus, int], width: int) -> list[Line]:
+    lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
+    lines.append(Line(f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD))
+    lines.append(Line(f"Status:   {render_status_words(objective)}"))
+    lines.append(Line(f"Tasks:    {render_counts(counts)}"))
+    lines.append(Line(f"Usage:    {render_usage(objective)}"))
+    lines.append(Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"))
+    lines.append(Line(f"Model:    {one_line(model_of(objective))}"))
+    lines.append(Line(f"Next:     {next_command(objective)}"))
+    return lines
+
+
+def next_command(objective: Objective) -> str:
+    """What to type now."""
+    if objective.status is not ObjectiveStatus.ENDED:
+        return f"babyagi resume --objective {objective.id}  (or `babyagi watch`, if it is running somewhere)"
+    if objective.has_report:
+        return f"babyagi report --objective {objective.id}"
+    return f"babyagi resume --objective {objective.id}  (its report is still to be written)"
+
+
+def render_tasks(tasks: Sequence[Task], width: int) -> list[Line]:
+    lines = [Line(f"{'ID':>4}  {'STATUS':<9}  TASK", Style.DIM)]
+    for task in tasks:
+        head = f"{task.id:>4}  {task.status.value:<9}  "
+        after = f"  (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
+        failures = f"  [{task.failures} failed]" if task.failures else ""
+        name = fit(task.name, max(20, width - len(head) - len(after) - len(failures)))
+        lines.append(Line(head + name + after + failures, _STYLE_BY_STATUS.get(task.status, Style.PLAIN)))
+    return lines
+
+
+def render_results(results: Sequence[Result]) -> list[Line]:
+    lines: list[Line] = []
+    for result in results:
+        lines.append(Line(f"Task {result.task_id}: {one_line(result.task_name)}", Style.BOLD))
+        lines.append(Line(safe(result.text, keep_newlines=True)))
+        lines.append(Line(""))
+    return lines[:-1]
+
+
+def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], width: int) -> list[Line]:
+    lines = [Line(f"Task {task.id}: {one_line(task.name)}", Style.BOLD), Line(f"Status:   {_render_task_status(task)}")]
+    if task.after:
+        lines.append(Line(f"After:    {', '.join(str(task_id) for task_id in task.after)}"))
+    if task.parent_id is not None:
+        lines.append(Line(f"From:     task {task.parent_id}"))
+    lines.append(Line(f"Origins:  {one_line(', '.join(task.origins))}"))
+    if task.error:
+        lines += [Line("Error:", Style.RED), Line(safe(task.error, keep_newlines=True))]
+    if result is not None:
+        lines += [Line(""), Line("Result:", Style.BOLD), Line(safe(result.text, keep_newlines=True))]
+    if steps:
+        lines += [Line(""), Line("Steps:", Style.BOLD), *_render_steps(steps, width)]
+    return lines
+
+
+def _render_task_status(task: Task) -> str:
+    failures = f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}" if task.failures else ""
+    return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}"
+
+
+def _render_steps(steps: Sequence[Step], width: int) -> list[Line]:
+    key_width = min(max(len(step.key) for step in steps), max(16, width - 64))
+    head = f"{pad('KEY', key_width)}  {'KIND':<9} {'STATE':<8} {'TOKENS':>15} {'COST':>9}  MODEL"
+    lines = [Line(head, Style.DIM)]
+    for step in steps:
+        tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,}"
+        cost = f"${step.usage.cost_usd:.4f}"
+        row = f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} {cost:>9}  {one_line(step.model)}"
+        lines.append(Line(row.rstrip()))
+    return lines
+
+
+def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, home: str) -> list[Line]:
+    """The last lines of a run: why it stopped, what came of it, and what to type to go on."""
+    lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
+    lines.append(Line(f"Objective {objective.id} {render_status_words(objective)}", Style.BOLD))
+    lines.append(Line(f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: {render_duration(objective.active_s)}."))
+    if objective.has_report:
+        lines.append(Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})"))
+    going_on = _going_on(objective)
+    if going_on:
+        lines.append(Line(f"To go on: {going_on}"))
+    return lines
+
+
+def _going_on(objective: Objective) -> str:
+    here = f"--objective {objective.id}"
+    if objective.status is not ObjectiveStatus.ENDED:
+        return f"babyagi resume {here}"
+    reason = objective.stop_reason.value if objective.stop_reason is not None else ""
+    limits = objective.spec.limits
+    more = {
+        "limit:tasks": f"--max-tasks {2 * limits.max_tasks}",
+        "limit:calls": f"--max-calls {2 * limits.max_calls}",
+        "limit:tokens": f"--max-tokens {2 * limits.max_tokens}",
+        "limit:cost": f"--max-cost {2 * limits.max_cost_usd:g}",
+        "limit:time": f"--max-time {int(2 * limits.max_time_s)}s",
+    }
+    if reason in more:
+        return f"babyagi extend {here} {more[reason]}, then babyagi resume {here}"
+    if not objective.has_report:
+        return f"babyagi resume {here}  (its report is still to be written)"
+    return ""

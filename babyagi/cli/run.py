@@ -1,0 +1,204 @@
+"""Running an objective with a view of it: open, start, work and watch at once, say how it came out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from babyagi.cli import render
+from babyagi.cli.credentials import require_credentials
+from babyagi.cli.exits import code_of_objective
+from babyagi.cli.follow import Follower, LoggedView, View
+from babyagi.cli.json_shapes import is_rehearsal
+from babyagi.cli.plain import JsonView, PlainView
+from babyagi.cli.session import is_over, load, pick_objective, pick_unfinished
+from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
+from babyagi.errors import SettingsError
+from babyagi.settings import Loaded, Settings
+from babyagi.tasks import Objective, ObjectiveStatus, Role
+from babyagi.taskstore.base import TaskStore
+
+if TYPE_CHECKING:
+    from babyagi.app import App, RunOutcome
+
+WATCH_CHECK_S = 1.0
+
+
+def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
+    """Run the objective that flags, environment and files describe, and return the exit code."""
+    loaded = load(flags)
+    _require_objective(loaded.settings)
+    require_credentials(loaded.settings)
+    return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
+
+
+def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], always_new: bool, as_json: bool) -> int:
+    """Run the demo's objective on the folder, print its report, and return the exit code."""
+    from babyagi.cli.guide import guide_folder
+
+    documents = (folder or guide_folder()).resolve()
+    settings = {
+        **flags,
+        "objective": f"From the documents in {documents.name!r}, answer: {question}",
+        "initial_task": f"List the documents, and find what they say about: {question}",
+        "instance_name": "demo",
+        "files": str(documents),
+        "llm_model": "rehearsal",
+        "model_execution": "rehearsal",
+        "model_creation": "rehearsal",
+        "model_prioritization": "rehearsal",
+        "model_report": "rehearsal",
+        "embedding_model": "hash",
+    }
+    return asyncio.run(_start_and_work(load(settings), always_new=always_new, as_json=as_json, is_demo=True))
+
+
+def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) -> int:
+    """Go on with an unfinished objective, and return the exit code."""
+    return asyncio.run(_resume(load(flags), selector, as_json=as_json))
+
+
+def watch_objective(selector: str, *, as_json: bool) -> int:
+    """Watch an objective until it ends, and return the exit code of its stop reason."""
+    return asyncio.run(_watch(load().settings, selector, as_json=as_json))
+
+
+def _require_objective(settings: Settings) -> None:
+    if not settings.objective.strip():
+        raise SettingsError(
+            "there is no objective to run",
+            why="no words were given, and OBJECTIVE is not set in the environment or in a .env file",
+            fix='babyagi run "an objective", or OBJECTIVE="an objective" babyagi, or babyagi demo',
+            guide="start",
+        )
+
+
+async def _start_and_work(loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False) -> int:
+    from babyagi.app import open_app
+
+    async with open_app(loaded.settings) as app:
+        objective, is_new = await app.start_objective(always_new=always_new)
+        if is_demo and is_over(objective):
+            objective, is_new = await app.start_objective(always_new=True)
+        for notice in (*loaded.notices, *app.notices):
+            warn(f"note: {notice}", Style.YELLOW)
+        if is_over(objective):
+            await _say_ended_already(app, objective, as_json=as_json)
+            return code_of_objective(objective)
+        after_id = 0 if is_new else await app.store.last_event_id(objective.id)
+        outcome = await _work(app, objective, as_json=as_json, after_id=after_id)
+        if is_demo and not as_json:
+            await _print_report(app.store, outcome.objective)
+        await _say_closing(app.store, outcome.objective, home=app.settings.home, as_json=as_json)
+        return code_of_objective(outcome.objective, stopped_by_signal=outcome.stopped_by_signal)
+
+
+async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
+    from babyagi.app import open_app
+
+    async with open_app(loaded.settings) as app:
+        objective = await pick_unfinished(app.store, selector)
+        if is_over(objective):
+            await _say_ended_already(app, objective, as_json=as_json)
+            return code_of_objective(objective)
+        asked = [name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING]
+        require_credentials(loaded.settings, asked)
+        for notice in loaded.notices:
+            warn(f"note: {notice}", Style.YELLOW)
+        outcome = await _work(app, objective, as_json=as_json, after_id=await app.store.last_event_id(objective.id))
+        await _say_closing(app.store, outcome.objective, home=app.settings.home, as_json=as_json)
+        return code_of_objective(outcome.objective, stopped_by_signal=outcome.stopped_by_signal)
+
+
+async def _work(app: App, objective: Objective, *, as_json: bool, after_id: int) -> RunOutcome:
+    """Let the app run and the view follow, both until the run is over; then show the last events."""
+    _say_opening(objective, as_json=as_json)
+    view = LoggedView(_open_view(app.store, objective, as_json=as_json))
+    follower = Follower(app.store, objective.id, view, after_id=after_id)
+    try:
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(follower.follow())
+            try:
+                outcome = await app.run(objective.id)
+            finally:
+                following.cancel()
+        await follower.drain()
+        return outcome
+    finally:
+        view.close()
+
+
+async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
+    from babyagi.app import open_store
+
+    async with open_store(settings) as store:
+        objective = await pick_objective(store, selector)
+        after_id = 0 if as_json else await store.last_event_id(objective.id)
+        _say_opening(objective, as_json=as_json)
+        view = _open_view(store, objective, as_json=as_json)
+        follower = Follower(store, objective.id, view, after_id=after_id)
+        try:
+            async with asyncio.TaskGroup() as group:
+                following = group.create_task(follower.follow())
+                try:
+                    await _wait_for_end(store, objective.id)
+                finally:
+                    following.cancel()
+            await follower.drain()
+        finally:
+            view.close()
+        objective = await store.objective(objective.id)
+        await _say_closing(store, objective, home=settings.home, as_json=as_json)
+        return code_of_objective(objective)
+
+
+async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
+    """Return when the objective has ended and its report is written, or nobody is left to write it."""
+    while True:
+        last_id = await store.last_event_id(objective_id)
+        objective = await store.objective(objective_id)
+        if is_over(objective) or (objective.status is ObjectiveStatus.ENDED and not await store.workers()):
+            return
+        await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
+
+
+def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View:
+    """JSON where it was asked for, the live view on a terminal that no model shares, plain lines elsewhere."""
+    if as_json:
+        return JsonView()
+    if is_live_terminal() and "human" not in objective.spec.model_by_role.values():
+        from babyagi.cli.live import LiveView
+
+        return LiveView(store, objective.id)
+    return PlainView(store)
+
+
+def _say_opening(objective: Objective, *, as_json: bool) -> None:
+    if as_json:
+        return
+    if is_rehearsal(objective):
+        echo(render.REHEARSAL_LINE, Style.YELLOW)
+    echo(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
+
+
+async def _say_ended_already(app: App, objective: Objective, *, as_json: bool) -> None:
+    say = warn if as_json else echo
+    say("This objective has ended already; no model is asked. To start it afresh: --new")
+    await _say_closing(app.store, objective, home=app.settings.home, as_json=as_json)
+
+
+async def _say_closing(store: TaskStore, objective: Objective, *, home: Path, as_json: bool) -> None:
+    say = warn if as_json else echo
+    for line in render.render_closing(objective, await store.counts(objective.id), home=str(home)):
+        say(line.text, line.style)
+
+
+async def _print_report(store: TaskStore, objective: Objective) -> None:
+    markdown = await store.report(objective.id)
+    if markdown is not None:
+        echo()
+        echo(markdown.rstrip("\n"))
+        echo()

@@ -1,0 +1,86 @@
+"""What every command begins with: the settings, the log file, the store, and the objective that is meant."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from babyagi.cli.logfile import open_log
+from babyagi.errors import NotFoundError, SettingsError
+from babyagi.settings import Loaded, load_settings
+from babyagi.tasks import Objective, ObjectiveStatus
+from babyagi.taskstore.base import TaskStore
+
+T = TypeVar("T")
+
+LATEST = "latest"
+
+
+def load(flags: Mapping[str, object] | None = None) -> Loaded:
+    """Return the settings with their sources, from the given flags, the environment and the files; the log file is open then."""
+    loaded = load_settings(flags=flags or {}, environ=os.environ, cwd=Path.cwd())
+    open_log(loaded.settings.effective_log_file, level=loaded.settings.log_level)
+    if loaded.settings.no_color:
+        os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
+    return loaded
+
+
+def with_store(body: Callable[[TaskStore], Awaitable[T]]) -> T:
+    """Open the home's task store, run the body on it, and close it again."""
+    from babyagi.app import open_store
+
+    settings = load().settings
+
+    async def run() -> T:
+        async with open_store(settings) as store:
+            return await body(store)
+
+    return asyncio.run(run())
+
+
+async def pick_objective(store: TaskStore, selector: str) -> Objective:
+    """Return the objective that `selector` (a number or `latest`) means.
+
+    Raises:
+        NotFoundError: there is none.
+        SettingsError: the selector is neither.
+    """
+    if selector != LATEST:
+        return await store.objective(_parse_id(selector))
+    objectives = await store.objectives()
+    if not objectives:
+        raise NotFoundError(
+            "there is no objective yet", why="this home holds none", fix='babyagi demo, or babyagi run "an objective"', guide="start"
+        )
+    return objectives[-1]
+
+
+async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
+    """Return the objective to go on with: the one that is named, else the newest that has not come to its end and report."""
+    if selector != LATEST:
+        return await store.objective(_parse_id(selector))
+    unfinished = [objective for objective in await store.objectives() if not is_over(objective)]
+    if not unfinished:
+        raise NotFoundError(
+            "there is no unfinished objective",
+            why="every objective of this home has ended and has its report",
+            fix="babyagi objectives shows them; babyagi extend raises a limit; babyagi run starts a new one",
+            guide="objectives",
+        )
+    return unfinished[-1]
+
+
+def is_over(objective: Objective) -> bool:
+    """Whether nothing is left to do: ended, and its report is written."""
+    return objective.status is ObjectiveStatus.ENDED and objective.has_report
+
+
+def _parse_id(selector: str) -> int:
+    if not selector.isdecimal() or len(selector) > 18:
+        raise SettingsError(
+            f"--objective must be a number or `latest`, got {selector!r}", fix="babyagi objectives shows the numbers", guide="objectives"
+        )
+    return int(selector)

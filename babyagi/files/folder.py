@@ -1,0 +1,254 @@
+"""The one door to the objective's folder: what is in it and what its text files say, and nothing outside it.
+
+A path is resolved, checked against the root, and then opened component by component without following links, so that nothing
+that changes in between can lead outside. What `list` does not show (hidden files, caches) `read` does not open.
+
+Does not cover: writing; formats other than plain text.
+"""
+
+from __future__ import annotations
+
+import codecs
+import difflib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+from babyagi.errors import ToolError
+
+MAX_LISTED = 500
+MAX_WALKED = 20_000  # directory entries looked at by one listing
+MAX_DEPTH = 32
+MAX_FILE_BYTES = 5_000_000
+MAX_LINE_CHARS = 2000
+MAX_UNREADABLE_RATIO = 0.1
+MAX_PATH_CHARS = 1000
+
+SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
+
+_UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_LINE_BREAKERS = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedFile:
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Regular files in natural order. `n_files` counts also those that did not fit; `is_cut`: the folder is too large to count."""
+
+    files: tuple[ListedFile, ...]
+    n_files: int
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileText:
+    """Lines `first_line` to `last_line` (from 1, both included) of a file of `n_lines`.
+
+    `is_cut`: the file goes on behind the `MAX_FILE_BYTES` that are read, and `n_lines` counts only these.
+    """
+
+    path: str
+    text: str
+    first_line: int
+    last_line: int
+    n_lines: int
+    is_cut: bool
+
+
+class Folder:
+    """Read-only access below `root`. Calls block; paths in and out are relative, with `/`.
+
+    Every failure is a `ToolError` of one line that names no path outside the folder.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def list(self, pattern: str = "", limit: int = MAX_LISTED) -> Listing:
+        """Return the files whose path matches: a glob (`*.md`, `docs/*`), or a part of the path; empty means all."""
+        found, is_cut = self._walk()
+        wanted = pattern.strip().removeprefix("./")[:MAX_PATH_CHARS]
+        files = sorted((file for file in found if _matches(file.path, wanted)), key=lambda file: _natural(file.path))
+        return Listing(files=tuple(files[: min(limit, MAX_LISTED)]), n_files=len(files), is_cut=is_cut)
+
+    def read(self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000) -> FileText:
+        """Return lines of a text file, as many as fit and at least one.
+
+        Line ends become `\\n`; a line over `MAX_LINE_CHARS` is cut and says so; bytes that are no UTF-8 become U+FFFD.
+        """
+        parts = self._resolve(path)
+        name = "/".join(parts)
+        data = self._read_bytes(parts)
+        is_cut = len(data) > MAX_FILE_BYTES
+        lines = _split_lines(_decode(name, data[:MAX_FILE_BYTES]), is_cut=is_cut)
+        if first_line > max(len(lines), 1):
+            raise ToolError(f"{name!r} has {len(lines)} lines, there is no line {first_line}")
+        shown: list[str] = []
+        n_chars = 0
+        for line in lines[first_line - 1 : first_line - 1 + max_lines]:
+            bounded = _bound_line(line)
+            n_chars += len(bounded) + 1
+            if shown and n_chars > max_chars:
+                break
+            shown.append(bounded)
+        last_line = first_line + len(shown) - 1
+        return FileText(path=name, text="\n".join(shown), first_line=first_line, last_line=last_line, n_lines=len(lines), is_cut=is_cut)
+
+    def _resolve(self, path: str) -> tuple[str, ...]:
+        """The components below the root of a path as a model wrote it, links resolved."""
+        if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
+            raise ToolError(f"{_show(path)} is not a path of a file in this folder")
+        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+            raise ToolError(f"{_show(path)} is outside the folder; paths are relative to it, as list_files shows them")
+        root = os.path.realpath(self._root)
+        try:
+            resolved = Path(os.path.realpath(os.path.join(root, path)))  # noqa: PTH118 - as given, a Path would drop nothing we check
+        except (OSError, ValueError):
+            raise ToolError(f"{_show(path)} cannot be read") from None
+        if not resolved.is_relative_to(root):
+            raise ToolError(f"{_show(path)} leads outside the folder")
+        parts = resolved.relative_to(root).parts
+        if not all(map(_is_shown, parts)):
+            raise ToolError(f"{_show(path)} is hidden; hidden files are not read")
+        return parts
+
+    def _read_bytes(self, parts: tuple[str, ...]) -> bytes:
+        """At most `MAX_FILE_BYTES` and one byte of a regular file."""
+        name = "/".join(parts)
+        if not parts:
+            raise ToolError("this is the folder itself; list_files shows what it holds")
+        try:
+            with self._open_folder(parts[:-1]) as folder_fd:
+                fd = os.open(parts[-1], _FILE_FLAGS, dir_fd=folder_fd)
+        except (FileNotFoundError, NotADirectoryError):
+            raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from None
+        except OSError as error:
+            raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+        with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor has no path
+            mode = os.fstat(fd).st_mode
+            if stat.S_ISDIR(mode):
+                raise ToolError(f"{_show(name)} is a folder; list_files with pattern '{name}/*' shows what it holds")
+            if not stat.S_ISREG(mode):
+                raise ToolError(f"{_show(name)} is not a regular file")
+            try:
+                return file.read(MAX_FILE_BYTES + 1)
+            except OSError as error:
+                raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+
+    @contextmanager
+    def _open_folder(self, parts: tuple[str, ...]) -> Iterator[int]:
+        """A descriptor of the folder with these components below the root, reached without following a link."""
+        fd = os.open(os.path.realpath(self._root), _FOLDER_FLAGS)
+        try:
+            for part in parts:
+                inner = os.open(part, _FOLDER_FLAGS, dir_fd=fd)
+                os.close(fd)
+                fd = inner
+            yield fd
+        finally:
+            os.close(fd)
+
+    def _walk(self) -> tuple[Sequence[ListedFile], bool]:
+        """Every file that may be shown, and whether the walk had to stop early."""
+        found: list[ListedFile] = []
+        waiting: list[tuple[str, ...]] = [()]
+        n_walked = 0
+        while waiting:
+            parts = waiting.pop()
+            for entry in self._scan(parts, MAX_WALKED - n_walked):
+                n_walked += 1
+                if isinstance(entry, ListedFile):
+                    found.append(entry)
+                elif entry is not None and len(entry) <= MAX_DEPTH:
+                    waiting.append(entry)
+            if n_walked >= MAX_WALKED:
+                return found, True
+        return found, False
+
+    def _scan(self, parts: tuple[str, ...], max_entries: int) -> Iterator[ListedFile | tuple[str, ...] | None]:
+        """Each entry of a folder: a file, the components of an inner folder, or None for what is not shown."""
+        try:
+            with self._open_folder(parts) as fd, os.scandir(fd) as entries:
+                for _, entry in zip(range(max_entries), entries, strict=False):
+                    yield _to_listed(entry, parts)
+        except OSError as error:
+            if not parts:
+                raise ToolError(f"the folder cannot be read: {error.strerror}") from None
+
+    def _suggest(self, name: str) -> str:
+        paths = [file.path for file in self.list().files]
+        same_name = [path for path in paths if path.rpartition("/")[2].casefold() == name.rpartition("/")[2].casefold()]
+        nearest = (same_name or difflib.get_close_matches(name, paths, n=3, cutoff=0.5))[:3]
+        return f"; nearest: {', '.join(nearest)}" if nearest else "; list_files shows what there is"
+
+
+def _is_shown(name: str) -> bool:
+    return not name.startswith(".") and name not in SKIPPED_FOLDERS and not _UNSHOWABLE.search(name)
+
+
+def _to_listed(entry: os.DirEntry[str], parts: tuple[str, ...]) -> ListedFile | tuple[str, ...] | None:
+    if not _is_shown(entry.name):
+        return None
+    try:
+        if entry.is_dir(follow_symlinks=False):
+            return (*parts, entry.name)
+        if entry.is_file(follow_symlinks=False):
+            return ListedFile(path="/".join((*parts, entry.name)), size_bytes=entry.stat(follow_symlinks=False).st_size)
+    except FileNotFoundError:  # removed while we looked
+        return None
+    return None
+
+
+def _matches(path: str, pattern: str) -> bool:
+    path, pattern = path.casefold(), pattern.casefold()
+    if not any(char in pattern for char in "*?["):
+        return pattern in ("", ".") or pattern in path
+    flat = pattern.replace("**/", "*")
+    return fnmatchcase(path, flat) or fnmatchcase(path.rpartition("/")[2], flat)
+
+
+def _natural(path: str) -> list[tuple[list[str | int], str]]:
+    """A key that sorts folder by folder, and `part2` before `part10`."""
+    return [([int(piece) if i % 2 else piece for i, piece in enumerate(re.split(r"(\d+)", p.casefold()))], p) for p in path.split("/")]
+
+
+def _decode(name: str, data: bytes) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = data.decode("utf-16", "replace")
+    elif b"\0" in data:
+        raise ToolError(f"{_show(name)} is not a text file")
+    else:
+        text = data.decode("utf-8-sig", "replace")
+    if text.count("\N{REPLACEMENT CHARACTER}") > MAX_UNREADABLE_RATIO * len(text):
+        raise ToolError(f"{_show(name)} is not a text file")
+    return text
+
+
+def _split_lines(text: str, *, is_cut: bool) -> list[str]:
+    """The lines, as editors count them; of a text that was cut off only the complete ones."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if lines[-1] == "" or (is_cut and len(lines) > 1):
+        lines.pop()
+    return lines
+
+
+def _bound_line(line: str) -> str:
+    line = _LINE_BREAKERS.sub(" ", line)
+    n_more = len(line) - MAX_LINE_CHARS
+    return line if n_more <= 0 else f"{line[:MAX_LINE_CHARS]} … ({n_more} more characters in this line)"
+
+
+def _show(path: str) -> str:
+    return repr(path if len(path) <= 200 else path[:200] + "…")

@@ -1,0 +1,205 @@
+"""The only way to a model or a tool: look up → reserve → record as intended → call → record and settle.
+
+A step is known by its owner and its key. What was called once is read from the journal ever after, so a restart pays for nothing
+twice. A step whose request has changed still holds; an event says so.
+
+Does not cover: retrying within one call (the model's adapter), and what to do about an outage (`worker.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from babyagi import log
+from babyagi.errors import (
+    BabyagiError,
+    LimitReachedError,
+    ModelUnavailableError,
+    ObjectiveStoppedError,
+    ToolError,
+)
+from babyagi.llm.base import ChatModel, Completion, Embedder
+from babyagi.llm.prompt import Prompt, clean
+from babyagi.tasks import Fence, Passage, Reservation, Role, Step, StepState, Usage
+from babyagi.taskstore.base import TaskStore
+from babyagi.tools.base import Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What came of a tool call, for the model to read."""
+
+    passage: Passage
+    is_error: bool = False
+
+
+class Gate:
+    """Closed when this worker must make no further call (a drain); every journal of the worker looks at it before each call."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+
+    def close(self, reason: str) -> None:
+        self.reason = reason
+
+    def check(self) -> None:
+        if self.reason:
+            raise ObjectiveStoppedError(self.reason)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backends:
+    """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's clock."""
+
+    store: TaskStore
+    models: Mapping[Role, ChatModel]
+    embedder: Embedder
+    gate: Gate
+    sleep: Callable[[float], Awaitable[None]]
+
+
+class Journal:
+    """The calls of one owner under one claim.
+
+    Args:
+        fence: the claim that the steps are recorded under.
+        prefix: what every key starts with: `<try>/` for a task, nothing for a duty.
+    """
+
+    def __init__(self, backends: Backends, *, fence: Fence, prefix: str = "") -> None:
+        self._backends = backends
+        self._store = backends.store
+        self._fence = fence
+        self._prefix = prefix
+
+    async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
+        """Return what this try was given, building it only if no earlier claim of this try did.
+
+        Returns:
+            The JSON object that `build` gave the first time.
+        """
+        key = f"{self._prefix}inputs"
+        step = await self._store.look_up_step(self._fence, key)
+        if step is None or step.output is None:
+            output = json.dumps(await build(), ensure_ascii=False)
+            step = await self._store.put_step(self._fence, key=key, kind="inputs", request_hash=_digest(output), output=output)
+        found: Mapping[str, Any] = json.loads(step.output or "{}")
+        return found
+
+    async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
+        """Return the model's completion: the one recorded at this path, or a new one.
+
+        Raises:
+            LimitReachedError, ObjectiveStoppedError, LeaseLostError: no call was made.
+            Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the call may be billed.
+        """
+        model = self._backends.models[role]
+        step = await self._intend(path, kind="model", request=_prompt_text(prompt), reservation=model.reserve(prompt), model=model.name)
+        if step.output is not None:
+            return Completion.from_json(step.output)
+        try:
+            completion = await model.complete(prompt, role=role)
+        except BabyagiError as error:
+            await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
+            raise
+        origins = (*prompt.origins, f"model:{completion.model}")
+        step = await self._store.record_step(
+            self._fence, key=step.key, output=completion.to_json(), usage=completion.usage, model=completion.model, origins=origins
+        )
+        return Completion.from_json(step.output or "")
+
+    async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+        """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes back as an error observation."""
+        self._backends.gate.check()
+        request = json.dumps([tool.name, arguments], sort_keys=True, ensure_ascii=False)
+        step = await self._store.look_up_step(self._fence, self._prefix + path)
+        if step is None or step.output is None:
+            observation = await _run_tool(tool, arguments)
+            step = await self._store.put_step(
+                self._fence,
+                key=self._prefix + path,
+                kind="tool",
+                request_hash=_digest(request),
+                output=json.dumps(asdict(observation), ensure_ascii=False),
+                origins=(observation.passage.origin,),
+            )
+        fields = json.loads(step.output or "")
+        return Observation(passage=Passage(**fields["passage"]), is_error=fields["is_error"])
+
+    async def embed(self, path: str, texts: Sequence[str]) -> list[bytes]:
+        """Return one unit vector per text. A local embedder costs nothing and is not journaled."""
+        embedder = self._backends.embedder
+        if embedder.is_local:
+            return (await embedder.embed(texts))[0]
+        step = await self._intend(
+            path, kind="embedding", request="\0".join(texts), reservation=embedder.reserve(texts), model=embedder.space
+        )
+        if step.output is None:
+            try:
+                vectors, usage = await embedder.embed(texts)
+            except BabyagiError as error:
+                await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
+                raise
+            output = json.dumps([base64.b64encode(vector).decode() for vector in vectors])
+            step = await self._store.record_step(self._fence, key=step.key, output=output, usage=usage, model=embedder.space)
+        return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
+
+    async def _intend(self, path: str, *, kind: str, request: str, reservation: Reservation, model: str) -> Step:
+        """Record the intention, waiting for calls in flight when only what they hold stands in the way."""
+        self._backends.gate.check()
+        key, request_hash = self._prefix + path, _digest(request)
+        while True:
+            try:
+                step = await self._store.intend_step(
+                    self._fence, key=key, kind=kind, request_hash=request_hash, reservation=reservation, model=model
+                )
+                break
+            except LimitReachedError as error:
+                if error.is_final:
+                    raise
+                await self._backends.sleep(0.1)
+                self._backends.gate.check()
+        if step.state is StepState.DONE and step.request_hash != request_hash:
+            await self._store.append_event(
+                self._fence.objective_id, kind=log.STEP_REQUEST_CHANGED, data={"owner": self._fence.owner, "key": key}
+            )
+        return step
+
+
+async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+    origin = f"tool:{tool.name}"
+    try:
+        async with asyncio.timeout(tool.timeout_s):
+            passage = await tool.run(arguments)
+    except ToolError as error:
+        return Observation(passage=Passage(text=clean(error.what), origin=origin), is_error=True)
+    except TimeoutError:
+        text = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
+        return Observation(passage=Passage(text=text, origin=origin), is_error=True)
+    except Exception as error:  # a tool is code from anywhere; what it raises is its answer
+        return Observation(passage=Passage(text=f"{tool.name} failed: {type(error).__name__}", origin=origin), is_error=True)
+    text = clean(passage.text)
+    if len(text) > tool.max_output_chars:
+        text = text[: tool.max_output_chars] + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
+    return Observation(passage=Passage(text=text, origin=passage.origin))
+
+
+def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
+    """The usage of a call that gave no outcome: all that it had reserved when it may be billed, else nothing."""
+    if not (isinstance(error, ModelUnavailableError) and error.may_be_billed):
+        return Usage()
+    return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
+
+
+def _prompt_text(prompt: Prompt) -> str:
+    return json.dumps(asdict(prompt), sort_keys=True, ensure_ascii=False, default=str)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -1,0 +1,169 @@
+"""One OpenAI-compatible server: a JSON object is posted, a JSON object comes back, and every error is one of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from babyagi.errors import BabyagiError, ModelRejectedError, ModelUnavailableError
+from babyagi.llm.faults import Place, RefusedParameterError, build_refusal, judge, read_refusal, translate
+from babyagi.llm.retry import retrying
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+
+OPENAI_URL = "https://api.openai.com/v1"
+MAX_BODY_BYTES = 8 * 2**20
+CONNECT_TIMEOUT_S = 10.0
+
+
+class Endpoint:
+    """A server and the key for it. The connection is opened with the first request, and shared by all who ask this server.
+
+    Args:
+        base_url: empty or None for OpenAI's own.
+        api_key: empty where the server needs none.
+        timeout_s: seconds that one call may take in all: waiting, retries and the body included.
+        sleep: waits that many seconds.
+        random: a number from 0 up to 1, for the waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str = "",
+        timeout_s: float = 120.0,
+        sleep: Callable[[float], Awaitable[None]],
+        random: Callable[[], float],
+    ) -> None:
+        self.base_url = (base_url or OPENAI_URL).rstrip("/")
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+        self._sleep = sleep
+        self._random = random
+        self._client: AsyncOpenAI | None = None
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
+
+    @property
+    def is_openai(self) -> bool:
+        return self.host == urlsplit(OPENAI_URL).netloc
+
+    async def post(self, path: str, request: Callable[[], Mapping[str, Any]], *, model: str) -> Mapping[str, Any]:
+        """Post what `request` gives and return the answer's JSON object, retrying as `retrying` says.
+
+        Raises:
+            RefusedParameterError: the request was understood and refused; it may work without one of its parameters.
+            Whatever `ChatModel.complete` raises.
+        """
+        place = self._place(model)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await retrying(lambda: self._post_once(path, request(), place), sleep=self._sleep, random=self._random)
+        except TimeoutError as error:
+            raise ModelUnavailableError(
+                f"{model} at {place.url} gave no answer in {self._timeout_s:g} s",
+                fix="BABYAGI_MODEL_TIMEOUT_S allows more",
+                may_be_billed=True,
+            ) from error
+
+    def spoil(self, model: str, found: str) -> ModelUnavailableError:
+        """Return the error for an answer that is none, and may have been paid for."""
+        place = self._place(model)
+        return ModelUnavailableError(
+            f"{model} at {place.url} answered with something that is no answer",
+            why=found,
+            fix="check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT",
+            may_be_billed=True,
+        )
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _place(self, model: str) -> Place:
+        parts = urlsplit(self.base_url)
+        return Place(model=model, url=f"{parts.scheme}://{self.host}{parts.path}", secret=self._api_key)
+
+    async def _post_once(self, path: str, request: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+        import httpx2
+        import openai
+
+        try:
+            response = await self._open(place).post(path, cast_to=httpx2.Response, body=dict(request))
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            refusal = read_refusal(error.status_code, error.response.headers, error.response.content)
+            raise RefusedParameterError(refusal, judge(refusal, place)) from error
+        except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+            raise translate(error, place) from error
+        return self._read(response.content, place)
+
+    def _read(self, body: bytes, place: Place) -> Mapping[str, Any]:
+        try:
+            found = json.loads(body.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise self.spoil(place.model, _describe(body)) from error
+        if not isinstance(found, dict):
+            raise self.spoil(place.model, f"a JSON {type(found).__name__}")
+        if found.get("error"):
+            raise self.refuse(found, place.model)
+        return found
+
+    def refuse(self, found: Mapping[str, Any], model: str) -> BabyagiError:
+        """Return the error for an error that came in place of an answer, with status 200."""
+        code = found["error"].get("code") if isinstance(found["error"], dict) else None
+        return judge(build_refusal(code if isinstance(code, int) and 400 <= code < 600 else 500, found), self._place(model))
+
+    def _open(self, place: Place) -> AsyncOpenAI:
+        if self._client is None:
+            import httpx2
+            from openai import AsyncOpenAI
+
+            try:
+                http_client = httpx2.AsyncClient(
+                    follow_redirects=False,
+                    timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                    event_hooks={"response": [_cap_body]},
+                )
+                # An empty key would be looked up in the environment, and "none" is what servers without keys are sent by custom.
+                self._client = AsyncOpenAI(
+                    api_key=self._api_key or "none", base_url=self.base_url, max_retries=0, timeout=http_client.timeout, http_client=http_client
+                )
+            except (httpx2.InvalidURL, ValueError) as error:
+                raise ModelRejectedError(f"{place.url} is no address", why=str(error), fix="set OPENAI_BASE_URL", guide="models") from error
+        return self._client
+
+
+def _describe(body: bytes) -> str:
+    if not body.strip():
+        return "an empty body"
+    return "a web page" if body.lstrip()[:1] == b"<" else "a body that is no JSON"
+
+
+async def _cap_body(response: httpx2.Response) -> None:
+    """Let no answer, of any status, take more than `MAX_BODY_BYTES` of memory."""
+    import httpx2
+
+    given = response.stream
+
+    class Capped(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            n_bytes = 0
+            async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
+                n_bytes += len(chunk)
+                if n_bytes > MAX_BODY_BYTES:
+                    raise ModelUnavailableError(f"an answer was longer than {MAX_BODY_BYTES // 2**20} MiB", may_be_billed=True)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await given.aclose()  # type: ignore[union-attr]  # as above
+
+    response.stream = Capped()

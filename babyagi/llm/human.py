@@ -1,0 +1,36 @@
+"""A person as the model: the prompt is handed over, what is typed comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Prompt, bound_tokens, clean, estimate_tokens, prompt_text_bytes
+from babyagi.tasks import Reservation, Role, Usage
+
+
+class HumanModel:
+    """A `ChatModel` that costs nothing. One question at a time; the others wait for their turn.
+
+    Args:
+        ask: shows the text, returns what was typed; it decides how, and what happens when nobody is there.
+    """
+
+    def __init__(self, ask: Callable[[str], Awaitable[str]], *, name: str = "human") -> None:
+        self.name = name
+        self._ask = ask
+        self._turn = asyncio.Lock()
+
+    def reserve(self, prompt: Prompt) -> Reservation:
+        return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens)
+
+    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+        async with self._turn:
+            typed = await self._ask("\n\n".join(message.text for message in prompt.messages))
+        text = clean(typed).strip()
+        usage = Usage(calls=1, prompt_tokens=-(-prompt_text_bytes(prompt) // 4), completion_tokens=estimate_tokens(text))
+        return Completion(text=text, model=self.name, usage=usage)
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,50 @@
+"""What tokens cost, looked up offline: a table that ships with a package, by model and by the endpoint that is asked.
+
+Does not cover: discounts for cached prompts or batches (we count them at the full price), tiers for very long prompts.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """US dollars for a million tokens."""
+
+    prompt_usd_per_mtok: float
+    completion_usd_per_mtok: float
+
+    def __post_init__(self) -> None:
+        for name in ("prompt_usd_per_mtok", "completion_usd_per_mtok"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+
+    def cost_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return what a call costs, rounded up to whole micro-dollars."""
+        # Dollars for a million tokens are micro-dollars for one. Rounding first keeps binary dust from costing a micro-dollar.
+        micro_dollars = prompt_tokens * self.prompt_usd_per_mtok + completion_tokens * self.completion_usd_per_mtok
+        return math.ceil(round(micro_dollars, 6)) / 1_000_000
+
+
+def find_price(name: str, *, base_url: str = "", price_in: float | None = None, price_out: float | None = None) -> Price | None:
+    """Return the price of a model at an endpoint, None when it is unknown. Nothing is fetched.
+
+    Args:
+        base_url: empty for OpenAI's own. A known model name at an endpoint that the table does not know has no price.
+        price_in, price_out: what the person says, in US dollars for a million tokens; both given, they hold.
+    """
+    if price_in is not None and price_out is not None:
+        return Price(prompt_usd_per_mtok=price_in, completion_usd_per_mtok=price_out)
+    import genai_prices
+
+    one_token = genai_prices.Usage(input_tokens=1, output_tokens=1)
+    try:
+        if base_url:
+            found = genai_prices.calc_price(one_token, name, provider_api_url=base_url)
+        else:
+            found = genai_prices.calc_price(one_token, name, provider_id="openai")
+    except (LookupError, ValueError):
+        return None
+    return Price(prompt_usd_per_mtok=float(found.input_price * 1_000_000), completion_usd_per_mtok=float(found.output_price * 1_000_000))

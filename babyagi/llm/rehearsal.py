@@ -1,0 +1,262 @@
+"""A model without a language model: deterministic, offline, and honest about it.
+
+It reads its prompt as any model must, out of the same fenced blocks. Asked to execute, it calls the offered tools, scores the
+lines of what it read by the words they share with the objective, and quotes the best ones with `file:line`. Asked to create, it
+proposes one task per document and comparisons of them; asked to prioritise, it puts listing before reading before comparing, and
+what the objective names and what is short first.
+
+Does not cover: understanding. It quotes; it never rephrases.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Prompt, Speaker, ToolCall, bound_tokens, estimate_tokens, prompt_text_bytes
+from babyagi.tasks import Reservation, Role, Usage
+
+DOCUMENTS_PER_LIST = 9
+QUOTES_PER_DOCUMENT = 3
+QUOTES_IN_REPORT = 10
+MAX_READS = 5
+MIN_QUOTE_CHARS = 30
+MAX_QUOTE_CHARS = 300
+
+_BLOCK = re.compile(r"^<<([a-z ]+) ([0-9a-f]{8}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
+_ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
+_READ_TASK = re.compile(r"Read (.+) \(document (\d+) of (\d+), ([\d.]+) (B|kB|MB)\)")
+_LIST_TASK = re.compile(r"documents from number (\d+)")
+_LISTED = re.compile(r"^- (.+) \((?:document )?(\d+) of (\d+), ([\d.]+ (?:B|kB|MB))\)$", re.MULTILINE)
+_QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
+_NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_STOP_WORDS = frozenset(
+    "the and for are was were with that this from what which when how who why does did not but you your its our their they them then than "
+    "has have had can could should would will may must all any each about into over under only also more most such these those there here "
+    "answer document documents folder file files task tasks read list quote bears objective compare say says".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Quote:
+    text: str
+    path: str
+    line: int
+
+    def render(self) -> str:
+        return f'- "{self.text}" ({self.path}:{self.line})'
+
+
+class RehearsalModel:
+    """A `ChatModel` that costs nothing and asks nobody."""
+
+    def __init__(self, name: str = "rehearsal") -> None:
+        self.name = name
+
+    def reserve(self, prompt: Prompt) -> Reservation:
+        return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens)
+
+    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+        text, calls = _respond(prompt)
+        usage = Usage(
+            calls=1,
+            prompt_tokens=-(-prompt_text_bytes(prompt) // 4),
+            completion_tokens=estimate_tokens(text + "".join(call.arguments for call in calls)),
+        )
+        reason = "tool_calls" if calls else "stop"
+        return Completion(text=text, tool_calls=calls, finish_reason=reason, model=self.name, usage=usage)
+
+    async def close(self) -> None:
+        return None
+
+
+def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
+    found = _ROLE.search("\n".join(message.text for message in prompt.messages if message.speaker is Speaker.SYSTEM))
+    blocks = [(label, text) for message in prompt.messages for label, _, _, text in _BLOCK.findall(message.text)]
+    match found.group(1) if found else "":
+        case "execution":
+            return _execute(prompt, blocks)
+        case "creation":
+            return _create(blocks), ()
+        case "prioritization":
+            return _prioritize(blocks), ()
+        case "check":
+            is_met = bool(_quotes(blocks))
+            return json.dumps({"met": is_met, "missing": "" if is_met else "no document was quoted"}), ()
+        case "report":
+            return _report(blocks), ()
+        case _:
+            return "This prompt names no agent, so there is nothing to rehearse.", ()
+
+
+# -- execution ----------------------------------------------------------------------------------------------------------------
+
+
+def _execute(prompt: Prompt, blocks: Sequence[tuple[str, str]]) -> tuple[str, tuple[ToolCall, ...]]:
+    task, objective = _block(blocks, "task"), _block(blocks, "objective")
+    tool_names = {tool.name for tool in prompt.tools}
+    observations = [text for label, text in blocks if label in ("observation", "error")]
+    n_calls = sum(len(message.tool_calls) for message in prompt.messages)
+    read = _READ_TASK.search(task)
+    if read is not None:
+        following = _next_line(observations, n_calls)
+        if "read_file" in tool_names and following:
+            return "", (_call(n_calls, "read_file", {"path": read.group(1), "first_line": following}),)
+        return _quote_document(read.group(1), observations, objective), ()
+    if "Compare" in task:
+        return _compare(blocks, objective), ()
+    if "list_files" in tool_names and not observations:
+        return "", (_call(n_calls, "list_files", {}),)
+    if observations:
+        return _list_documents(task, observations[-1]), ()
+    quotes = _best(_quotes(blocks), objective, QUOTES_PER_DOCUMENT)
+    said = "\n".join(quote.render() for quote in quotes)
+    return said or "No folder was given and no earlier result quotes a document, so there is nothing to quote for this task.", ()
+
+
+def _call(n_before: int, name: str, arguments: dict[str, object]) -> ToolCall:
+    return ToolCall(id=f"call_{n_before + 1}", name=name, arguments=json.dumps(arguments))
+
+
+def _next_line(observations: Sequence[str], n_calls: int) -> int:
+    """The line to read from next; 0 when the document is read, or enough of it."""
+    if n_calls >= MAX_READS:
+        return 0
+    if not observations:
+        return 1
+    lines = re.search(r"lines \d+-(\d+) of (\d+)", observations[-1].split("\n", 1)[0])
+    return int(lines.group(1)) + 1 if lines and int(lines.group(1)) < int(lines.group(2)) else 0
+
+
+def _quote_document(path: str, observations: Sequence[str], objective: str) -> str:
+    lines = [found.groups() for text in observations for line in text.splitlines() if (found := _NUMBERED_LINE.match(line))]
+    candidates = [
+        _Quote(text=text.strip(), path=path, line=int(number))
+        for number, text in lines
+        if MIN_QUOTE_CHARS <= len(text.strip()) <= MAX_QUOTE_CHARS and not text.lstrip().startswith("#")
+    ]
+    if not candidates:
+        return f"{path}: nothing that could be quoted was read. " + " ".join(observations)[:200]
+    best = _best(candidates, objective, QUOTES_PER_DOCUMENT)
+    return "\n".join([f"{path} ({len(lines)} lines read) says on this:", *(quote.render() for quote in best)])
+
+
+def _compare(blocks: Sequence[tuple[str, str]], objective: str) -> str:
+    quotes = _quotes(blocks)
+    paths_by_word: dict[str, set[str]] = {}
+    for quote in quotes:
+        for word in _words(quote.text):
+            paths_by_word.setdefault(word, set()).add(quote.path)
+    shared = sorted((word for word, paths in paths_by_word.items() if len(paths) > 1), key=lambda word: (-len(paths_by_word[word]), word))
+    said = "; ".join(f"{word} ({', '.join(sorted(paths_by_word[word]))})" for word in shared[:5])
+    head = f"Words that more than one document uses on this: {said}." if shared else "No word of weight stands in more than one document."
+    return "\n".join([head, "Closest to the objective:", *(quote.render() for quote in _best(quotes, objective, 5))])
+
+
+def _list_documents(task: str, listing: str) -> str:
+    found = _LIST_TASK.search(task)
+    first = int(found.group(1)) if found else 1
+    files = _parse_listing(listing)
+    shown = files[first - 1 : first - 1 + DOCUMENTS_PER_LIST]
+    lines = [f"- {path} (document {n} of {len(files)}, {size})" for n, (path, size) in enumerate(shown, start=first)]
+    return (
+        "\n".join([f"The folder holds {len(files)} documents; from number {first}:", *lines]) if lines else "The folder holds no documents."
+    )
+
+
+# -- creation and prioritization ------------------------------------------------------------------------------------------------
+
+
+def _create(blocks: Sequence[tuple[str, str]]) -> str:
+    finished, result = _block(blocks, "finished task"), _block(blocks, "result")
+    tasks: list[dict[str, object]] = []
+    for path, number, total, size in _LISTED.findall(result) if "The folder holds" in result else ():
+        tasks.append({"name": f"Read {path} (document {number} of {total}, {size}) and quote what bears on the objective", "after": []})
+        if int(number) % DOCUMENTS_PER_LIST == 0 and int(number) < int(total):
+            tasks.append({"name": f"List the documents from number {int(number) + 1} on", "after": []})
+    read = _READ_TASK.search(finished)
+    if read is not None and (int(read.group(2)) % DOCUMENTS_PER_LIST == 0 or read.group(2) == read.group(3)):
+        tasks += _comparison(int(read.group(2)), finished, _block(blocks, "listed tasks"))
+    return json.dumps({"tasks": tasks, "objective_met": False}, ensure_ascii=False)
+
+
+def _comparison(last: int, finished: str, listed: str) -> list[dict[str, object]]:
+    first = (last - 1) // DOCUMENTS_PER_LIST * DOCUMENTS_PER_LIST + 1
+    lines = [line for line in [finished, *listed.splitlines()] if (read := _READ_TASK.search(line)) and first <= int(read.group(2)) <= last]
+    ids = sorted({int(found.group()) for line in lines if (found := re.match(r"\d+", line))})
+    if len(ids) < 2:
+        return []
+    return [{"name": f"Compare what documents {first} to {last} say", "after": ids}]
+
+
+def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
+    wanted = set(_words(_block(blocks, "objective")))
+
+    def weigh(line: str) -> tuple[int, int, float, int]:
+        read = _READ_TASK.search(line)
+        kind = 2 if "Compare" in line else 0 if "List " in line else 1
+        named = len(wanted & set(_words(read.group(1).replace("_", " ").replace("-", " ")))) if read else 0
+        size = float(read.group(4)) * {"B": 1, "kB": 1e3, "MB": 1e6}[read.group(5)] if read else 0.0
+        return kind, -named, size, int(line.split(":", 1)[0])
+
+    lines = [line for line in _block(blocks, "queued tasks").splitlines() if re.match(r"\d+:", line)]
+    return json.dumps({"order": [int(line.split(":", 1)[0]) for line in sorted(lines, key=weigh)]})
+
+
+# -- report -----------------------------------------------------------------------------------------------------------------------
+
+
+def _report(blocks: Sequence[tuple[str, str]]) -> str:
+    objective, quotes = _block(blocks, "objective"), _quotes(blocks)
+    if not quotes:
+        texts = [text.split("\n", 1)[-1].strip() for label, text in blocks if label == "result"]
+        return "\n\n".join(["No document was quoted. The results:", *(text[:MAX_QUOTE_CHARS] for text in texts[:QUOTES_IN_REPORT])])
+    best = _best(quotes, objective, QUOTES_IN_REPORT)
+    paths = sorted({quote.path for quote in quotes})
+    shared = [line for _, text in blocks for line in text.splitlines() if line.startswith("Words that more than one document uses")]
+    return "\n".join(
+        [f"{len(paths)} documents were read. These lines come closest:", "", *(quote.render() for quote in best), "", *shared[:1], "",
+         f"Quoted: {', '.join(paths)}."]
+    )  # fmt: skip
+
+
+# -- words and blocks ---------------------------------------------------------------------------------------------------------
+
+
+def _block(blocks: Sequence[tuple[str, str]], label: str) -> str:
+    return next((text for name, text in blocks if name == label), "")
+
+
+def _quotes(blocks: Sequence[tuple[str, str]]) -> list[_Quote]:
+    """Every quote of the result blocks, each once."""
+    found = [quote for label, text in blocks if label == "result" for quote in _QUOTE.findall(text)]
+    return [_Quote(text=text, path=path, line=int(line)) for text, path, line in dict.fromkeys(found)]
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in (found.casefold() for found in _WORD.findall(text)) if word not in _STOP_WORDS]
+
+
+def _best(quotes: Sequence[_Quote], objective: str, n: int) -> list[_Quote]:
+    """The quotes that share most words with the objective; words that are rare among the quotes count more, ties fall to the earlier."""
+    wanted = set(_words(objective))
+    words = [set(_words(quote.text)) for quote in quotes]
+    frequency = Counter(word for found in words for word in found)
+
+    def weigh(index: int) -> tuple[float, int]:
+        shared = sum(1 + 1 / frequency[word] for word in words[index] & wanted)
+        common = sum(frequency[word] for word in words[index]) / (1 + len(words[index])) / (1 + len(quotes))
+        return -(shared + common), index
+
+    return [quotes[index] for index in sorted(sorted(range(len(quotes)), key=weigh)[:n])]
+
+
+def _parse_listing(listing: str) -> list[tuple[str, str]]:
+    """(path, size) for each line `path  (size)` of what `list_files` gave."""
+    found = re.findall(r"^(\S.*?) +\(([\d.]+ (?:B|kB|MB))\)$", listing, re.MULTILINE)
+    return [(path, size) for path, size in found]

@@ -1,0 +1,53 @@
+"""Waiting and asking again within one call: seconds, never minutes, and never for what may already be billed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+from babyagi.errors import ModelUnavailableError
+
+MAX_REQUESTS = 4
+MAX_WAIT_S = 5.0
+FIRST_DELAY_S = 0.5
+
+T = TypeVar("T")
+
+
+async def retrying(send: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float]) -> T:
+    """Return what `send` gives, after at most `MAX_REQUESTS` calls of it and `MAX_WAIT_S` of waiting in all.
+
+    The wait before request n + 1 is between 0 and 0.5·2ⁿ s, drawn anew each time, and never less than the endpoint asked for.
+
+    Raises:
+        ModelUnavailableError: the last one; at once when it may be billed, or asks for a longer wait than is left.
+    """
+    waited_s, n = 0.0, 0
+    while True:
+        try:
+            return await send()
+        except ModelUnavailableError as error:
+            delay_s = max(random() * FIRST_DELAY_S * 2**n, error.retry_after_s or 0.0)
+            n += 1
+            if error.may_be_billed or n == MAX_REQUESTS or waited_s + delay_s > MAX_WAIT_S:
+                raise
+        waited_s += delay_s
+        await sleep(delay_s)
+
+
+def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
+    """Return the seconds that the headers ask to wait, None when they say nothing that can be read. A time that is past is 0."""
+    for name, seconds_per_unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            asked_s = float(headers.get(name, "")) * seconds_per_unit
+        except ValueError:
+            continue
+        if asked_s < float("inf"):
+            return max(0.0, asked_s)
+    try:
+        until = parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(0.0, (until - now).total_seconds())
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,226 @@
+"""One turn of a task, and the duties for the whole objective.
+
+A turn: execute → commit the result → create → commit the new tasks. Each commit is one transaction of the task store, so a turn that
+is cut anywhere goes on at the next claim, with every finished call read from the journal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from babyagi.agents.creation import check_objective, create_tasks
+from babyagi.agents.execution import Context, Excerpt, execute_task
+from babyagi.agents.prioritization import order_tasks
+from babyagi.agents.report import render_report, write_answer
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    CredentialsError,
+    LimitReachedError,
+    MalformedReplyError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    RequestRefusedError,
+    StaleOrderError,
+)
+from babyagi.journal import Backends, Journal
+from babyagi.resultstore.search import ResultSearch, choose_within
+from babyagi.tasks import Claim, Duty, DutyClaim, Objective, Proposal, Result, Task, TaskStatus
+from babyagi.tools.base import Tool
+
+logger = logging.getLogger(__name__)
+
+N_RELEVANT = 8
+N_KNOWN_FINISHED = 10
+N_WINDOW_HEAD = 10
+N_WINDOW_NEW = 10
+CHECK_TOKENS = 6000
+REPORT_TOKENS = 12_000
+MAX_REPORT_TRIES = 4  # claims of the report during an outage, before the results stand in for the model's text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much goes into and out of one call."""
+
+    context_tokens: int
+    max_output_tokens: int
+    max_new_tasks: int
+
+
+class Loop:
+    """What a worker does with what it claimed.
+
+    Args:
+        backends: what the journals call.
+        search: earlier results by nearness. projector: what feeds them to the result store.
+        tools: what the execution agent may use.
+        clock: now, for the date that a prompt names.
+    """
+
+    def __init__(
+        self, backends: Backends, *, search: ResultSearch, tools: Sequence[Tool], bounds: Bounds, clock: Callable[[], datetime]
+    ) -> None:
+        self._backends = backends
+        self._store = backends.store
+        self._search = search
+        self._tools = tools
+        self._bounds = bounds
+        self._clock = clock
+
+    async def run_turn(self, claim: Claim, objective: Objective) -> None:
+        """Carry the claimed task to done: its result first, then the tasks that come of it."""
+        journal = Journal(self._backends, fence=claim.fence, prefix=f"{claim.task.try_no}/")
+        if claim.task.status is TaskStatus.RUNNING:
+            result = await self._execute(claim, objective, journal)
+        else:
+            result = (await self._store.results(objective.id, task_ids=[claim.task.id]))[0]
+        await self._create(claim, result, objective, journal)
+
+    async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
+        journal = Journal(self._backends, fence=claim.fence)
+        match claim.duty:
+            case Duty.ORDER:
+                await self._order(claim, objective, journal)
+            case Duty.CHECK:
+                await self._check(claim, objective, journal)
+            case Duty.REPORT:
+                await self._report(claim, objective, journal)
+            case Duty.INDEX:
+                await self.feed_index(claim)
+
+    async def feed_index(self, claim: DutyClaim) -> int:
+        """Feed one batch of results to the result store, and return how many it was."""
+        journal = Journal(self._backends, fence=claim.fence)
+
+        async def embed(texts: Sequence[str]) -> list[bytes]:
+            return await journal.embed(f"embed/{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]}", texts)
+
+        return await self._projector.run_once(embed=embed)
+
+    async def _execute(self, claim: Claim, objective: Objective, journal: Journal) -> Result:
+        async def build_inputs() -> Mapping[str, Any]:
+            excerpts = await self._choose_excerpts(claim.task, objective, journal)
+            return {
+                "today": self._clock().date().isoformat(),
+                "excerpts": [{"task_id": excerpt.task_id, "text": excerpt.text} for excerpt in excerpts],
+                "prompt_version": objective.spec.prompt_version,
+                "tools": [tool.name for tool in self._tools],
+            }
+
+        inputs = await journal.inputs(build_inputs)
+        context = Context(
+            objective_text=objective.spec.text,
+            excerpts=await self._load_excerpts(objective.id, inputs["excerpts"]),
+            today=date.fromisoformat(inputs["today"]),
+        )
+        answer = await execute_task(
+            claim.task, context=context, tools=self._tools, journal=journal, max_output_tokens=self._bounds.max_output_tokens
+        )
+        return await self._store.record_result(claim, text=answer.text, origins=answer.origins)
+
+    async def _choose_excerpts(self, task: Task, objective: Objective, journal: Journal) -> list[Excerpt]:
+        """The results of the tasks that this one comes after, then the nearest others, within the token budget."""
+        needed = await self._store.results(objective.id, task_ids=task.after) if task.after else []
+
+        async def embed(texts: Sequence[str]) -> list[bytes]:
+            return await journal.embed("context/embed", texts)
+
+        found = await self._search.relevant(task.name, k=N_RELEVANT, embed=embed, exclude={task.id, *task.after})
+        ranked = [*needed, *(hit.result for hit in found)]
+        return [
+            Excerpt(task_id=result.task_id, task_name=result.task_name, text=text)
+            for result, text in choose_within(ranked, self._bounds.context_tokens)
+        ]
+
+    async def _load_excerpts(self, objective_id: int, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
+        results = await self._store.results(objective_id, task_ids=[entry["task_id"] for entry in chosen]) if chosen else []
+        names = {result.task_id: result.task_name for result in results}
+        return tuple(Excerpt(task_id=entry["task_id"], task_name=names[entry["task_id"]], text=entry["text"]) for entry in chosen)
+
+    async def _create(self, claim: Claim, result: Result, objective: Objective, journal: Journal) -> None:
+        reply, origins = await create_tasks(
+            claim.task,
+            result.text,
+            objective_text=objective.spec.text,
+            known=await self._known_tasks(claim.task),
+            journal=journal,
+            max_new_tasks=self._bounds.max_new_tasks,
+        )
+        if reply.note:
+            logger.warning("task %d: of the creation agent's reply: %s", claim.task.id, reply.note)
+        proposals = [Proposal(name=task.name, after=task.after, origins=origins) for task in reply.tasks]
+        await self._store.record_plan(claim, proposals=proposals, is_met=reply.is_met)
+
+    async def _known_tasks(self, task: Task) -> list[Task]:
+        """What the creation agent is shown: a bounded window of the queue, what runs, and what was finished last."""
+        window = await self._store.queue_window(task.objective_id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
+        running = await self._store.tasks(task.objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED])
+        finished = await self._store.last_finished(task.objective_id, limit=N_KNOWN_FINISHED)
+        known = {other.id: other for other in [*finished, *running, *window.tasks] if other.id != task.id}
+        return [known[task_id] for task_id in sorted(known)]
+
+    async def _order(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
+        window = await self._store.queue_window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
+        task_ids: tuple[int, ...] = ()
+        if len(window.tasks) > 1:
+            try:
+                task_ids = await order_tasks(window.tasks, objective_text=objective.spec.text, journal=journal)
+            except (ContextTooLongError, RequestRefusedError, MalformedReplyError) as error:
+                logger.warning("the list keeps its order: %s", error.what)
+        try:
+            await self._store.reorder(claim, revision=window.revision, task_ids=task_ids)
+        except StaleOrderError:
+            logger.info("the list changed while the prioritizer was thinking; its order is dropped")
+            await self._store.release_duty(claim)
+
+    async def _check(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
+        excerpts = await self._all_excerpts(objective.id, CHECK_TOKENS)
+        try:
+            reply = await check_objective(objective_text=objective.spec.text, excerpts=excerpts, journal=journal)
+            is_met, reason = reply.is_met, reply.reason
+        except (ContextTooLongError, RequestRefusedError, MalformedReplyError) as error:
+            is_met, reason = False, f"the check could not be made: {error.what}"
+        await self._store.finish_check(claim, is_met=is_met, reason=reason)
+
+    async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
+        tasks = await self._store.tasks(objective.id)
+        results = await self._store.results(objective.id)
+        answer, why = "", "no task was finished"
+        if results:
+            try:
+                answer = await write_answer(
+                    objective,
+                    excerpts=await self._all_excerpts(objective.id, REPORT_TOKENS),
+                    journal=journal,
+                    max_output_tokens=2 * self._bounds.max_output_tokens,
+                )
+                why = "the model wrote nothing"
+            except LimitReachedError as error:
+                why = error.what
+            except ModelUnavailableError as error:
+                if claim.fence.claim_no < MAX_REPORT_TRIES:
+                    raise
+                why = f"the model could not be reached: {error.what}"
+            except (CredentialsError, ModelRejectedError, ContextTooLongError, RequestRefusedError, MalformedReplyError) as error:
+                why = error.what
+        markdown = render_report(objective, answer=answer, why_no_answer=why, tasks=tasks, results=results)
+        await self._store.record_report(claim, markdown=markdown)
+
+    async def _all_excerpts(self, objective_id: int, budget_tokens: int) -> list[Excerpt]:
+        """Every result, each cut to an equal share of the budget where they do not fit."""
+        results = await self._store.results(objective_id)
+        return [
+            Excerpt(task_id=result.task_id, task_name=result.task_name, text=text) for result, text in choose_within(results, budget_tokens)
+        ]
+
+
+def is_fault_of_the_task(error: BabyagiError) -> bool:
+    """Whether trying the task anew may help, and giving it up is right when it does not."""
+    return isinstance(error, ContextTooLongError | RequestRefusedError | MalformedReplyError)

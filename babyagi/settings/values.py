@@ -1,0 +1,223 @@
+"""How one setting is declared, and how its text is read.
+
+A parser turns text into a value, or raises ValueError with what was expected: it follows "NAME must be ".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MAX_TEXT_BYTES = 1_000_000
+_ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
+_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+_SURROGATES = "[\ud800-\udfff]"
+_DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
+_SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
+
+
+class Secret:
+    """A text that no repr, format or traceback shows; empty is falsy. Only `reveal` gives it."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str = "") -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __bool__(self) -> bool:
+        return bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._value == self._value
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __repr__(self) -> str:
+        return "***" if self._value else "''"
+
+    __str__ = __repr__
+
+
+def clean_text(text: str) -> str:
+    """The text without terminal escapes and control characters; line ends become newlines, tabs stay."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = re.sub(_CONTROLS, "", re.sub(_ESCAPE_SEQUENCES, "", text))
+    return re.sub(_SURROGATES, "\N{REPLACEMENT CHARACTER}", text).strip()
+
+
+def parse_text(text: str) -> str:
+    """Text of any length up to MAX_TEXT_BYTES, cleaned; newlines are kept."""
+    cleaned = clean_text(text)
+    if len(cleaned.encode()) > MAX_TEXT_BYTES:
+        raise ValueError(f"a text of at most {MAX_TEXT_BYTES:,} bytes")
+    return cleaned
+
+
+def parse_name(text: str) -> str:
+    """One printable line; it ends up in file names, HTTP headers and table rows."""
+    name = text.strip()
+    if len(name) > 4096 or not name.isprintable():
+        raise ValueError("one line of at most 4096 printable characters")
+    return name
+
+
+def parse_secret(text: str) -> Secret:
+    """A key as an HTTP header can carry it."""
+    key = text.strip()
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise ValueError("one word of printable ASCII characters")
+    return Secret(key)
+
+
+def parse_url(text: str) -> str:
+    """An http or https address, without its closing slash. A password in it would be shown, so it is refused."""
+    from urllib.parse import urlsplit
+
+    expected = "an address such as http://127.0.0.1:8080/v1, without user or password"
+    try:
+        parts = urlsplit(parse_name(text))
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ValueError(expected)
+    return text.strip().rstrip("/")
+
+
+def parse_path(text: str) -> Path:
+    """A path, `~` expanded; the loader sets relative ones against the working folder."""
+    try:
+        return Path(parse_name(text)).expanduser()
+    except RuntimeError:
+        raise ValueError("a path, and this ~ names nobody's home") from None
+
+
+def parse_paths(text: str) -> tuple[Path, ...]:
+    return tuple(parse_path(word) for word in text.split())
+
+
+def parse_switch(text: str) -> bool:
+    word = text.strip().casefold()
+    if word in ("1", "true", "yes", "on"):
+        return True
+    if word in ("0", "false", "no", "off"):
+        return False
+    raise ValueError("true or false")
+
+
+def parse_presence(text: str) -> bool:
+    """True for any value: https://no-color.org asks only whether the variable is there and not empty."""
+    return bool(text)
+
+
+def parse_duration_s(text: str) -> float:
+    """Seconds from `90`, `90s`, `30m`, `2h` or `1h30m`."""
+    match = re.fullmatch(_DURATION, text.replace(" ", "").casefold())
+    if not match or not any(match.groups()):
+        raise ValueError("a time such as 90s, 30m or 1h30m")
+    try:
+        seconds = sum(float(part) * unit_s for part, unit_s in zip(match.groups(), _SECONDS_PER_PART, strict=True) if part)
+    except ValueError:
+        raise ValueError("a time such as 90s, 30m or 1h30m") from None
+    if seconds > 3_155_760_000:
+        raise ValueError("a time of at most 100 years")
+    return seconds
+
+
+def whole(low: int, high: int = 1_000_000_000_000) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            raise ValueError("a whole number") from None
+        if not low <= number <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return number
+
+    return parse
+
+
+def number(low: float, high: float, unit: str = "a number") -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError(unit) from None
+        if not low <= number <= high:
+            raise ValueError(f"{unit} from {low:g} to {high:g}")
+        return number
+
+    return parse
+
+
+def seconds(low: float, high: float) -> Callable[[str], float]:
+    return number(low, high, "a number of seconds")
+
+
+def choice(*names: str) -> Callable[[str], str]:
+    """One of the names, or as much of it as no other begins with (the original takes `-m l` for local)."""
+
+    def parse(text: str) -> str:
+        found = [name for name in names if name.startswith(text.strip().casefold())]
+        if len(found) != 1:
+            raise ValueError(f"one of {', '.join(names)}")
+        return found[0]
+
+    return parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What a setting is called, how its text is read, and what people are told about it.
+
+    Attributes:
+        variables: the first is the name of today, the others are older ones.
+        flags: as click takes them; empty when there is none.
+        choices: what it may be, for help and completion; empty when free.
+        default_text: says the default when it is computed, or when its plain form would not say enough.
+        takes_empty: an empty value says "none" and hides those of lower precedence; everywhere else it counts as not set.
+        takes_many: the flag may be given several times; the loader takes a tuple.
+        arrives_later: what is not built yet, and what happens instead; empty when it all works.
+        section: begins a new section of the example file and the reference page; empty: as the field before.
+    """
+
+    help: str
+    variables: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    parse: Callable[[str], object] = parse_name
+    metavar: str = "TEXT"
+    choices: tuple[str, ...] = ()
+    default_text: str = ""
+    arrives_later: str = ""
+    section: str = ""
+    takes_empty: bool = False
+    takes_many: bool = False
+
+    @property
+    def is_switch(self) -> bool:
+        """True: the flag takes no value."""
+        return self.parse in (parse_switch, parse_presence)
+
+    @property
+    def is_secret(self) -> bool:
+        return self.parse is parse_secret
+
+    @property
+    def label(self) -> str:
+        """The name in messages: the variable of today, or the longest flag."""
+        return self.variables[0] if self.variables else max(self.flags, key=len)
+
+
+def declare(names: str, help: str, **more: Any) -> dict[str, Declared]:
+    """A field's metadata. `names` are variables and flags, separated by blanks; `more` as in `Declared`."""
+    words = names.split()
+    variables = tuple(word for word in words if not word.startswith("-"))
+    flags = tuple(word for word in words if word.startswith("-"))
+    return {"declared": Declared(help=help, variables=variables, flags=flags, **more)}

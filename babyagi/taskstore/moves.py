@@ -1,0 +1,228 @@
+"""What several verbs of the SQL store have in common; each move is part of a transaction that a verb began.
+
+The order in every verb is: lock (the transaction), fence (is the claim still the holder's?), count (limits and counters).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from babyagi import log
+from babyagi.errors import LeaseLostError, NotFoundError
+from babyagi.tasks import (
+    Duty,
+    Fence,
+    Objective,
+    ObjectiveStatus,
+    Proposal,
+    Reservation,
+    StopReason,
+    Task,
+    TaskStatus,
+    Usage,
+)
+from babyagi.taskstore import rules
+from babyagi.taskstore.base import Plan
+from babyagi.taskstore.rows import objective_from_row, step_from_row, step_to_values, task_from_row, to_json, usage_to_values
+from babyagi.taskstore.sqlite import Transaction
+
+# -- looking ---------------------------------------------------------------------------------------------------------------
+
+
+def objective_row(tx: Transaction, objective_id: int) -> sqlite3.Row:
+    row = tx.one("objective", objective_id=objective_id)
+    if row is None:
+        raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi list")
+    return row
+
+
+def read_objective(tx: Transaction, objective_id: int) -> Objective:
+    row = objective_row(tx, objective_id)
+    return objective_from_row(row, held=held(tx, objective_id), active_us=counted_us(tx, row))
+
+
+def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
+    row = tx.one("task", objective_id=objective_id, task_id=task_id)
+    if row is None:
+        raise NotFoundError(f"objective {objective_id} has no task {task_id}")
+    return task_from_row(row)
+
+
+def held(tx: Transaction, objective_id: int) -> Reservation:
+    row = tx.all("held", objective_id=objective_id)[0]
+    return Reservation(calls=int(row["calls"]), tokens=int(row["tokens"]), cost_usd=int(row["cost_microusd"]) / 1e6)
+
+
+def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
+    found = {row["status"]: row["n"] for row in tx.all("counts", objective_id=objective_id)}
+    return {status: found.get(status.value, 0) for status in TaskStatus}
+
+
+# -- time ------------------------------------------------------------------------------------------------------------------
+
+
+def counted_us(tx: Transaction, row: sqlite3.Row) -> int:
+    """The objective's active time up to now; it stands still while the objective does, and while no worker lives."""
+    active_us: int = row["active_us"]
+    lease = tx.one("longest_lease", objective_id=row["id"]) if row["status"] == ObjectiveStatus.ACTIVE else None
+    if lease is None:
+        return active_us
+    return rules.elapsed_us(active_us, since_seen_us=tx.now_us - row["seen_us"], lease_us=lease["lease_us"])
+
+
+def carry_time(tx: Transaction, row: sqlite3.Row) -> None:
+    tx.run("carry_time", objective_id=row["id"], active_us=counted_us(tx, row))
+
+
+# -- events and costs ------------------------------------------------------------------------------------------------------
+
+
+def append_event(tx: Transaction, objective_id: int | None, kind: str, task_id: int | None = None, /, **data: Any) -> None:
+    tx.run("insert_event", objective_id=objective_id, task_id=task_id, kind=kind, data=to_json(data))
+
+
+def task_of(owner: str) -> int | None:
+    """The task that owns the steps, None when a duty does."""
+    return int(owner[5:]) if owner.startswith("task:") else None
+
+
+def charge(tx: Transaction, objective_id: int, owner: str, usage: Usage) -> None:
+    values = usage_to_values(usage)
+    tx.run("charge_objective", objective_id=objective_id, **values)
+    task_id = task_of(owner)
+    if task_id is not None:
+        tx.run("charge_task", objective_id=objective_id, task_id=task_id, **values)
+
+
+def settle(tx: Transaction, objective_id: int, owner: str) -> None:
+    """A claim ends: the calls it left open may have been paid, so what they hold becomes usage."""
+    for row in tx.all("held_steps", objective_id=objective_id, owner=owner):
+        step = step_from_row(row)
+        usage = rules.charge_of(step.reservation)
+        tx.run("put_step", **step_to_values(replace(step, reservation=Reservation(), usage=step.usage + usage), is_held=False))
+        charge(tx, objective_id, owner, usage)
+        append_event(tx, objective_id, log.STEP_UNCONFIRMED, task_of(owner), **rules.step_data(step, usage))
+
+
+# -- fences ----------------------------------------------------------------------------------------------------------------
+
+
+def check_fence(tx: Transaction, fence: Fence) -> None:
+    """Raises `LeaseLostError` unless the claim is still the holder's."""
+    if task_of(fence.owner) is not None:
+        fenced_task(tx, fence)
+    else:
+        fenced_duty(tx, fence)
+
+
+def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
+    """The task of the fence, in one of the statuses when any are named."""
+    row = tx.one("task", objective_id=fence.objective_id, task_id=task_of(fence.owner))
+    if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
+        raise lost(fence)
+    if statuses and row["status"] not in statuses:
+        raise lost(fence)
+    return task_from_row(row)
+
+
+def fenced_duty(tx: Transaction, fence: Fence) -> sqlite3.Row:
+    row = tx.one("duty", objective_id=fence.objective_id, duty=fence.owner.partition(":")[0])
+    if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (fence.owner, fence.worker_id, fence.claim_no):
+        raise lost(fence)
+    return row
+
+
+def lost(fence: Fence) -> LeaseLostError:
+    return LeaseLostError(
+        f"claim {fence.claim_no} of {fence.owner} in objective {fence.objective_id} is no longer held by {fence.worker_id}"
+    )
+
+
+# -- what ends a claim, and an objective -------------------------------------------------------------------------------------
+
+
+def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
+    """Write a claimed task, changed by the verb, as one that nobody holds any more, and settle its open calls."""
+    row = objective_row(tx, task.objective_id)
+    status = rules.status_when_freed(task.status, StopReason(row["stop_reason"]) if row["stop_reason"] else None)
+    is_delayed = delay_s > 0 and status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
+    tx.run(
+        "put_task",
+        objective_id=task.objective_id,
+        task_id=task.id,
+        status=status,
+        try_no=task.try_no,
+        failures=task.failures,
+        error=task.error,
+        not_before_us=tx.now_us + rules.to_us(delay_s) if is_delayed else None,
+    )
+    settle(tx, task.objective_id, f"task:{task.id}")
+    return read_task(tx, task.objective_id, task.id)
+
+
+def note_cancelled(tx: Transaction, task: Task) -> None:
+    """A task that came back to an objective whose end cancelled all that was queued."""
+    if task.status is TaskStatus.CANCELLED:
+        append_event(tx, task.objective_id, log.TASK_CANCELLED, task.id)
+
+
+def free_duty(tx: Transaction, objective_id: int, *, duty: str, owner: str, delay_s: float = 0.0) -> None:
+    not_before_us = tx.now_us + rules.to_us(delay_s) if delay_s > 0 else None
+    tx.run("free_duty", objective_id=objective_id, duty=duty, not_before_us=not_before_us)
+    settle(tx, objective_id, owner)
+
+
+def forget_duty(tx: Transaction, objective_id: int, duty: Duty) -> None:
+    row = tx.one("duty", objective_id=objective_id, duty=duty)
+    if row is not None:
+        settle(tx, objective_id, row["owner"])
+        tx.run("forget_duty", objective_id=objective_id, duty=duty)
+
+
+def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) -> None:
+    """End an objective that has not ended, cancelling what is queued when the reason says so."""
+    row = objective_row(tx, objective_id)
+    if row["status"] == ObjectiveStatus.ENDED:
+        return
+    detail = rules.storable(detail, max_chars=rules.MAX_DETAIL_CHARS)
+    carry_time(tx, row)
+    if reason in rules.CANCELLING:
+        for task in tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.CANCELLABLE), limit=-1):
+            tx.run("cancel_task", objective_id=objective_id, task_id=task["id"])
+            append_event(tx, objective_id, log.TASK_CANCELLED, task["id"])
+    tx.run("end_objective", objective_id=objective_id, reason=reason, detail=detail)
+    append_event(tx, objective_id, log.OBJECTIVE_ENDED, reason=reason, detail=detail)
+
+
+def sift(
+    tx: Transaction, row: sqlite3.Row, proposals: Sequence[Proposal], *, allow_duplicates: bool, own_id: int | None
+) -> list[rules.Sifted]:
+    return rules.sift(
+        proposals,
+        is_known=lambda key: tx.has("has_name", objective_id=row["id"], name_key=key),
+        allow_duplicates=allow_duplicates,
+        last_id=row["last_task_id"],
+        own_id=own_id,
+    )
+
+
+def add(tx: Transaction, objective_id: int, sifted: Iterable[rules.Sifted], *, parent_id: int | None) -> Plan:
+    """Put the proposals at the end of the list, in their order, and note the duplicates."""
+    added, duplicates = [], []
+    for one in sifted:
+        if one.is_duplicate:
+            duplicates.append(one.proposal.name)
+            append_event(tx, objective_id, log.TASK_DUPLICATE_DROPPED, parent_id, name=one.proposal.name)
+            continue
+        task_id = tx.all("next_task_id", objective_id=objective_id)[0]["id"]
+        values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(one.proposal.after)}
+        origins = to_json(one.proposal.origins)
+        tx.run("insert_task", **values, name=one.proposal.name, name_key=one.key, parent_id=parent_id, origins=origins)
+        tx.run("insert_task_after", **values)
+        task = read_task(tx, objective_id, task_id)
+        append_event(tx, objective_id, log.TASK_ADDED, task.id, name=task.name, parent_id=parent_id, after=task.after)
+        added.append(task)
+    return Plan(added=tuple(added), duplicates=tuple(duplicates))

@@ -1,0 +1,115 @@
+-- Objectives, their events and their duties.
+
+-- insert_objective --
+-- Enter an active objective; returns its id.
+INSERT INTO objective (uid, identity, spec, seen_us, created_at_us) VALUES (:uid, :identity, :spec, now_us(), now_us()) RETURNING id;
+
+-- newest_objective --
+-- The newest objective with this identity, if there is one.
+SELECT id FROM objective WHERE identity = :identity ORDER BY id DESC LIMIT 1;
+
+-- objective --
+-- One objective.
+SELECT * FROM objective WHERE id = :objective_id;
+
+-- objective_ids --
+-- All objectives, oldest first.
+SELECT id FROM objective ORDER BY id;
+
+-- held --
+-- What the calls in flight hold of the limits.
+SELECT total(held_calls) AS calls, total(held_tokens) AS tokens, total(held_cost_microusd) AS cost_microusd
+  FROM step WHERE objective_id = :objective_id AND is_held = 1;
+
+-- longest_lease --
+-- The longest lease that a living worker of the objective has, 0 when none lives.
+SELECT coalesce(max(lease_us), 0) AS lease_us FROM worker
+ WHERE objective_id = :objective_id AND lease_until_us BETWEEN now_us() AND now_us() + lease_us;
+
+-- carry_time --
+-- Set the counted time as of now.
+UPDATE objective SET active_us = :active_us, seen_us = now_us() WHERE id = :objective_id;
+
+-- set_status --
+-- active ⇄ paused.
+UPDATE objective SET status = :status WHERE id = :objective_id;
+
+-- end_objective --
+-- active | paused → ended.
+UPDATE objective SET status = 'ended', stop_reason = :reason, stop_detail = :detail, ended_at_us = now_us(), is_claimed_met = 0
+ WHERE id = :objective_id;
+
+-- reopen_objective --
+-- ended → active; the report is owed anew, under a new owner.
+UPDATE objective
+   SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = now_us(), report = NULL, report_no = report_no + 1
+ WHERE id = :objective_id;
+
+-- set_spec --
+-- Replace the frozen spec (its limits are all that may change).
+UPDATE objective SET spec = :spec WHERE id = :objective_id;
+
+-- set_claimed_met --
+-- Somebody says that the objective is met.
+UPDATE objective SET is_claimed_met = 1 WHERE id = :objective_id;
+
+-- finish_check --
+-- The claim is dealt with; the next one is a new check.
+UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1 WHERE id = :objective_id;
+
+-- set_order --
+-- The list was ordered, up to the task that was the newest when the order was asked for.
+UPDATE objective SET order_revision = order_revision + 1, ordered_upto = :upto WHERE id = :objective_id;
+
+-- set_report --
+-- The report is written.
+UPDATE objective SET report = :markdown WHERE id = :objective_id;
+
+-- delete_objective --
+-- Remove it; everything of it goes with it.
+DELETE FROM objective WHERE id = :objective_id;
+
+-- is_held_by_the_living --
+-- A row when a living worker holds a task or a duty of the objective.
+SELECT 1 FROM worker AS w
+ WHERE w.lease_until_us BETWEEN now_us() AND now_us() + w.lease_us
+   AND (EXISTS (SELECT 1 FROM task AS t WHERE t.objective_id = :objective_id AND t.worker_id = w.id)
+        OR EXISTS (SELECT 1 FROM duty AS d WHERE d.objective_id = :objective_id AND d.worker_id = w.id))
+ LIMIT 1;
+
+-- insert_event --
+-- Append an event; nothing when its objective is gone.
+INSERT INTO event (objective_id, task_id, kind, data, at_us)
+SELECT id, :task_id, :kind, :data, now_us() FROM objective WHERE id = :objective_id;
+
+-- events --
+-- Events after an id, oldest first.
+SELECT * FROM event WHERE objective_id = :objective_id AND id > :after_id ORDER BY id LIMIT :limit;
+
+-- last_event_id --
+-- The id of the newest event, 0 when there is none.
+SELECT coalesce(max(id), 0) AS id FROM event WHERE objective_id = :objective_id;
+
+-- duty --
+-- One duty, if it was ever claimed.
+SELECT * FROM duty WHERE objective_id = :objective_id AND duty = :duty;
+
+-- claim_duty --
+-- Lease the duty under the owner of its steps; returns the number of the claim.
+INSERT INTO duty (objective_id, duty, owner, claim_no, worker_id, not_before_us, upto)
+VALUES (:objective_id, :duty, :owner, 1, :worker_id, NULL, :upto)
+ON CONFLICT (objective_id, duty) DO UPDATE
+   SET owner = :owner, claim_no = claim_no + 1, worker_id = :worker_id, not_before_us = NULL, upto = :upto
+RETURNING claim_no;
+
+-- free_duty --
+-- Nobody holds the duty any more.
+UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us WHERE objective_id = :objective_id AND duty = :duty;
+
+-- forget_duty --
+-- As if the duty had never been claimed.
+DELETE FROM duty WHERE objective_id = :objective_id AND duty = :duty;
+
+-- duties_held_by --
+-- What a worker holds.
+SELECT objective_id, duty, owner FROM duty WHERE worker_id = :worker_id ORDER BY objective_id, duty;

@@ -1,0 +1,30 @@
+"""One thread for blocking work, so that a store's connection is used by one thread only and the event loop never waits for a disk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class ThreadOffload:
+    """Run blocking calls one after the other in a thread of its own. Whoever made it closes it, after what uses it."""
+
+    def __init__(self, *, name: str = "taskstore") -> None:
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """Cancelling the call does not stop work that has begun."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def close(self) -> None:
+        """Wait for the work that has begun, and end the thread."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+async def run_inline(work: Callable[[], T]) -> T:
+    """The offload of a simulation: no thread, no waiting."""
+    return work()

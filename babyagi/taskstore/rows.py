@@ -1,0 +1,229 @@
+"""Rows to nouns and back: the only place that knows how a noun lies in a table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from babyagi.errors import StoreUnusableError
+from babyagi.tasks import (
+    Effect,
+    Event,
+    Limits,
+    Objective,
+    ObjectiveSpec,
+    ObjectiveStatus,
+    Reservation,
+    Result,
+    Role,
+    Step,
+    StepState,
+    StopReason,
+    Task,
+    TaskStatus,
+    ToolGrant,
+    Usage,
+    Worker,
+)
+from babyagi.taskstore.rules import to_microusd
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def from_time(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def to_time(at_us: int) -> datetime:
+    return _EPOCH + at_us * _MICROSECOND
+
+
+def to_time_or_none(at_us: int | None) -> datetime | None:
+    return None if at_us is None else to_time(at_us)
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def spec_to_json(spec: ObjectiveSpec) -> str:
+    return to_json(asdict(spec))
+
+
+def spec_from_json(text: str) -> ObjectiveSpec:
+    fields = json.loads(text)
+    fields["limits"] = Limits(**fields["limits"])
+    fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
+    fields["tools"] = tuple(ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"])
+    return ObjectiveSpec(**fields)
+
+
+def usage_from_row(row: sqlite3.Row) -> Usage:
+    return Usage(
+        calls=row["calls"],
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
+        cost_usd=row["cost_microusd"] / 1e6,
+    )
+
+
+def usage_to_values(usage: Usage) -> dict[str, int]:
+    return {
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_microusd": to_microusd(usage.cost_usd),
+    }
+
+
+def objective_from_row(row: sqlite3.Row, *, held: Reservation, active_us: int) -> Objective:
+    return Objective(
+        id=row["id"],
+        uid=row["uid"],
+        spec=spec_from_json(row["spec"]),
+        status=ObjectiveStatus(row["status"]),
+        stop_reason=StopReason(row["stop_reason"]) if row["stop_reason"] else None,
+        stop_detail=row["stop_detail"],
+        usage=usage_from_row(row),
+        held=held,
+        active_s=active_us / 1e6,
+        order_revision=row["order_revision"],
+        has_report=row["report"] is not None,
+        created_at=to_time(row["created_at_us"]),
+        ended_at=to_time_or_none(row["ended_at_us"]),
+    )
+
+
+def task_from_row(row: sqlite3.Row) -> Task:
+    return Task(
+        id=row["id"],
+        objective_id=row["objective_id"],
+        name=row["name"],
+        status=TaskStatus(row["status"]),
+        rank=row["rank"],
+        parent_id=row["parent_id"],
+        after=tuple(json.loads(row["after_ids"])),
+        origins=tuple(json.loads(row["origins"])),
+        try_no=row["try_no"],
+        claim_no=row["claim_no"],
+        failures=row["failures"],
+        error=row["error"],
+        usage=usage_from_row(row),
+        created_at=to_time(row["created_at_us"]),
+        started_at=to_time_or_none(row["started_at_us"]),
+        finished_at=to_time_or_none(row["finished_at_us"]),
+        not_before=to_time_or_none(row["not_before_us"]),
+    )
+
+
+def event_from_row(row: sqlite3.Row) -> Event:
+    return Event(
+        id=row["id"],
+        objective_id=row["objective_id"],
+        task_id=row["task_id"],
+        kind=row["kind"],
+        data=json.loads(row["data"]),
+        at=to_time(row["at_us"]),
+    )
+
+
+def worker_from_row(row: sqlite3.Row) -> Worker:
+    return Worker(id=row["id"], name=row["name"], host=row["host"], pid=row["pid"], lease_until=to_time(row["lease_until_us"]))
+
+
+# -- rows with a checksum: a byte that the disk flips inside a text is seen by nobody else ----------------------------------
+
+_RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
+_STEP_COLUMNS = (
+    "objective_id owner key kind request_hash state output model origins is_held held_calls held_tokens held_cost_microusd "
+    "calls prompt_tokens completion_tokens cost_microusd claim_no created_at_us done_at_us"
+).split()
+
+
+def _checksum(columns: Sequence[str], values: Mapping[str, Any] | sqlite3.Row) -> str:
+    content = json.dumps([values[column] for column in columns])
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def _verify(columns: Sequence[str], row: sqlite3.Row, *, what: str) -> None:
+    if _checksum(columns, row) != row["checksum"]:
+        raise StoreUnusableError(
+            f"the task store is damaged: {what} is not what was written",
+            why="its checksum does not fit its content",
+            fix="restore a backup of the task store",
+            guide="store",
+        )
+
+
+def result_to_values(result: Result) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "objective_id": result.objective_id,
+        "task_id": result.task_id,
+        "text": result.text,
+        "origins": to_json(result.origins),
+        "created_at_us": from_time(result.created_at),
+    }
+    return {**values, "checksum": _checksum(_RESULT_COLUMNS, values)}
+
+
+def result_from_row(row: sqlite3.Row) -> Result:
+    """Raises `StoreUnusableError` when the row was damaged."""
+    _verify(_RESULT_COLUMNS, row, what=f"the result of task {row['task_id']} of objective {row['objective_id']}")
+    return Result(
+        task_id=row["task_id"],
+        objective_id=row["objective_id"],
+        task_name=row["task_name"],
+        text=row["text"],
+        origins=tuple(json.loads(row["origins"])),
+        created_at=to_time(row["created_at_us"]),
+    )
+
+
+def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "objective_id": step.objective_id,
+        "owner": step.owner,
+        "key": step.key,
+        "kind": step.kind,
+        "request_hash": step.request_hash,
+        "state": step.state.value,
+        "output": step.output,
+        "model": step.model,
+        "origins": to_json(step.origins),
+        "is_held": int(is_held),
+        "held_calls": step.reservation.calls,
+        "held_tokens": step.reservation.tokens,
+        "held_cost_microusd": to_microusd(step.reservation.cost_usd),
+        **usage_to_values(step.usage),
+        "claim_no": step.claim_no,
+        "created_at_us": from_time(step.created_at),
+        "done_at_us": None if step.done_at is None else from_time(step.done_at),
+    }
+    return {**values, "checksum": _checksum(_STEP_COLUMNS, values)}
+
+
+def step_from_row(row: sqlite3.Row) -> Step:
+    """Raises `StoreUnusableError` when the row was damaged."""
+    _verify(_STEP_COLUMNS, row, what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
+    return Step(
+        objective_id=row["objective_id"],
+        owner=row["owner"],
+        key=row["key"],
+        kind=row["kind"],
+        request_hash=row["request_hash"],
+        state=StepState(row["state"]),
+        output=row["output"],
+        model=row["model"],
+        origins=tuple(json.loads(row["origins"])),
+        reservation=Reservation(calls=row["held_calls"], tokens=row["held_tokens"], cost_usd=row["held_cost_microusd"] / 1e6),
+        usage=usage_from_row(row),
+        claim_no=row["claim_no"],
+        created_at=to_time(row["created_at_us"]),
+        done_at=to_time_or_none(row["done_at_us"]),
+    )

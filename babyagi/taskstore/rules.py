@@ -1,0 +1,404 @@
+"""Every rule of the task store as a pure function, used by all implementations, so that they cannot drift apart.
+
+Nothing here reads a clock or keeps state. Money is in whole micro-dollars and time in whole microseconds wherever a name says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from babyagi.errors import LimitReachedError, ObjectiveStoppedError
+from babyagi.tasks import (
+    Duty,
+    Fence,
+    Limits,
+    Objective,
+    ObjectiveSpec,
+    ObjectiveStatus,
+    Proposal,
+    Reservation,
+    Result,
+    Step,
+    StepState,
+    StopReason,
+    Task,
+    TaskStatus,
+    Usage,
+)
+
+MAX_NAME_CHARS = 2000
+MAX_DETAIL_CHARS = 2000
+MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
+MAX_COST_MICROUSD = 10**12
+
+EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
+CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
+CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)
+REOPENED_BY_EXTENDING = (
+    StopReason.LIMIT_TASKS,
+    StopReason.LIMIT_CALLS,
+    StopReason.LIMIT_TOKENS,
+    StopReason.LIMIT_COST,
+    StopReason.LIMIT_TIME,
+    StopReason.WAITING,
+    StopReason.STALLED,
+)
+
+# -- text ------------------------------------------------------------------------------------------------------------------
+
+_ARTICLES = frozenset({"a", "an", "the"})
+_OPENING = "\"'`([{«“”‘’„‹"
+_CLOSING = "\"'`)]}»“”‘’›"
+_BULLETS = "–—•…"
+
+
+def storable(text: str, *, max_chars: int | None = None) -> str:
+    """The text without what UTF-8 cannot hold (lone surrogates), cut to `max_chars`."""
+    return text.encode("utf-8", "replace").decode("utf-8")[:max_chars]
+
+
+def one_line(text: str, *, max_chars: int | None = None) -> str:
+    """The text as one line: white space collapsed, control characters removed."""
+    spaced = " ".join(storable(text).split())
+    return "".join(char for char in spaced if unicodedata.category(char) != "Cc")[:max_chars].strip()
+
+
+def name_key(name: str) -> str:
+    """What two names share when they are the same to a reader; never empty for a name that is not blank.
+
+    Case, articles, white space and the punctuation round a word do not count. Words with a slash (paths, addresses) keep their
+    case, words with a digit keep every sign that could belong to the number.
+    """
+    words = name.split()
+    kept = [_fold(word) for at, word in enumerate(words) if not _is_article(word, at, len(words))]
+    return " ".join(word for word in kept if word) or " ".join(unicodedata.normalize("NFKC", name).casefold().split()) or name.strip()
+
+
+def _is_article(word: str, at: int, n_words: int) -> bool:
+    """A capital one counts only where a sentence begins, and none at the end: `Plan A` is not `Plan`."""
+    return at < n_words - 1 and (word in _ARTICLES or (at == 0 and word.lower() in _ARTICLES))
+
+
+def _fold(word: str) -> str:
+    if "/" in word or "\\" in word:
+        return re.sub(r"(?<=[\w/])[.,;]+$", "", word.lstrip(_OPENING).rstrip("\"'`»”’›") or word)
+    if any(char.isdigit() for char in word):
+        bare = word[1:-1] if len(word) > 2 and word[0] in _OPENING and word[-1] in _CLOSING else word
+        return unicodedata.normalize("NFKC", bare.rstrip(".,;:?") or bare).casefold()
+    bare = word.lstrip(_OPENING + _BULLETS).rstrip(_CLOSING + _BULLETS + ".,;:!?")
+    return unicodedata.normalize("NFKC", word if not bare and word in (".", "..") else bare).casefold()
+
+
+def identity_key(spec: ObjectiveSpec) -> str:
+    """What starting the same objective again has in common with the first start."""
+    identity = json.dumps([spec.text, spec.initial_task, spec.instance_name])
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sifted:
+    """A proposal as it enters the list, or is dropped from it."""
+
+    proposal: Proposal
+    key: str
+    is_duplicate: bool
+
+
+def sift(
+    proposals: Iterable[Proposal], *, is_known: Callable[[str], bool], allow_duplicates: bool, last_id: int, own_id: int | None
+) -> list[Sifted]:
+    """Clean the proposals and say which of them are there already, in their order; blank ones are left out.
+
+    Args:
+        is_known: whether a task of the objective, whatever its status, has this name key.
+        last_id: the newest id that `after` may name. own_id: the proposing task, which is done before they can start.
+    """
+    seen: set[str] = set()
+    sifted = []
+    for proposal in proposals:
+        name = one_line(proposal.name, max_chars=MAX_NAME_CHARS)
+        if not name:
+            continue
+        key = name_key(name)
+        after = tuple(dict.fromkeys(task_id for task_id in proposal.after if 0 < task_id <= last_id and task_id != own_id))
+        clean = Proposal(name=name, after=after, origins=tuple(storable(origin) for origin in proposal.origins))
+        sifted.append(Sifted(proposal=clean, key=key, is_duplicate=not allow_duplicates and (key in seen or is_known(key))))
+        seen.add(key)
+    return sifted
+
+
+def first_task(spec: ObjectiveSpec) -> Sifted:
+    """An objective's first task; a person's words are not cut."""
+    name = one_line(spec.initial_task)
+    return Sifted(proposal=Proposal(name=name), key=name_key(name), is_duplicate=False)
+
+
+def require_open(objective_id: int, status: ObjectiveStatus) -> None:
+    if status is ObjectiveStatus.ENDED:
+        raise ObjectiveStoppedError(f"objective {objective_id} has ended; nothing can be added to it", fix=f"babyagi extend {objective_id}")
+
+
+# -- order -----------------------------------------------------------------------------------------------------------------
+
+
+def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dict[int, int]:
+    """Deal the ranks that the wanted queued tasks hold out to them anew, in the wanted order.
+
+    Args:
+        current: `(id, rank)` of queued tasks.
+
+    Returns:
+        The new rank by id. Unknown and repeated ids are ignored; a task that is not wanted keeps its rank.
+    """
+    rank_by_id = dict(current)
+    named = [task_id for task_id in dict.fromkeys(wanted) if task_id in rank_by_id]
+    return dict(zip(named, sorted(rank_by_id[task_id] for task_id in named), strict=True))
+
+
+# -- usage and limits --------------------------------------------------------------------------------------------------------
+
+
+def to_us(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def to_microusd(usd: float) -> int:
+    """Whole micro-dollars, rounded up; what is not a price (negative, not a number) is 0."""
+    if not usd > 0:
+        return 0
+    return MAX_COST_MICROUSD if usd * 1e6 >= MAX_COST_MICROUSD else math.ceil(round(usd * 1e6, 3))
+
+
+def _count(number: int) -> int:
+    return min(max(int(number), 0), MAX_COUNT) if number == number else 0
+
+
+def countable_usage(usage: Usage) -> Usage:
+    """The usage as it can be added up: nothing lowers what was spent, and nothing overflows."""
+    return Usage(
+        calls=_count(usage.calls),
+        prompt_tokens=_count(usage.prompt_tokens),
+        completion_tokens=_count(usage.completion_tokens),
+        cost_usd=to_microusd(usage.cost_usd) / 1e6,
+    )
+
+
+def countable_reservation(reservation: Reservation) -> Reservation:
+    return Reservation(calls=_count(reservation.calls), tokens=_count(reservation.tokens), cost_usd=to_microusd(reservation.cost_usd) / 1e6)
+
+
+def charge_of(reservation: Reservation) -> Usage:
+    """The usage that stands for a call nobody heard of again: all that it had reserved."""
+    return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
+
+
+def step_data(step: Step, usage: Usage) -> dict[str, Any]:
+    """What an event says about a step, and the usage that this event counted."""
+    return {
+        "owner": step.owner,
+        "key": step.key,
+        "kind": step.kind,
+        "model": step.model,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def add_reservations(reservations: Iterable[Reservation]) -> Reservation:
+    total = list(reservations)
+    return Reservation(
+        calls=sum(held.calls for held in total),
+        tokens=sum(held.tokens for held in total),
+        cost_usd=sum(to_microusd(held.cost_usd) for held in total) / 1e6,
+    )
+
+
+def report_slice(limits: Limits) -> Reservation:
+    """What is kept for the report under each limit: one call, a tenth of the tokens but at most 16,000, a twentieth of the money."""
+    return Reservation(
+        calls=min(limits.max_calls, 1), tokens=min(limits.max_tokens // 10, 16_000), cost_usd=to_microusd(limits.max_cost_usd / 20) / 1e6
+    )
+
+
+def refuse_reservation(limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, is_report: bool) -> str | None:
+    """The name of the first limit that the reservation does not fit under (`calls`, `tokens`, `cost`), None when it fits."""
+    kept = Reservation() if is_report else report_slice(limits)
+    sums = (
+        ("calls", limits.max_calls, kept.calls, usage.calls + held.calls, reservation.calls),
+        ("tokens", limits.max_tokens, kept.tokens, usage.tokens + held.tokens, reservation.tokens),
+        (
+            "cost",
+            to_microusd(limits.max_cost_usd),
+            to_microusd(kept.cost_usd),
+            to_microusd(usage.cost_usd) + to_microusd(held.cost_usd),
+            to_microusd(reservation.cost_usd),
+        ),
+    )
+    for name, limit, kept_back, taken, wanted in sums:
+        if limit and wanted and taken + wanted > limit - kept_back:
+            return name
+    return None
+
+
+def is_reached(limit: float, reached: float) -> bool:
+    """0 means: no limit."""
+    return 0 < limit <= reached
+
+
+def require_call_allowed(objective: Objective, *, owner: str, reservation: Reservation) -> None:
+    """Whether the owner may make a call that costs this much, now.
+
+    Raises:
+        ObjectiveStoppedError, LimitReachedError.
+    """
+    is_report = is_report_owner(owner)
+    if objective.status is ObjectiveStatus.PAUSED:
+        raise ObjectiveStoppedError(f"objective {objective.id} is paused", fix=f"babyagi resume {objective.id}")
+    if objective.status is ObjectiveStatus.ENDED and not is_report and owner != "index":
+        raise ObjectiveStoppedError(f"objective {objective.id} has ended: {objective.stop_reason}")
+    limits = objective.spec.limits
+    if not is_report and is_reached(limits.max_time_s, objective.active_s):
+        raise LimitReachedError(f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True)
+    name = refuse_reservation(limits, objective.usage, objective.held, reservation, is_report=is_report)
+    if name is not None:
+        is_final = refuse_reservation(limits, objective.usage, Reservation(), reservation, is_report=is_report) is not None
+        raise LimitReachedError(f"the next call does not fit under the limit of {name}", limit=name, is_final=is_final)
+
+
+def is_report_owner(owner: str) -> bool:
+    return owner == "report" or owner.startswith("report:")
+
+
+def duty_owner(duty: Duty, *, order_revision: int, check_no: int, report_no: int) -> str:
+    """The owner of a duty's steps: a new one for each order, check and report, so that no old step is replayed in it."""
+    match duty:
+        case Duty.ORDER:
+            return f"order:{order_revision}"
+        case Duty.CHECK:
+            return f"check:{check_no}"
+        case Duty.REPORT:
+            return "report" if report_no == 1 else f"report:{report_no}"
+        case Duty.INDEX:
+            return "index"
+
+
+# -- leases and time ---------------------------------------------------------------------------------------------------------
+
+
+def is_living(now_us: int, *, lease_until_us: int, lease_us: int) -> bool:
+    """A lease further away than a lease may be was given before the clock jumped back; it would never end."""
+    return now_us <= lease_until_us <= now_us + lease_us
+
+
+def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
+    """The counted time so far. What passed since a worker was last seen counts up to one lease, whatever the clock did."""
+    return active_us + min(max(since_seen_us, 0), lease_us)
+
+
+# -- nouns -------------------------------------------------------------------------------------------------------------------
+
+
+def new_result(task: Task, *, text: str, origins: Sequence[str], at: datetime) -> Result:
+    return Result(
+        task_id=task.id,
+        objective_id=task.objective_id,
+        task_name=task.name,
+        text=storable(text),
+        origins=tuple(storable(origin) for origin in origins),
+        created_at=at,
+    )
+
+
+def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
+    """A step nobody has intended yet; of one that is recorded without an intention, the kind is not known any more."""
+    return Step(
+        objective_id=fence.objective_id,
+        owner=fence.owner,
+        key=key,
+        kind="",
+        request_hash="",
+        state=StepState.INTENDED,
+        claim_no=fence.claim_no,
+        created_at=at,
+    )
+
+
+def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
+    """The step with its outcome; the first one stands."""
+    if step.state is StepState.DONE:
+        return step
+    return replace(
+        step,
+        state=StepState.DONE,
+        output=storable(output),
+        model=model or step.model,
+        origins=tuple(storable(origin) for origin in origins),
+        done_at=at,
+    )
+
+
+def failed(task: Task, *, error: str) -> Task:
+    """After a failed try: the next one is journaled anew."""
+    return replace(crashed(task, error=error), try_no=task.try_no + 1)
+
+
+def crashed(task: Task, *, error: str) -> Task:
+    """After its holder died: the same try goes on, and pays for nothing twice."""
+    return replace(task, failures=task.failures + 1, error=storable(error, max_chars=MAX_DETAIL_CHARS))
+
+
+# -- states ------------------------------------------------------------------------------------------------------------------
+
+
+def status_after_failure(status: TaskStatus, *, failures: int, max_failures: int) -> TaskStatus:
+    """Where a claimed task goes after its `failures`th failure: tried again, or given up."""
+    if status is TaskStatus.RECORDED:
+        return TaskStatus.DONE if failures >= max_failures else TaskStatus.RECORDED
+    return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
+
+
+def status_when_freed(status: TaskStatus, stop_reason: StopReason | None) -> TaskStatus:
+    """What a task that nobody holds any more becomes: queued, unless the objective's end cancelled all that was queued."""
+    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED):
+        return TaskStatus.CANCELLED if stop_reason in CANCELLING else TaskStatus.QUEUED
+    return status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What `conclude` looks at. `n_unblocked` are the queued tasks whose `after` tasks are all done, delayed or not."""
+
+    limits: Limits
+    active_s: float
+    is_claimed_met: bool
+    n_held: int
+    n_recorded: int
+    n_queued: int
+    n_unblocked: int
+    n_waiting: int
+    n_executed: int
+
+
+def conclude(snapshot: Snapshot) -> StopReason | None:
+    """Why nothing more can happen in an active objective, None while something can."""
+    if snapshot.n_held or snapshot.is_claimed_met:
+        return None
+    if not (snapshot.n_recorded or snapshot.n_queued or snapshot.n_waiting):
+        return StopReason.FINISHED
+    if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
+        return StopReason.LIMIT_TIME
+    if snapshot.n_recorded:
+        return None
+    if snapshot.n_unblocked:
+        return StopReason.LIMIT_TASKS if is_reached(snapshot.limits.max_tasks, snapshot.n_executed) else None
+    return StopReason.WAITING if snapshot.n_waiting else StopReason.STALLED

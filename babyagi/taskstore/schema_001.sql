@@ -1,0 +1,185 @@
+-- The schema, version 1. Times are microseconds since 1970 (`_us`), money is in micro-dollars (`_microusd`).
+
+CREATE TABLE meta (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+CREATE TABLE objective (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    identity TEXT NOT NULL,
+    spec TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'active' CHECK (status IN ('active', 'paused', 'ended')),
+    stop_reason TEXT,
+    stop_detail TEXT NOT NULL DEFAULT '',
+    calls INTEGER NOT NULL DEFAULT 0,
+    prompt_tokens INTEGER NOT NULL DEFAULT 0,
+    completion_tokens INTEGER NOT NULL DEFAULT 0,
+    cost_microusd INTEGER NOT NULL DEFAULT 0,
+    active_us INTEGER NOT NULL DEFAULT 0,
+    seen_us INTEGER NOT NULL,
+    order_revision INTEGER NOT NULL DEFAULT 0,
+    ordered_upto INTEGER NOT NULL DEFAULT 0,
+    last_task_id INTEGER NOT NULL DEFAULT 0,
+    is_claimed_met INTEGER NOT NULL DEFAULT 0,
+    check_no INTEGER NOT NULL DEFAULT 1,
+    report_no INTEGER NOT NULL DEFAULT 1,
+    report TEXT,
+    created_at_us INTEGER NOT NULL,
+    ended_at_us INTEGER,
+    CHECK ((status = 'ended') = (stop_reason IS NOT NULL))
+);
+CREATE INDEX objective_identity ON objective (identity, id);
+
+-- A task's id counts from 1 within its objective, and its first rank is its id: ranks are only ever dealt out anew.
+CREATE TABLE task (
+    objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    name_key TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'queued'
+        CHECK (status IN ('queued', 'running', 'recorded', 'done', 'waiting', 'dead', 'cancelled')),
+    rank INTEGER NOT NULL,
+    parent_id INTEGER,
+    after_ids TEXT NOT NULL DEFAULT '[]',
+    blockers INTEGER NOT NULL DEFAULT 0 CHECK (blockers >= 0),
+    origins TEXT NOT NULL,
+    try_no INTEGER NOT NULL DEFAULT 1,
+    claim_no INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    error TEXT NOT NULL DEFAULT '',
+    worker_id TEXT,
+    calls INTEGER NOT NULL DEFAULT 0,
+    prompt_tokens INTEGER NOT NULL DEFAULT 0,
+    completion_tokens INTEGER NOT NULL DEFAULT 0,
+    cost_microusd INTEGER NOT NULL DEFAULT 0,
+    created_at_us INTEGER NOT NULL,
+    started_at_us INTEGER,
+    finished_at_us INTEGER,
+    not_before_us INTEGER,
+    PRIMARY KEY (objective_id, id),
+    CHECK (worker_id IS NOT NULL OR status <> 'running'),
+    CHECK (worker_id IS NULL OR status IN ('running', 'recorded'))
+);
+CREATE INDEX task_ready ON task (objective_id, rank, id) WHERE status = 'queued' AND blockers = 0;
+CREATE INDEX task_status ON task (objective_id, status, rank, id);
+CREATE INDEX task_name ON task (objective_id, name_key);
+CREATE INDEX task_held ON task (worker_id, objective_id) WHERE worker_id IS NOT NULL;
+CREATE INDEX task_finished ON task (objective_id, finished_at_us, id) WHERE finished_at_us IS NOT NULL;
+
+CREATE TABLE task_after (
+    objective_id INTEGER NOT NULL,
+    after_id INTEGER NOT NULL,
+    task_id INTEGER NOT NULL,
+    PRIMARY KEY (objective_id, after_id, task_id),
+    FOREIGN KEY (objective_id, after_id) REFERENCES task (objective_id, id) ON DELETE CASCADE
+) WITHOUT ROWID;
+
+-- How many tasks have each status; kept by triggers, so that no verb can forget it.
+CREATE TABLE task_count (
+    objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,
+    status TEXT NOT NULL,
+    n INTEGER NOT NULL CHECK (n >= 0),
+    PRIMARY KEY (objective_id, status)
+) WITHOUT ROWID;
+
+CREATE TRIGGER task_added AFTER INSERT ON task BEGIN
+    INSERT INTO task_count VALUES (new.objective_id, new.status, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER task_moved AFTER UPDATE OF status ON task WHEN old.status <> new.status BEGIN
+    UPDATE task_count SET n = n - 1 WHERE objective_id = old.objective_id AND status = old.status;
+    INSERT INTO task_count VALUES (new.objective_id, new.status, 1) ON CONFLICT DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER task_finished AFTER UPDATE OF status ON task WHEN new.status = 'done' AND old.status <> 'done' BEGIN
+    UPDATE task SET blockers = blockers - 1
+     WHERE objective_id = new.objective_id
+       AND id IN (SELECT task_id FROM task_after WHERE objective_id = new.objective_id AND after_id = new.id);
+END;
+
+CREATE TABLE result (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    objective_id INTEGER NOT NULL,
+    task_id INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    origins TEXT NOT NULL,
+    created_at_us INTEGER NOT NULL,
+    is_indexed INTEGER NOT NULL DEFAULT 0,
+    checksum TEXT NOT NULL,
+    UNIQUE (objective_id, task_id),
+    FOREIGN KEY (objective_id, task_id) REFERENCES task (objective_id, id) ON DELETE CASCADE
+);
+CREATE INDEX result_unindexed ON result (objective_id, id) WHERE is_indexed = 0;
+
+CREATE TABLE vector (
+    objective_id INTEGER NOT NULL,
+    space TEXT NOT NULL,
+    task_id INTEGER NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (objective_id, space, task_id),
+    FOREIGN KEY (objective_id) REFERENCES objective (id) ON DELETE CASCADE
+);
+
+-- `is_held` says that the reservation still counts against the limits.
+CREATE TABLE step (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,
+    owner TEXT NOT NULL,
+    key TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    request_hash TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('intended', 'done', 'unknown', 'asked')),
+    output TEXT,
+    model TEXT NOT NULL,
+    origins TEXT NOT NULL,
+    is_held INTEGER NOT NULL,
+    held_calls INTEGER NOT NULL,
+    held_tokens INTEGER NOT NULL,
+    held_cost_microusd INTEGER NOT NULL,
+    calls INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    cost_microusd INTEGER NOT NULL,
+    claim_no INTEGER NOT NULL,
+    created_at_us INTEGER NOT NULL,
+    done_at_us INTEGER,
+    checksum TEXT NOT NULL,
+    UNIQUE (objective_id, owner, key)
+);
+CREATE INDEX step_held ON step (objective_id, owner) WHERE is_held = 1;
+
+CREATE TABLE duty (
+    objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,
+    duty TEXT NOT NULL CHECK (duty IN ('order', 'check', 'report', 'index')),
+    owner TEXT NOT NULL,
+    claim_no INTEGER NOT NULL,
+    worker_id TEXT,
+    not_before_us INTEGER,
+    upto INTEGER NOT NULL,
+    PRIMARY KEY (objective_id, duty)
+);
+
+CREATE TABLE worker (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid INTEGER NOT NULL,
+    objective_id INTEGER REFERENCES objective (id) ON DELETE SET NULL,
+    lease_us INTEGER NOT NULL,
+    lease_until_us INTEGER NOT NULL
+);
+CREATE INDEX worker_objective ON worker (objective_id);
+
+CREATE TABLE event (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,
+    task_id INTEGER,
+    kind TEXT NOT NULL,
+    data TEXT NOT NULL,
+    at_us INTEGER NOT NULL
+);
+CREATE INDEX event_objective ON event (objective_id, id);
+
+INSERT INTO meta VALUES ('schema_version', '1');

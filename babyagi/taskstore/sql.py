@@ -1,0 +1,270 @@
+"""The task store on SQL: objectives, looking and events; the verbs of workers are in `sql_claims`, those of the journal in `sql_steps`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from babyagi import log
+from babyagi.errors import SettingsError
+from babyagi.tasks import (
+    Duty,
+    Event,
+    Limits,
+    Objective,
+    ObjectiveSpec,
+    ObjectiveStatus,
+    Proposal,
+    Result,
+    StopReason,
+    Task,
+    TaskStatus,
+)
+from babyagi.taskstore import moves, rules
+from babyagi.taskstore.base import Plan, Window
+from babyagi.taskstore.rows import event_from_row, result_from_row, spec_from_json, spec_to_json, task_from_row, to_json
+from babyagi.taskstore.sql_claims import Claims
+from babyagi.taskstore.sql_room import Offload
+from babyagi.taskstore.sql_steps import Steps
+from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
+
+POLL_S = 0.05
+
+
+async def open_sqlite(path: Path | str, *, clock: Callable[[], datetime], offload: Offload, max_failures: int = 3) -> SqliteTaskStore:
+    """Open the task store in this file, creating it when there is none. Its folder must exist.
+
+    Args:
+        clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the caller closes it, after the store.
+        max_failures: after how many failures a task is dead, for workers that die while they hold it.
+
+    Raises:
+        StoreUnusableError: damaged, newer than this program, no task store, or not writable. StoreUnavailableError: locked, disk full.
+    """
+    database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
+    return SqliteTaskStore(database, offload=offload, max_failures=max_failures)
+
+
+class SqliteTaskStore(Claims, Steps):
+    """All the state there is, in one file; several processes may have it open."""
+
+    # -- objectives ------------------------------------------------------------------------------------------------------
+
+    async def create_objective(self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False) -> tuple[Objective, bool]:
+        def work(tx: Transaction) -> tuple[Objective, bool]:
+            identity = rules.identity_key(spec)
+            known = None if always_new else tx.one("newest_objective", identity=identity)
+            if known is not None:
+                return moves.read_objective(tx, known["id"]), False
+            objective_id = tx.all("insert_objective", uid=uid, identity=identity, spec=spec_to_json(spec))[0]["id"]
+            moves.append_event(tx, objective_id, log.OBJECTIVE_CREATED, uid=uid)
+            moves.add(tx, objective_id, [rules.first_task(spec)], parent_id=None)
+            return moves.read_objective(tx, objective_id), True
+
+        return await self._write(work)
+
+    async def objective(self, objective_id: int) -> Objective:
+        return await self._read(lambda tx: moves.read_objective(tx, objective_id))
+
+    async def objectives(self) -> list[Objective]:
+        return await self._read(lambda tx: [moves.read_objective(tx, row["id"]) for row in tx.all("objective_ids")])
+
+    async def pause_objective(self, objective_id: int) -> Objective:
+        return await self._switch(objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, log.OBJECTIVE_PAUSED)
+
+    async def resume_objective(self, objective_id: int) -> Objective:
+        return await self._switch(objective_id, ObjectiveStatus.PAUSED, ObjectiveStatus.ACTIVE, log.OBJECTIVE_RESUMED)
+
+    async def _switch(self, objective_id: int, old: ObjectiveStatus, new: ObjectiveStatus, kind: str) -> Objective:
+        def work(tx: Transaction) -> Objective:
+            row = moves.objective_row(tx, objective_id)
+            if row["status"] == old:
+                moves.carry_time(tx, row)
+                tx.run("set_status", objective_id=objective_id, status=new)
+                moves.append_event(tx, objective_id, kind)
+            return moves.read_objective(tx, objective_id)
+
+        return await self._write(work)
+
+    async def end_objective(self, objective_id: int, *, reason: StopReason, detail: str = "") -> Objective:
+        def work(tx: Transaction) -> Objective:
+            moves.end(tx, objective_id, reason=reason, detail=detail)
+            return moves.read_objective(tx, objective_id)
+
+        return await self._write(work)
+
+    async def conclude_objective(self, objective_id: int) -> Objective:
+        def work(tx: Transaction) -> Objective:
+            objective = moves.read_objective(tx, objective_id)
+            if objective.status is not ObjectiveStatus.ACTIVE:
+                return objective
+            reason = rules.conclude(_snapshot(tx, objective))
+            if reason is None:
+                return objective
+            moves.end(tx, objective_id, reason=reason, detail="")
+            return moves.read_objective(tx, objective_id)
+
+        return await self._write(work)
+
+    async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
+        def work(tx: Transaction) -> Objective:
+            row = moves.objective_row(tx, objective_id)
+            tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(replace(spec_from_json(row["spec"]), limits=limits)))
+            moves.append_event(tx, objective_id, log.OBJECTIVE_EXTENDED, **asdict(limits))
+            if row["stop_reason"] in rules.REOPENED_BY_EXTENDING:
+                moves.forget_duty(tx, objective_id, Duty.REPORT)
+                tx.run("reopen_objective", objective_id=objective_id)
+            return moves.read_objective(tx, objective_id)
+
+        return await self._write(work)
+
+    async def delete_objective(self, objective_id: int) -> None:
+        def work(tx: Transaction) -> None:
+            moves.objective_row(tx, objective_id)
+            if tx.has("is_held_by_the_living", objective_id=objective_id):
+                raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause {objective_id}")
+            tx.run("delete_objective", objective_id=objective_id)
+
+        await self._write(work)
+
+    async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
+        return await self._read(lambda tx: moves.counts(tx, objective_id))
+
+    async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
+        def work(tx: Transaction) -> Plan:
+            row = moves.objective_row(tx, objective_id)
+            rules.require_open(objective_id, ObjectiveStatus(row["status"]))
+            sifted = moves.sift(tx, row, proposals, allow_duplicates=allow_duplicates, own_id=None)
+            return moves.add(tx, objective_id, sifted, parent_id=None)
+
+        return await self._write(work)
+
+    # -- looking ---------------------------------------------------------------------------------------------------------
+
+    async def report(self, objective_id: int) -> str | None:
+        def work(tx: Transaction) -> str | None:
+            markdown: str | None = moves.objective_row(tx, objective_id)["report"]
+            return markdown
+
+        return await self._read(work)
+
+    async def queue_window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+        def work(tx: Transaction) -> Window:
+            row = moves.objective_row(tx, objective_id)
+            head = tx.all("queue_head", objective_id=objective_id, limit=n_head)
+            news = tx.all("queue_news", objective_id=objective_id, after_id=row["ordered_upto"], limit=n_new)
+            tasks = {found["id"]: task_from_row(found) for found in [*head, *news]}
+            return Window(revision=row["order_revision"], tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))))
+
+        return await self._read(work)
+
+    async def task(self, objective_id: int, task_id: int) -> Task:
+        return await self._read(lambda tx: moves.read_task(tx, objective_id, task_id))
+
+    async def tasks(self, objective_id: int, *, statuses: Sequence[TaskStatus] | None = None, limit: int | None = None) -> list[Task]:
+        rows = -1 if limit is None else limit
+        if statuses is None:
+            return await self._read(lambda tx: [task_from_row(row) for row in tx.all("tasks", objective_id=objective_id, limit=rows)])
+        wanted = to_json(list(statuses))
+        return await self._read(
+            lambda tx: [task_from_row(row) for row in tx.all("tasks_with_status", objective_id=objective_id, statuses=wanted, limit=rows)]
+        )
+
+    async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
+        return await self._read(lambda tx: [task_from_row(row) for row in tx.all("last_finished", objective_id=objective_id, limit=limit)])
+
+    async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]:
+        if task_ids is None:
+            return await self._read(lambda tx: [result_from_row(row) for row in tx.all("results", objective_id=objective_id)])
+        wanted = to_json(list(task_ids))
+        return await self._read(
+            lambda tx: [result_from_row(row) for row in tx.all("results_of", objective_id=objective_id, task_ids=wanted)]
+        )
+
+    # -- events ----------------------------------------------------------------------------------------------------------
+
+    async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:
+        return await self._read(
+            lambda tx: [event_from_row(row) for row in tx.all("events", objective_id=objective_id, after_id=after_id, limit=limit)]
+        )
+
+    async def last_event_id(self, objective_id: int) -> int:
+        return await self._read(lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]))
+
+    async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None:
+        def work(tx: Transaction) -> None:
+            moves.objective_row(tx, objective_id)
+            moves.append_event(tx, objective_id, kind, task_id, **data)
+
+        await self._write(work)
+
+    async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    written, version = self._written, await self._offload(self._database.data_version)
+                    if await self.last_event_id(objective_id) > after_id:
+                        return
+                    await self._next_commit(written, version)
+        except TimeoutError:
+            return
+
+    async def _next_commit(self, written: asyncio.Event, version: int) -> None:
+        """Return when this store has written, or another process has."""
+        while not written.is_set():
+            try:
+                await asyncio.wait_for(written.wait(), POLL_S)
+            except TimeoutError:
+                if await self._offload(self._database.data_version) != version:
+                    return
+
+    # -- the duty to index -----------------------------------------------------------------------------------------------
+
+    async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
+        return await self._read(
+            lambda tx: [result_from_row(row) for row in tx.all("unindexed_results", objective_id=objective_id, limit=limit)]
+        )
+
+    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
+        def work(tx: Transaction) -> None:
+            n_marked = tx.run("mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            if n_marked:
+                moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked)
+
+        await self._write(work)
+
+    async def owe_index(self, objective_id: int) -> None:
+        await self._write(lambda tx: tx.run("owe_index", objective_id=objective_id))
+
+    async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
+        rows = [{"objective_id": objective_id, "space": space, "task_id": task_id, "vector": vector} for task_id, vector in vectors.items()]
+        await self._write(lambda tx: tx.run_many("put_vector", rows))
+
+    async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]:
+        def work(tx: Transaction) -> dict[int, bytes]:
+            if task_ids is None:
+                rows = tx.all("vectors", objective_id=objective_id, space=space)
+            else:
+                rows = tx.all("vectors_of", objective_id=objective_id, space=space, task_ids=to_json(list(task_ids)))
+            return {row["task_id"]: row["vector"] for row in rows}
+
+        return await self._read(work)
+
+
+def _snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
+    n_by_status = moves.counts(tx, objective.id)
+    return rules.Snapshot(
+        limits=objective.spec.limits,
+        active_s=objective.active_s,
+        is_claimed_met=bool(moves.objective_row(tx, objective.id)["is_claimed_met"]),
+        n_held=int(tx.has("has_held_task", objective_id=objective.id)),
+        n_recorded=n_by_status[TaskStatus.RECORDED],
+        n_queued=n_by_status[TaskStatus.QUEUED],
+        n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
+        n_waiting=n_by_status[TaskStatus.WAITING],
+        n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+    )

@@ -1,0 +1,281 @@
+"""The task store on SQL: workers, their leases, and what they hold: tasks and duties."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+
+from babyagi import log
+from babyagi.errors import LeaseLostError, StaleOrderError
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    DutyClaim,
+    Fence,
+    Objective,
+    ObjectiveStatus,
+    Proposal,
+    Result,
+    StopReason,
+    Task,
+    TaskStatus,
+    Worker,
+)
+from babyagi.taskstore import moves, rules
+from babyagi.taskstore.base import Plan
+from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time, worker_from_row
+from babyagi.taskstore.sql_room import SqlRoom
+from babyagi.taskstore.sqlite import Transaction
+
+
+class Claims(SqlRoom):
+    """Claiming, finishing and giving back."""
+
+    # -- workers and leases ----------------------------------------------------------------------------------------------
+
+    async def register_worker(self, worker: Worker, *, objective_id: int, lease_s: float) -> None:
+        def work(tx: Transaction) -> None:
+            moves.carry_time(tx, moves.objective_row(tx, objective_id))
+            tx.run(
+                "put_worker",
+                worker_id=worker.id,
+                name=worker.name,
+                host=worker.host,
+                pid=worker.pid,
+                objective_id=objective_id,
+                lease_us=rules.to_us(lease_s),
+            )
+            moves.append_event(tx, objective_id, log.WORKER_JOINED, worker_id=worker.id, name=worker.name)
+
+        await self._write(work)
+
+    async def renew_lease(self, worker_id: str, *, objective_id: int, lease_s: float) -> None:
+        def work(tx: Transaction) -> None:
+            row = moves.objective_row(tx, objective_id)
+            if tx.run("renew_worker", worker_id=worker_id, objective_id=objective_id, lease_us=rules.to_us(lease_s)) == 0:
+                raise LeaseLostError(f"worker {worker_id} was declared dead")
+            moves.carry_time(tx, row)
+
+        await self._write(work)
+
+    async def remove_worker(self, worker_id: str) -> None:
+        def work(tx: Transaction) -> None:
+            row = tx.one("worker", worker_id=worker_id)
+            if row is not None:
+                self._release_all(tx, row, is_crash=False)
+                self._forget(tx, row, log.WORKER_LEFT)
+
+        await self._write(work)
+
+    async def reap_workers(self, *, name: str | None = None) -> int:
+        def work(tx: Transaction) -> int:
+            n_freed = 0
+            for row in tx.all("workers"):
+                is_living = rules.is_living(tx.now_us, lease_until_us=row["lease_until_us"], lease_us=row["lease_us"])
+                if row["name"] == name or not is_living:
+                    n_freed += self._release_all(tx, row, is_crash=True)
+                    self._forget(tx, row, log.WORKER_LOST)
+            return n_freed
+
+        return await self._write(work)
+
+    async def workers(self) -> list[Worker]:
+        return await self._read(lambda tx: [worker_from_row(row) for row in tx.all("workers")])
+
+    def _release_all(self, tx: Transaction, worker: sqlite3.Row, *, is_crash: bool) -> int:
+        """Free what the worker holds; returns how many tasks that was."""
+        held = tx.all("tasks_held_by", worker_id=worker["id"])
+        for row in held:
+            task = moves.read_task(tx, row["objective_id"], row["id"])
+            if is_crash and task.status is TaskStatus.RUNNING:
+                error = f"worker {worker['name']} was lost while it held the task"
+                _give_up_or_retry(tx, rules.crashed(task, error=error), max_failures=self._max_failures)
+            else:
+                _release(tx, task, reason="worker lost" if is_crash else "worker left")
+        for row in tx.all("duties_held_by", worker_id=worker["id"]):
+            moves.free_duty(tx, row["objective_id"], duty=row["duty"], owner=row["owner"])
+        return len(held)
+
+    def _forget(self, tx: Transaction, worker: sqlite3.Row, kind: str) -> None:
+        if worker["objective_id"] is not None:
+            moves.carry_time(tx, moves.objective_row(tx, worker["objective_id"]))
+        tx.run("delete_worker", worker_id=worker["id"])
+        moves.append_event(tx, worker["objective_id"], kind, worker_id=worker["id"], name=worker["name"])
+
+    # -- tasks -----------------------------------------------------------------------------------------------------------
+
+    async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
+        def work(tx: Transaction) -> Claim | None:
+            objective = moves.read_objective(tx, objective_id)
+            task_id = _best_task(tx, objective) if _may_claim(tx, objective, worker_id) else None
+            if task_id is None:
+                return None
+            tx.run("claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id)
+            task = moves.read_task(tx, objective_id, task_id)
+            moves.append_event(tx, objective_id, log.TASK_CLAIMED, task_id, worker_id=worker_id, try_no=task.try_no, claim_no=task.claim_no)
+            fence = Fence(objective_id=objective_id, owner=f"task:{task_id}", claim_no=task.claim_no, worker_id=worker_id)
+            return Claim(task=task, fence=fence)
+
+        return await self._write(work)
+
+    async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
+        def work(tx: Transaction) -> Result:
+            task = moves.fenced_task(tx, claim.fence)
+            if task.status is TaskStatus.RECORDED:
+                row = tx.all("results_of", objective_id=task.objective_id, task_ids=to_json([task.id]))[0]
+                return result_from_row(row)
+            result = rules.new_result(task, text=text, origins=origins, at=to_time(tx.now_us))
+            tx.run("insert_result", **result_to_values(result))
+            tx.run("record_task", objective_id=task.objective_id, task_id=task.id)
+            moves.append_event(tx, task.objective_id, log.TASK_RECORDED, task.id, result_chars=len(result.text))
+            return result
+
+        return await self._write(work)
+
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+        def work(tx: Transaction) -> Plan:
+            task = moves.fenced_task(tx, claim.fence, TaskStatus.RECORDED)
+            row = moves.objective_row(tx, task.objective_id)
+            is_open = row["status"] != ObjectiveStatus.ENDED
+            sifted = moves.sift(tx, row, proposals if is_open else (), allow_duplicates=False, own_id=task.id)
+            plan = moves.add(tx, task.objective_id, sifted, parent_id=task.id)
+            moves.put_down(tx, replace(task, status=TaskStatus.DONE))
+            moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))
+            if is_met and is_open:
+                tx.run("set_claimed_met", objective_id=task.objective_id)
+                moves.append_event(tx, task.objective_id, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
+            return plan
+
+        return await self._write(work)
+
+    async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
+        def work(tx: Transaction) -> Task:
+            task = rules.failed(moves.fenced_task(tx, claim.fence), error=error)
+            return _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+
+        return await self._write(work)
+
+    async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
+        await self._write(lambda tx: _release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s))
+
+    # -- duties ----------------------------------------------------------------------------------------------------------
+
+    async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
+        def work(tx: Transaction) -> DutyClaim | None:
+            row = moves.objective_row(tx, objective_id)
+            if not (_is_living(tx, worker_id) and _is_free(tx, objective_id, duty) and _is_owed(tx, row, duty)):
+                return None
+            owner = rules.duty_owner(duty, order_revision=row["order_revision"], check_no=row["check_no"], report_no=row["report_no"])
+            values = {"objective_id": objective_id, "duty": duty, "owner": owner, "worker_id": worker_id, "upto": row["last_task_id"]}
+            claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
+            return DutyClaim(duty=duty, fence=Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id))
+
+        return await self._write(work)
+
+    async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
+        def work(tx: Transaction) -> None:
+            duty = moves.fenced_duty(tx, claim.fence)
+            objective_id = claim.fence.objective_id
+            if moves.objective_row(tx, objective_id)["order_revision"] != revision:
+                raise StaleOrderError(f"the list of objective {objective_id} was re-ordered since revision {revision}")
+            rows = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            rank_by_id = {row["id"]: row["rank"] for row in rows}
+            dealt = rules.deal_ranks(rank_by_id.items(), task_ids)
+            moved = {task_id: rank for task_id, rank in dealt.items() if rank != rank_by_id[task_id]}
+            tx.run_many("set_rank", [{"objective_id": objective_id, "task_id": task_id, "rank": rank} for task_id, rank in moved.items()])
+            tx.run("set_order", objective_id=objective_id, upto=duty["upto"])
+            moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            moves.append_event(tx, objective_id, log.ORDER_APPLIED, revision=revision + 1, task_ids=list(dealt), n_moved=len(moved))
+
+        await self._write(work)
+
+    async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
+        def work(tx: Transaction) -> Objective:
+            duty, objective_id = moves.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            tx.run("finish_check", objective_id=objective_id)
+            moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            detail = rules.storable(reason, max_chars=rules.MAX_DETAIL_CHARS)
+            moves.append_event(tx, objective_id, log.OBJECTIVE_CHECKED, is_met=is_met, reason=detail)
+            if is_met:
+                moves.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
+            return moves.read_objective(tx, objective_id)
+
+        return await self._write(work)
+
+    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+        def work(tx: Transaction) -> None:
+            duty, objective_id = moves.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            tx.run("set_report", objective_id=objective_id, markdown=rules.storable(markdown))
+            moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            moves.append_event(tx, objective_id, log.REPORT_WRITTEN, report_chars=len(markdown))
+
+        await self._write(work)
+
+    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
+        def work(tx: Transaction) -> None:
+            duty = moves.fenced_duty(tx, claim.fence)
+            moves.free_duty(tx, claim.fence.objective_id, duty=duty["duty"], owner=duty["owner"], delay_s=delay_s)
+
+        await self._write(work)
+
+
+def _is_living(tx: Transaction, worker_id: str) -> bool:
+    """Whoever is not registered, or whose lease has run out, is given nothing: it would be taken away at once."""
+    row = tx.one("worker", worker_id=worker_id)
+    return row is not None and rules.is_living(tx.now_us, lease_until_us=row["lease_until_us"], lease_us=row["lease_us"])
+
+
+def _may_claim(tx: Transaction, objective: Objective, worker_id: str) -> bool:
+    is_in_time = not rules.is_reached(objective.spec.limits.max_time_s, objective.active_s)
+    return objective.status is ObjectiveStatus.ACTIVE and is_in_time and _is_living(tx, worker_id)
+
+
+def _best_task(tx: Transaction, objective: Objective) -> int | None:
+    row = tx.one("best_recorded", objective_id=objective.id)
+    if row is None and not moves.objective_row(tx, objective.id)["is_claimed_met"]:
+        n_by_status = moves.counts(tx, objective.id)
+        if not rules.is_reached(objective.spec.limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
+            row = tx.one("best_queued", objective_id=objective.id)
+    return None if row is None else row["id"]
+
+
+def _release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
+    moves.put_down(tx, task, delay_s=delay_s)
+    moves.append_event(tx, task.objective_id, log.TASK_RELEASED, task.id, reason=rules.storable(reason), delay_s=delay_s)
+    moves.note_cancelled(tx, moves.read_task(tx, task.objective_id, task.id))
+
+
+def _give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
+    """Put down a task whose failure is counted already."""
+    status = rules.status_after_failure(task.status, failures=task.failures, max_failures=max_failures)
+    written = moves.put_down(tx, replace(task, status=status), delay_s=delay_s)
+    moves.append_event(tx, task.objective_id, log.TASK_FAILED, task.id, error=task.error, failures=task.failures)
+    if written.status is TaskStatus.DEAD:
+        moves.append_event(tx, task.objective_id, log.TASK_DEAD, task.id, error=task.error)
+    elif written.status is TaskStatus.DONE:
+        moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, n_added=0, n_duplicates=0)
+    moves.note_cancelled(tx, written)
+    return written
+
+
+def _is_free(tx: Transaction, objective_id: int, duty: Duty) -> bool:
+    row = tx.one("duty", objective_id=objective_id, duty=duty)
+    return row is None or (row["worker_id"] is None and (row["not_before_us"] or 0) <= tx.now_us)
+
+
+def _is_owed(tx: Transaction, row: sqlite3.Row, duty: Duty) -> bool:
+    objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
+    n_by_status = moves.counts(tx, objective_id)
+    match duty:
+        case Duty.ORDER:
+            is_new = tx.has("has_queue_news", objective_id=objective_id, after_id=row["ordered_upto"])
+            return is_active and not row["is_claimed_met"] and n_by_status[TaskStatus.QUEUED] >= 2 and is_new
+        case Duty.CHECK:
+            n_open = n_by_status[TaskStatus.RUNNING] + n_by_status[TaskStatus.RECORDED]
+            return is_active and bool(row["is_claimed_met"]) and n_open == 0
+        case Duty.REPORT:
+            is_held = tx.has("has_held_task", objective_id=objective_id)
+            return row["status"] == ObjectiveStatus.ENDED and row["report"] is None and not is_held
+        case Duty.INDEX:
+            return tx.has("has_unindexed_result", objective_id=objective_id)

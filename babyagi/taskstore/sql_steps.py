@@ -1,0 +1,112 @@
+"""The task store on SQL: the journal's steps and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from babyagi import log
+from babyagi.tasks import Fence, Reservation, Step, StepState, Usage
+from babyagi.taskstore import moves, rules
+from babyagi.taskstore.rows import step_from_row, step_to_values, to_time
+from babyagi.taskstore.sql_room import SqlRoom
+from babyagi.taskstore.sqlite import Transaction
+
+
+class Steps(SqlRoom):
+    """Intend, record, abandon."""
+
+    async def look_up_step(self, fence: Fence, key: str) -> Step | None:
+        def work(tx: Transaction) -> Step | None:
+            moves.check_fence(tx, fence)
+            return _find(tx, fence, key)[0]
+
+        return await self._read(work)
+
+    async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
+        def work(tx: Transaction) -> Step:
+            moves.check_fence(tx, fence)
+            known, is_held = _find(tx, fence, key)
+            if known is not None and (known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)):
+                return known
+            wanted = rules.countable_reservation(reservation)
+            _check_limits(tx, fence, wanted)
+            step = replace(
+                known or rules.new_step(fence, key=key, at=to_time(tx.now_us)),
+                kind=kind,
+                request_hash=request_hash,
+                model=model,
+                reservation=wanted,
+                claim_no=fence.claim_no,
+            )
+            tx.run("put_step", **step_to_values(step, is_held=True))
+            data = {"owner": step.owner, "key": key, "kind": kind, "model": model}
+            moves.append_event(tx, fence.objective_id, log.STEP_INTENDED, moves.task_of(fence.owner), **data)
+            return step
+
+        return await self._write(work)
+
+    async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
+        def work(tx: Transaction) -> Step:
+            moves.objective_row(tx, fence.objective_id)
+            known, is_held = _find(tx, fence, key)
+            spent, at = rules.countable_usage(usage), to_time(tx.now_us)
+            step = known or rules.new_step(fence, key=key, at=at)
+            if is_held and step.claim_no == fence.claim_no:
+                step, is_held = replace(step, reservation=Reservation()), False
+            step = rules.done_step(replace(step, usage=step.usage + spent), output=output, model=model, origins=origins, at=at)
+            tx.run("put_step", **step_to_values(step, is_held=is_held))
+            moves.charge(tx, fence.objective_id, fence.owner, spent)
+            data = rules.step_data(replace(step, model=model or step.model), spent)
+            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, moves.task_of(fence.owner), **data)
+            return step
+
+        return await self._write(work)
+
+    async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
+        def work(tx: Transaction) -> None:
+            moves.objective_row(tx, fence.objective_id)
+            known, is_held = _find(tx, fence, key)
+            spent = rules.countable_usage(usage)
+            step = known or rules.new_step(fence, key=key, at=to_time(tx.now_us))
+            if known is not None and step.claim_no == fence.claim_no:
+                if step.state is StepState.INTENDED:
+                    tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+                elif is_held:
+                    tx.run("put_step", **step_to_values(replace(step, reservation=Reservation()), is_held=False))
+            moves.charge(tx, fence.objective_id, fence.owner, spent)
+            data = rules.step_data(step, spent)
+            moves.append_event(tx, fence.objective_id, log.STEP_ABANDONED, moves.task_of(fence.owner), **data)
+
+        await self._write(work)
+
+    async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:
+        def work(tx: Transaction) -> Step:
+            moves.check_fence(tx, fence)
+            known, _ = _find(tx, fence, key)
+            if known is not None:
+                return known
+            at = to_time(tx.now_us)
+            step = replace(rules.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash)
+            step = rules.done_step(step, output=output, model="", origins=origins, at=at)
+            tx.run("put_step", **step_to_values(step, is_held=False))
+            data = rules.step_data(step, Usage())
+            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, moves.task_of(fence.owner), **data)
+            return step
+
+        return await self._write(work)
+
+    async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
+        return await self._read(lambda tx: [step_from_row(row) for row in tx.all("steps", objective_id=objective_id, owner=owner)])
+
+
+def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
+    """The step, and whether it still holds its reservation."""
+    row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+    return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
+
+
+def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
+    """Raises `ObjectiveStoppedError` or `LimitReachedError` when the call must not be made."""
+    objective = moves.read_objective(tx, fence.objective_id)
+    rules.require_call_allowed(objective, owner=fence.owner, reservation=wanted)

@@ -1,0 +1,44 @@
+-- The journal and what it cost.
+
+-- step --
+-- One step.
+SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND key = :key;
+
+-- steps --
+-- An owner's steps, in the order in which they were created.
+SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner ORDER BY id;
+
+-- held_steps --
+-- An owner's steps that still hold their reservation.
+SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1 ORDER BY id;
+
+-- put_step --
+-- Write a step whole.
+INSERT INTO step (objective_id, owner, key, kind, request_hash, state, output, model, origins, is_held, held_calls, held_tokens,
+                  held_cost_microusd, calls, prompt_tokens, completion_tokens, cost_microusd, claim_no, created_at_us, done_at_us, checksum)
+VALUES (:objective_id, :owner, :key, :kind, :request_hash, :state, :output, :model, :origins, :is_held, :held_calls, :held_tokens,
+        :held_cost_microusd, :calls, :prompt_tokens, :completion_tokens, :cost_microusd, :claim_no, :created_at_us, :done_at_us, :checksum)
+ON CONFLICT (objective_id, owner, key) DO UPDATE
+   SET kind = excluded.kind, request_hash = excluded.request_hash, state = excluded.state, output = excluded.output,
+       model = excluded.model, origins = excluded.origins, is_held = excluded.is_held, held_calls = excluded.held_calls,
+       held_tokens = excluded.held_tokens, held_cost_microusd = excluded.held_cost_microusd, calls = excluded.calls,
+       prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens, cost_microusd = excluded.cost_microusd,
+       claim_no = excluded.claim_no, done_at_us = excluded.done_at_us, checksum = excluded.checksum;
+
+-- delete_step --
+-- Drop an intention.
+DELETE FROM step WHERE objective_id = :objective_id AND owner = :owner AND key = :key;
+
+-- charge_objective --
+-- Add to what the objective has cost.
+UPDATE objective
+   SET calls = calls + :calls, prompt_tokens = prompt_tokens + :prompt_tokens, completion_tokens = completion_tokens + :completion_tokens,
+       cost_microusd = cost_microusd + :cost_microusd
+ WHERE id = :objective_id;
+
+-- charge_task --
+-- Add to what the task has cost.
+UPDATE task
+   SET calls = calls + :calls, prompt_tokens = prompt_tokens + :prompt_tokens, completion_tokens = completion_tokens + :completion_tokens,
+       cost_microusd = cost_microusd + :cost_microusd
+ WHERE objective_id = :objective_id AND id = :task_id;

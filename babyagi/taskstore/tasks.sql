@@ -1,0 +1,180 @@
+-- Tasks, results, vectors and workers.
+
+-- next_task_id --
+-- Count one more task of the objective.
+UPDATE objective SET last_task_id = last_task_id + 1 WHERE id = :objective_id RETURNING last_task_id AS id;
+
+-- insert_task --
+-- A queued task at the end of the list.
+INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, after_ids, blockers, origins, created_at_us)
+VALUES (:objective_id, :task_id, :name, :name_key, :task_id, :parent_id, :after_ids,
+        (SELECT count(*) FROM task
+          WHERE objective_id = :objective_id AND id IN (SELECT value FROM json_each(:after_ids)) AND status <> 'done'),
+        :origins, now_us());
+
+-- insert_task_after --
+-- What the task waits for.
+INSERT INTO task_after (objective_id, after_id, task_id) SELECT :objective_id, value, :task_id FROM json_each(:after_ids);
+
+-- has_name --
+-- A row when a task of the objective, whatever its status, has the name key.
+SELECT 1 FROM task WHERE objective_id = :objective_id AND name_key = :name_key LIMIT 1;
+
+-- task --
+-- One task.
+SELECT * FROM task WHERE objective_id = :objective_id AND id = :task_id;
+
+-- tasks --
+-- The whole list, in its order.
+SELECT * FROM task WHERE objective_id = :objective_id ORDER BY rank, id LIMIT :limit;
+
+-- tasks_with_status --
+-- The part of the list that has one of the statuses, in its order.
+SELECT * FROM task WHERE objective_id = :objective_id AND status IN (SELECT value FROM json_each(:statuses)) ORDER BY rank, id LIMIT :limit;
+
+-- queue_head --
+-- The first queued tasks.
+SELECT * FROM task WHERE objective_id = :objective_id AND status = 'queued' ORDER BY rank, id LIMIT :limit;
+
+-- queue_news --
+-- The newest queued tasks among those after an id.
+SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND +status = 'queued' ORDER BY id DESC LIMIT :limit;
+
+-- has_queue_news --
+-- A row when a task after an id is queued.
+SELECT 1 FROM task WHERE objective_id = :objective_id AND id > :after_id AND +status = 'queued' LIMIT 1;
+
+-- last_finished --
+-- The tasks that were finished last, the latest first.
+SELECT * FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT NULL ORDER BY finished_at_us DESC, id DESC LIMIT :limit;
+
+-- counts --
+-- How many tasks have each status.
+SELECT status, n FROM task_count WHERE objective_id = :objective_id;
+
+-- has_held_task --
+-- A row when somebody holds a task of the objective.
+SELECT 1 FROM task WHERE worker_id IS NOT NULL AND objective_id = :objective_id LIMIT 1;
+
+-- has_unblocked_task --
+-- A row when a queued task waits for no other.
+SELECT 1 FROM task INDEXED BY task_ready WHERE objective_id = :objective_id AND status = 'queued' AND blockers = 0 LIMIT 1;
+
+-- best_recorded --
+-- The first recorded task that nobody holds.
+SELECT id FROM task
+ WHERE objective_id = :objective_id AND status = 'recorded' AND worker_id IS NULL AND (not_before_us IS NULL OR not_before_us <= now_us())
+ ORDER BY rank, id LIMIT 1;
+
+-- best_queued --
+-- The first queued task whose `after` tasks are all done.
+SELECT id FROM task INDEXED BY task_ready
+ WHERE objective_id = :objective_id AND status = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= now_us())
+ ORDER BY rank, id LIMIT 1;
+
+-- claim_task --
+-- Lease the task.
+UPDATE task
+   SET claim_no = claim_no + 1, worker_id = :worker_id, not_before_us = NULL,
+       started_at_us = CASE status WHEN 'queued' THEN now_us() ELSE started_at_us END,
+       status = CASE status WHEN 'queued' THEN 'running' ELSE status END
+ WHERE objective_id = :objective_id AND id = :task_id;
+
+-- record_task --
+-- running → recorded, still held.
+UPDATE task SET status = 'recorded' WHERE objective_id = :objective_id AND id = :task_id;
+
+-- put_task --
+-- What became of a task that is no longer held.
+UPDATE task
+   SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, error = :error, not_before_us = :not_before_us,
+       finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN now_us() END
+ WHERE objective_id = :objective_id AND id = :task_id;
+
+-- cancel_task --
+-- queued | waiting → cancelled.
+UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = :objective_id AND id = :task_id;
+
+-- ranks --
+-- The ranks of the queued ones among the tasks.
+SELECT id, rank FROM task
+ WHERE objective_id = :objective_id AND id IN (SELECT value FROM json_each(:task_ids)) AND +status = 'queued';
+
+-- set_rank --
+-- Move a task in the list.
+UPDATE task SET rank = :rank WHERE objective_id = :objective_id AND id = :task_id;
+
+-- tasks_held_by --
+-- What a worker holds.
+SELECT objective_id, id FROM task WHERE worker_id = :worker_id ORDER BY objective_id, id;
+
+-- insert_result --
+-- The one result of a task.
+INSERT INTO result (objective_id, task_id, text, origins, created_at_us, checksum)
+VALUES (:objective_id, :task_id, :text, :origins, :created_at_us, :checksum);
+
+-- results --
+-- Every result, in the order in which they were recorded.
+SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+ WHERE r.objective_id = :objective_id ORDER BY r.id;
+
+-- results_of --
+-- The results of some tasks, in the order in which they were recorded.
+SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+ WHERE r.objective_id = :objective_id AND r.task_id IN (SELECT value FROM json_each(:task_ids)) ORDER BY r.id;
+
+-- unindexed_results --
+-- The oldest results that are not indexed.
+SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+ WHERE r.objective_id = :objective_id AND r.is_indexed = 0 ORDER BY r.id LIMIT :limit;
+
+-- has_unindexed_result --
+-- A row when some result is not indexed.
+SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0 LIMIT 1;
+
+-- mark_indexed --
+-- The result store has the results of these tasks.
+UPDATE result SET is_indexed = 1
+ WHERE objective_id = :objective_id AND is_indexed = 0 AND task_id IN (SELECT value FROM json_each(:task_ids));
+
+-- owe_index --
+-- The result store has none of the results.
+UPDATE result SET is_indexed = 0 WHERE objective_id = :objective_id AND is_indexed = 1;
+
+-- put_vector --
+-- Keep a result's vector.
+INSERT INTO vector (objective_id, space, task_id, vector) VALUES (:objective_id, :space, :task_id, :vector)
+ON CONFLICT DO UPDATE SET vector = excluded.vector;
+
+-- vectors --
+-- Every vector of a space.
+SELECT task_id, vector FROM vector WHERE objective_id = :objective_id AND space = :space ORDER BY task_id;
+
+-- vectors_of --
+-- The vectors of some tasks.
+SELECT task_id, vector FROM vector
+ WHERE objective_id = :objective_id AND space = :space AND task_id IN (SELECT value FROM json_each(:task_ids)) ORDER BY task_id;
+
+-- put_worker --
+-- Enter a worker, or give it a new lease.
+INSERT INTO worker (id, name, host, pid, objective_id, lease_us, lease_until_us)
+VALUES (:worker_id, :name, :host, :pid, :objective_id, :lease_us, now_us() + :lease_us)
+ON CONFLICT (id) DO UPDATE
+   SET name = excluded.name, host = excluded.host, pid = excluded.pid, objective_id = excluded.objective_id,
+       lease_us = excluded.lease_us, lease_until_us = excluded.lease_until_us;
+
+-- renew_worker --
+-- The worker's lease lives on from now.
+UPDATE worker SET objective_id = :objective_id, lease_us = :lease_us, lease_until_us = now_us() + :lease_us WHERE id = :worker_id;
+
+-- worker --
+-- One worker.
+SELECT * FROM worker WHERE id = :worker_id;
+
+-- workers --
+-- Every worker.
+SELECT * FROM worker ORDER BY id;
+
+-- delete_worker --
+-- Forget a worker.
+DELETE FROM worker WHERE id = :worker_id;

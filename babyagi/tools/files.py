@@ -1,0 +1,120 @@
+"""The two tools on the objective's folder: what files there are, and what they say, line by line with numbers to cite."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from babyagi.files.folder import FileText, Folder, Listing
+from babyagi.tasks import Effect, Passage
+from babyagi.tools.base import Tool
+
+T = TypeVar("T")
+
+MAX_OUTPUT_CHARS = 16_000
+DEFAULT_LINES = 200
+MAX_LINES = 400
+NUMBERING_CHARS = 8  # `123456: ` before each line
+FRAME_CHARS = 1500  # the lines before and after, with a path in each
+
+
+class Offload(Protocol):
+    """Runs a blocking function off the event loop; `asyncio.to_thread` is one."""
+
+    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
+    """Return `list_files` and `read_file` on this folder."""
+
+    async def list_files(arguments: Mapping[str, Any]) -> Passage:
+        pattern = arguments.get("pattern", "")
+        listing = await offload(lambda: folder.list(pattern))
+        return Passage(text=render_listing(listing, pattern=pattern), origin="tool:list_files")
+
+    async def read_file(arguments: Mapping[str, Any]) -> Passage:
+        n_lines = arguments.get("n_lines", DEFAULT_LINES)
+        max_chars = MAX_OUTPUT_CHARS - FRAME_CHARS - NUMBERING_CHARS * n_lines
+        text = await offload(
+            lambda: folder.read(arguments["path"], first_line=arguments.get("first_line", 1), max_lines=n_lines, max_chars=max_chars)
+        )
+        return Passage(text=render_text(text), origin=f"file:{text.path}")
+
+    return (
+        Tool(
+            name="list_files",
+            description="List the files of the folder, with their sizes.",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "pattern": {
+                        "type": "string",
+                        "description": "Only these: a glob such as *.md or docs/*, or a part of the path. All if left out.",
+                    }
+                },
+                "additionalProperties": False,
+            },
+            effect=Effect.READ,
+            run=list_files,
+            max_output_chars=MAX_OUTPUT_CHARS,
+        ),
+        Tool(
+            name="read_file",
+            description="Read a text file of the folder. Each line comes with its number, so that it can be cited as path:number.",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "The file's path, as list_files shows it."},
+                    "first_line": {"type": "integer", "minimum": 1, "description": "The line to begin with; 1 if left out."},
+                    "n_lines": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": MAX_LINES,
+                        "description": f"How many lines at most; {DEFAULT_LINES} if left out.",
+                    },
+                },
+                "required": ["path"],
+                "additionalProperties": False,
+            },
+            effect=Effect.READ,
+            run=read_file,
+            max_output_chars=MAX_OUTPUT_CHARS,
+        ),
+    )
+
+
+def render_listing(listing: Listing, *, pattern: str) -> str:
+    """One line for each file, `path  (size)`, as many as fit; then what is not shown, and how to see it."""
+    if not listing.files:
+        return f"No file matches {pattern!r}." if pattern else "The folder holds no files."
+    lines: list[str] = []
+    n_chars = 0
+    for file in listing.files:
+        line = f"{file.path}  ({_render_size(file.size_bytes)})"
+        n_chars += len(line) + 1
+        if n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
+            break
+        lines.append(line)
+    total = f"{listing.n_files}{' or more' if listing.is_cut else ''} files"
+    if len(lines) < listing.n_files or listing.is_cut:
+        lines.append(f"[{len(lines)} of {total} shown; a pattern such as docs/* or *.md shows others]")
+    return "\n".join([total, *lines])
+
+
+def render_text(text: FileText) -> str:
+    """A head line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when there is more."""
+    if not text.n_lines:
+        return f"{text.path} is empty"
+    head = f"{text.path}, lines {text.first_line}-{text.last_line} of {text.n_lines}"
+    lines = [f"{number}: {line}" for number, line in enumerate(text.text.split("\n"), start=text.first_line)]
+    if text.last_line < text.n_lines:
+        lines.append(f"[more: read_file with first_line={text.last_line + 1}]")
+    elif text.is_cut:
+        lines.append("[the file is larger than what can be read; its end is not shown]")
+    return "\n".join([head, *lines])
+
+
+def _render_size(size_bytes: int) -> str:
+    if size_bytes < 1000:
+        return f"{size_bytes} B"
+    return f"{size_bytes / 1e3:.1f} kB" if size_bytes < 1e6 else f"{size_bytes / 1e6:.1f} MB"

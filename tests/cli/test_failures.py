@@ -1,0 +1,111 @@
+import logging
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from babyagi.cli import failures
+from babyagi.cli.logfile import close_log, open_log
+from babyagi.errors import CredentialsError, SettingsError
+from tests.cli.samples import HOSTILE
+
+
+@pytest.fixture(autouse=True)
+def closed_log():
+    yield
+    close_log()
+
+
+def test_an_error_that_a_person_can_mend_is_told_in_four_lines(capsys):
+    code = failures._tell(CredentialsError("no key", why="it is not set", fix="set it", guide="models"))
+
+    assert code == 4
+    assert capsys.readouterr().err.splitlines() == [
+        "babyagi: no key",
+        "  because: it is not set",
+        "  try:     set it",
+        "  more:    babyagi guide models",
+    ]
+
+
+def test_an_error_inside_a_task_group_is_told_as_itself(capsys):
+    nested = BaseExceptionGroup("unhandled", [BaseExceptionGroup("inner", [SettingsError("wrong flag")]), ValueError("later")])
+
+    assert failures._tell(failures._single(nested)) == 2
+    assert "babyagi: wrong flag" in capsys.readouterr().err
+
+
+def test_hostile_words_in_an_error_do_not_reach_the_terminal(capsys):
+    failures._tell(SettingsError(HOSTILE))
+
+    assert "\x1b" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
+def test_an_interrupt_exits_with_130(error):
+    assert failures._tell(error) == 130
+
+
+def test_an_unexpected_error_shows_one_line_and_its_traceback_is_in_the_log_file(tmp_path, capsys):
+    open_log(tmp_path / "babyagi.log")
+    try:
+        raise ZeroDivisionError("by nought")
+    except ZeroDivisionError as error:
+        code = failures._tell(error)
+
+    err = capsys.readouterr().err
+    assert code == 1
+    assert err.count("\n") == 1
+    assert str(tmp_path / "babyagi.log") in err
+    assert "Traceback" not in err
+    assert "ZeroDivisionError: by nought" in (tmp_path / "babyagi.log").read_text()
+
+
+def test_an_unexpected_error_before_there_is_a_log_file_leaves_its_traceback_somewhere(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    assert failures._tell(ZeroDivisionError("by nought")) == 1
+
+    (written,) = tmp_path.iterdir()
+    assert str(written) in capsys.readouterr().err
+    assert "by nought" in written.read_text()
+
+
+def test_a_reader_that_goes_away_ends_the_program_quietly(tmp_path):
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "babyagi", "config"],
+            check=False,
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"BABYAGI_HOME": str(tmp_path)},
+        )
+
+    assert done.stderr == ""
+    assert done.returncode == 141
+
+
+def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
+    open_log(tmp_path / "babyagi.log")
+
+    logging.getLogger("babyagi.x").info("said %s", HOSTILE)
+    logging.getLogger("babyagi.x").debug("not this")
+    logging.getLogger("elsewhere").info("nor this")
+
+    (line,) = (tmp_path / "babyagi.log").read_text().splitlines()
+    assert "\x1b" not in line
+    assert "INFO" in line
+
+
+def test_a_home_that_cannot_be_written_has_no_log_and_no_crash(tmp_path, capfd):
+    (tmp_path / "file").write_text("")
+
+    open_log(tmp_path / "file" / "babyagi.log")
+    logging.getLogger("babyagi.x").error("lost")
+
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,49 @@
+"""The JSON that others script against, held to what stands in `snapshots/`.
+
+A snapshot is changed by hand, together with its documentation.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from babyagi.cli import json_shapes
+from tests.cli import samples
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+SHAPES = {
+    "tasks": lambda: [json_shapes.task_shape(samples.task())],
+    "results": lambda: [json_shapes.result_shape(samples.result())],
+    "status": lambda: json_shapes.status_shape(samples.objective(), samples.COUNTS),
+    "objectives": lambda: [json_shapes.objective_shape(samples.objective(), samples.COUNTS)],
+    "report": lambda: json_shapes.report_shape(samples.objective(), "# Report\n"),
+    "show": lambda: json_shapes.show_shape(samples.task(), result=samples.result(), steps=[samples.step()]),
+    "event": lambda: json_shapes.event_shape(samples.event()),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_json_that_others_script_against_stays_as_it_is(name):
+    snapshot = json.loads((SNAPSHOTS / f"{name}.json").read_text(encoding="utf-8"))
+
+    assert json.loads(json.dumps(SHAPES[name]())) == snapshot
+
+
+def test_a_task_without_a_result_shows_null():
+    shape = json_shapes.show_shape(samples.task(), result=None, steps=[])
+
+    assert shape["result"] is None
+    assert shape["steps"] == []
+
+
+def test_no_prompt_and_no_completion_leaves_with_a_step():
+    assert "secret prompt" not in json.dumps(json_shapes.step_shape(samples.step()))
+
+
+def test_a_rehearsal_is_said_in_the_status_and_the_report():
+    rehearsed = samples.objective(spec=samples.spec(model="rehearsal"))
+
+    assert json_shapes.status_shape(rehearsed, samples.COUNTS)["is_rehearsal"] is True
+    assert json_shapes.report_shape(rehearsed, "")["is_rehearsal"] is True

@@ -1,0 +1,111 @@
+import pytest
+
+from babyagi.cli import render
+from babyagi.cli.text import cell_width
+from babyagi.tasks import Limits, ObjectiveStatus, StopReason, TaskStatus
+from tests.cli import samples
+
+GOES_ON_WITH = {
+    StopReason.LIMIT_TASKS: "babyagi extend --objective 3 --max-tasks 100, then babyagi resume --objective 3",
+    StopReason.LIMIT_COST: "babyagi extend --objective 3 --max-cost 2, then babyagi resume --objective 3",
+    StopReason.LIMIT_TIME: "babyagi extend --objective 3 --max-time 14400s, then babyagi resume --objective 3",
+    StopReason.LIMIT_TOKENS: "babyagi extend --objective 3 --max-tokens 4000000, then babyagi resume --objective 3",
+}
+
+
+def joined(lines):
+    return "\n".join(line.text for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (-3, "0 s"), (59.9, "59 s"), (60, "1 min"), (725, "12 min 5 s"), (7200, "2 h"), (7380, "2 h 3 min")],
+)
+def test_a_duration_is_said_in_its_two_largest_units(seconds, text):
+    assert render.render_duration(seconds) == text
+
+
+@pytest.mark.parametrize("reason", GOES_ON_WITH)
+def test_a_run_that_a_limit_ended_says_the_command_that_goes_on(reason):
+    ended = samples.objective(stop_reason=reason)
+
+    assert GOES_ON_WITH[reason] in joined(render.render_closing(ended, samples.COUNTS, home="/data"))
+
+
+def test_the_closing_lines_say_why_what_and_where():
+    text = joined(render.render_closing(samples.objective(), samples.COUNTS, home="/data"))
+
+    assert "limit:tasks: the limit of tasks is reached" in text
+    assert "4 done" in text
+    assert "1 dead" in text
+    assert "$0.0123" in text
+    assert "babyagi report --objective 3" in text
+
+
+def test_an_interrupted_or_paused_run_is_gone_on_with_by_resume():
+    for status in (ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED):
+        unfinished = samples.objective(status=status, stop_reason=None, has_report=False, ended_at=None)
+
+        assert "babyagi resume --objective 3" in joined(render.render_closing(unfinished, samples.COUNTS, home="/data"))
+
+
+@pytest.mark.parametrize("stop_reason", [StopReason.FINISHED, StopReason.OBJECTIVE_MET])
+def test_a_finished_run_offers_no_way_on(stop_reason):
+    text = joined(render.render_closing(samples.objective(stop_reason=stop_reason), samples.COUNTS, home="/data"))
+
+    assert "go on" not in text
+
+
+def test_every_screen_of_a_rehearsal_says_so():
+    rehearsed = samples.objective(spec=samples.spec(model="rehearsal"))
+
+    for lines in (render.render_status(rehearsed, samples.COUNTS, 80), render.render_closing(rehearsed, samples.COUNTS, home="/data")):
+        assert lines[0].text == "REHEARSAL: no language model was asked"
+
+
+def test_only_limits_that_are_set_are_shown():
+    spec = samples.spec(limits=Limits(max_tasks=0, max_cost_usd=0.0, max_tokens=0, max_time_s=0.0))
+
+    assert render.render_limits(samples.objective(spec=spec), samples.COUNTS) == []
+    assert "no limit of tasks" in render.render_limit_values(spec.limits)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_row_of_the_list_stays_within_the_terminal(width):
+    tasks = [samples.task(name="日本語 " * 100), samples.task(name=samples.HOSTILE, status=TaskStatus.DEAD)]
+
+    for line in render.render_tasks(tasks, width):
+        assert cell_width(line.text) <= width
+
+
+def test_one_task_is_shown_with_its_result_its_error_and_its_calls():
+    dead = samples.task(status=TaskStatus.DEAD, error="it broke\nthree times")
+
+    text = joined(render.render_show(dead, result=samples.result(), steps=[samples.step()], width=120))
+
+    assert "https://x.com/v2.1?id=3" in text
+    assert "it broke\nthree times" in text
+    assert "limits.md:3 says fifty tasks." in text
+    assert "1/execute/1/model" in text
+    assert "400+45" in text
+    assert "secret prompt" not in text
+
+
+def test_results_keep_their_lines():
+    text = joined(render.render_results([samples.result(), samples.result(task_id=5)]))
+
+    assert text.splitlines()[:3] == [
+        "Task 4: Compare limits.md with https://x.com/v2.1?id=3",
+        "limits.md:3 says fifty tasks.",
+        "Nothing else differs.",
+    ]
+
+
+def test_objectives_are_listed_one_a_line():
+    rows = [(samples.objective(), samples.COUNTS), (samples.running_objective(id=4), samples.COUNTS)]
+
+    lines = render.render_objectives(rows, 80)
+
+    assert len(lines) == 3
+    assert "limit:tasks" in lines[1].text
+    assert "active" in lines[2].text

@@ -1,0 +1,101 @@
+import re
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.root import COMMANDS, route
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["-t", "first task", "some", "objective", "words"],
+        ["some", "objective", "words", "-t", "first task"],
+        ["-t", "first task", "single"],
+        ["-n", "B1", "write", "a", "poem"],
+        ["-m", "n", "-t", "first", "one objective"],
+        ["-t", "first task"],
+        ["-4"],
+        ["-e", "extra.env", "--", "two", "words"],
+    ],
+)
+def test_the_originals_flags_run_as_they_did(line):
+    assert route(line) == ["run", *line]
+
+
+@pytest.mark.parametrize("line", [[], ["--help"], ["-h"], ["--version"], ["status", "--json"], ["run", "x"], ["tasks"]])
+def test_commands_and_the_bare_form_stay_as_they_are(line):
+    assert route(line) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["statsu"], "did you mean `babyagi status`"),
+        (["statsu", "--json"], "did you mean `babyagi status`"),
+        (["-n", "B1", "statsu"], "did you mean `babyagi status`"),
+        (["xyzzy"], 'babyagi run "xyzzy"'),
+        (["write", "a", "poem"], 'babyagi run "write a poem"'),
+        (["write", "a", "poem", "--json"], 'babyagi run "write a poem"'),
+        (["write a $poem"], 'babyagi run "write a \\$poem"'),
+        (["-t", "first", "tasks", "of", "mine"], "flags go after the command"),
+    ],
+)
+def test_a_bare_unknown_word_is_a_typo_and_never_a_paid_run(line, said, capsys):
+    with pytest.raises(click.UsageError) as caught:
+        route(line)
+
+    assert said in caught.value.format_message()
+    assert run_guarded(line) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_unknown_flag_is_a_usage_error(capsys):
+    assert run_guarded(["--frobnicate"]) == 2
+    assert "--frobnicate" in capsys.readouterr().err
+
+
+def test_a_mistyped_word_inside_a_group_is_a_usage_error(capsys):
+    assert run_guarded(["tasks", "lsit"]) == 2
+    assert "lsit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_has_help_of_one_line_or_more(command, capsys):
+    assert run_guarded([command.name, "--help"]) == 0
+    assert run_guarded([command.name, "-h"]) == 0
+    assert command.help.strip()
+    assert capsys.readouterr().err == ""
+
+
+def test_the_version_is_printed_alone(capsys):
+    assert run_guarded(["--version"]) == 0
+    assert re.fullmatch(r"babyagi \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_help_loads_nothing_heavy_and_no_store():
+    code = (
+        "import sys; from babyagi.cli.failures import run_guarded; run_guarded(['--help'])\n"
+        "heavy = {'rich', 'openai', 'chromadb', 'numpy', 'asyncio', 'sqlite3', 'babyagi.app', 'babyagi.agents.report'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stderr.strip() == "[]"
+
+
+def test_help_comes_within_its_budget():
+    def best_s(*arguments):
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    assert best_s("-m", "babyagi", "--help") - best_s("-c", "pass") < 0.150

@@ -1,0 +1,109 @@
+import io
+import json
+
+import pytest
+
+from babyagi.cli import text
+from tests.cli.samples import HOSTILE
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"  # type: ignore[assignment]
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "\x1b[2J",
+        "\x1b]0;title\x07",
+        "\x9b31m",
+        "a\rb",
+        "a\bb",
+        "\x00",
+        "\x7f",
+        "\u202eabc",
+        "\u2066x\u2069",
+        "\u200f",
+        "\u2028",
+        "\ud800",
+        "\U000e0041",
+        "\ufeff",
+    ],
+)
+def test_no_character_that_steers_a_terminal_is_left(hostile):
+    assert text.safe(hostile).isprintable()
+    text.safe(hostile).encode("utf-8")
+
+
+def test_newlines_are_kept_only_where_asked():
+    assert text.safe("a\nb") == "a b"
+    assert text.safe("a\r\nb\nc", keep_newlines=True) == "a\nb\nc"
+
+
+def test_ordinary_text_of_any_script_is_left_as_it_is():
+    words = "naïve 日本語 עברית العربية 👩‍👩‍👧 https://x.com/v2.1?id=3"
+
+    assert text.safe(words) == words
+
+
+def test_wide_characters_count_twice_and_combining_ones_not_at_all():
+    assert text.cell_width("日本") == 4
+    assert text.cell_width("e\u0301") == 1
+
+
+@pytest.mark.parametrize("width", [0, 1, 2, 5, 6, 7, 100])
+def test_a_fitted_line_is_never_wider_than_asked(width):
+    assert text.cell_width(text.fit("日本語 and more", width)) <= width
+
+
+def test_a_padded_line_is_exactly_as_wide_as_asked():
+    assert text.cell_width(text.pad("日本語", 5)) == 5
+    assert text.pad("ab", 4) == "ab  "
+
+
+def test_whatever_is_echoed_is_neutralised(capsys):
+    text.echo(HOSTILE)
+    text.warn(HOSTILE)
+
+    captured = capsys.readouterr()
+    assert captured.out == "read␛[31m �files␇�\nnow\n"
+    assert captured.err == captured.out
+
+
+def test_json_is_ascii_and_gives_back_every_character(capsys):
+    text.print_json([HOSTILE, "\x9b", "日本"])
+
+    out = capsys.readouterr().out
+    assert all(" " <= character <= "~" for character in out.replace("\n", ""))
+    assert json.loads(out) == [HOSTILE, "\x9b", "日本"]
+
+
+def test_a_terminal_that_speaks_no_unicode_still_gets_the_line(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
+
+    text.echo("日本 done")
+
+    assert raw.getvalue() == b"?? done\n"
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({}, True)],
+)
+def test_colour_needs_a_terminal_that_can_and_nobody_who_said_no(environ, expected):
+    assert text.has_colour(Terminal(), environ) is expected
+    assert text.has_colour(io.StringIO(), environ) is False
+
+
+def test_a_styled_line_brings_its_own_colour_only(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+
+    text.echo("\x1b[35mpink", text.Style.RED)
+
+    assert terminal.getvalue() == "\x1b[31m␛[35mpink\x1b[0m\n"

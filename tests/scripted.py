@@ -1,0 +1,45 @@
+"""A model that answers from a function and remembers what it was asked: for tests that need a certain reply."""
+
+from collections.abc import Callable
+
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, estimate_tokens, prompt_text_bytes
+from babyagi.tasks import Reservation, Role, Usage
+
+
+class ScriptedModel:
+    """`answer` gives the reply to a prompt: its text, a tuple of tool calls, a whole completion, or an error to raise."""
+
+    def __init__(self, answer: Callable[[Prompt, Role], object], *, name: str = "scripted", cost_usd: float = 0.0) -> None:
+        self.name = name
+        self.calls: list[tuple[Role, Prompt]] = []
+        self._answer = answer
+        self._cost_usd = cost_usd
+
+    def reserve(self, prompt: Prompt) -> Reservation:
+        return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens, cost_usd=self._cost_usd)
+
+    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+        self.calls.append((role, prompt))
+        answer = self._answer(prompt, role)
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(answer, Completion):
+            return answer
+        calls = tuple(call for call in answer if isinstance(call, ToolCall)) if isinstance(answer, tuple) else ()
+        text = answer if isinstance(answer, str) else ""
+        usage = Usage(
+            calls=1,
+            prompt_tokens=-(-prompt_text_bytes(prompt) // 4),
+            completion_tokens=estimate_tokens(text),
+            cost_usd=self._cost_usd,
+        )
+        return Completion(
+            text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=self.name, usage=usage
+        )
+
+    async def close(self) -> None:
+        return None
+
+    def asked(self, role: Role) -> list[Prompt]:
+        return [prompt for asked, prompt in self.calls if asked is role]

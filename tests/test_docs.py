@@ -1,0 +1,193 @@
+"""The guide and the documents against the code: topics, commands, settings, exit codes, links, names that are reserved."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from babyagi.cli.exits import ExitCode, code_of_objective
+from babyagi.cli.root import babyagi as command_group
+from babyagi.settings import declared_fields
+from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted((ROOT / "babyagi" / "guide").glob("*.md"))
+DOCUMENTS = [*PAGES, *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
+PROMISED_TOPICS = "start models limits recovery tasks results settings commands safety docker".split()
+WORDS = (
+    "objective, task, result, worker, claim, lease, heartbeat, fence, step, tool, tool call, observation, passage, limit, reservation, "
+    "usage, stop reason, event"
+).split(", ")
+MAX_LINE_CHARS = 400
+
+
+def by_name(path):
+    return str(path.relative_to(ROOT))
+
+
+def read(path):
+    return path.read_text(encoding="utf-8")
+
+
+def topics_named_by_errors():
+    """Every text that stands for `guide` in a call, or is its default."""
+    topics = set()
+    for path in sorted((ROOT / "babyagi").rglob("*.py")):
+        for node in ast.walk(ast.parse(read(path))):
+            if isinstance(node, ast.Call):
+                topics |= {_text(keyword.value) for keyword in node.keywords if keyword.arg == "guide"}
+            elif isinstance(node, ast.FunctionDef):
+                defaults = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+                topics |= {_text(default) for argument, default in defaults if argument.arg == "guide"}
+    return topics - {""}
+
+
+def _text(node):
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def test_the_guide_has_a_page_for_every_topic():
+    assert set(PROMISED_TOPICS) <= {page.stem for page in PAGES}
+
+
+def test_every_topic_that_an_error_names_is_a_page_of_the_guide():
+    named = topics_named_by_errors()
+
+    assert named, "the errors name no topic, so this test looks in the wrong place"
+    assert named - {page.stem for page in PAGES} == set()
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
+def test_every_command_in_the_documents_exists(path):
+    code = " ".join(re.findall(r"`([^`\n]+)`", read(path)) + re.findall(r"```\w*\n(.*?)```", read(path), re.DOTALL))
+    named = set(re.findall(r"(?:^|[\s/])babyagi ([a-z]+)", code))
+
+    assert named - set(command_group.commands) == set()
+
+
+def test_the_page_of_commands_has_every_command():
+    page = read(ROOT / "babyagi" / "guide" / "commands.md")
+
+    assert [name for name in command_group.commands if f"babyagi {name}" not in page] == []
+
+
+def test_every_topic_that_the_documents_send_people_to_exists():
+    named = {topic for path in DOCUMENTS for topic in re.findall(r"babyagi guide ([a-z]+)", read(path))}
+
+    assert named - {page.stem for page in PAGES} == set()
+
+
+def test_every_command_that_an_error_tells_people_to_type_exists():
+    told = {}
+    for path in sorted((ROOT / "babyagi").rglob("*.py")):
+        for call in (node for node in ast.walk(ast.parse(read(path))) if isinstance(node, ast.Call)):
+            texts = [ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "fix"]
+            told |= {name: f"{by_name(path)}:{call.lineno}" for text in texts for name in re.findall(r"\bbabyagi ([a-z]+)\b(?!-)", text)}
+
+    assert told, "the errors tell nobody to type anything, so this test looks in the wrong place"
+    assert {name: place for name, place in told.items() if name not in command_group.commands} == {}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=by_name)
+def test_every_option_on_a_page_exists(path):
+    known = {"--build", "--rm", "--env-file", "--help", "--version"}  # docker's, and click's own
+    for command in [command_group, *command_group.commands.values()]:
+        known |= {option for parameter in command.params for option in parameter.opts}
+
+    assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", read(path))) - known == set()
+
+
+@pytest.mark.parametrize("path", [*PAGES, ROOT / "README.md"], ids=by_name)
+def test_every_variable_on_a_page_is_a_setting(path):
+    known = {variable for declared in declared_fields().values() for variable in declared.variables}
+
+    assert set(re.findall(r"\bBABYAGI_[A-Z_]+\b", read(path))) - known == set()
+
+
+def test_the_exit_codes_on_the_page_of_commands_are_those_of_the_program():
+    rows = re.findall(r"^\| (`.+`) \|.*\| (\d+) \|$", read(ROOT / "babyagi" / "guide" / "commands.md"), re.MULTILINE)
+    written = {reason: int(code) for reasons, code in rows for reason in re.findall(r"`([\w:]+)`", reasons)}
+
+    assert {reason: code_of_objective(ended_by(reason)) for reason in StopReason} == {reason: written.get(reason) for reason in StopReason}
+
+
+def ended_by(reason):
+    class Ended:
+        stop_reason = reason
+        status = ObjectiveStatus.ENDED
+
+    return Ended()
+
+
+def test_the_page_of_commands_names_every_exit_code():
+    written = {int(code) for code in re.findall(r"\| (\d+) \|$", read(ROOT / "babyagi" / "guide" / "commands.md"), re.MULTILINE)}
+
+    assert written == {int(code) for code in ExitCode}
+
+
+def test_the_page_of_tasks_names_every_state():
+    assert set(re.findall(r"^\| (\w+) \|", read(ROOT / "babyagi" / "guide" / "tasks.md"), re.MULTILINE)) - {"state"} == set(TaskStatus)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=by_name)
+def test_a_page_can_be_read_and_quoted_line_by_line(path):
+    lines = read(path).splitlines()
+
+    assert lines[0].startswith("# ")
+    assert 35 <= len(lines) <= 90
+    assert [line for line in lines if len(line) > MAX_LINE_CHARS] == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=by_name)
+def test_each_line_of_prose_on_a_page_is_one_whole_sentence(path):
+    prose = re.sub(r"```.*?```", "", read(path), flags=re.DOTALL).splitlines()
+    sentences = [line for line in prose if line and not line.startswith(("#", "|"))]
+
+    assert [line for line in sentences if not re.search(r"[.:]$", line) or re.search(r"[a-z`)]\. [A-Z]", line)] == []
+
+
+def test_the_glossary_has_the_words_of_the_house():
+    defined = {row.strip().casefold() for row in re.findall(r"^\| ([^|]+) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)}
+
+    assert [word for word in WORDS if word not in defined] == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
+def test_no_document_names_a_path_of_some_machine(path):
+    assert re.findall(r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|mnt)/\w+|\.\./shared", read(path)) == []
+
+
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.suffix == ".md"], ids=by_name)
+def test_every_link_between_documents_leads_somewhere(path):
+    targets = [target for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(path)) if "://" not in target]
+
+    assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+def test_every_decision_record_has_its_four_parts():
+    for path in sorted((ROOT / "docs" / "decisions").glob("*.md")):
+        text = read(path)
+        assert re.match(rf"# {int(path.name[:4])}\. ", text), path.name
+        parts = ["Status: ", "## Context", "## Decision", "## Consequences"]
+        places = [text.find(part) for part in parts]
+        assert min(places) > 0 and places == sorted(places), path.name
+
+
+@pytest.mark.parametrize("name", ["run.py", "run_async.py"])
+def test_the_examples_run_on_a_folder_without_a_key(name, tmp_path):
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    (documents / "limits.md").write_text("The limits of these documents are promised about money and a restart.\n", encoding="utf-8")
+    environment = {"PATH": "/usr/bin:/bin", "BABYAGI_HOME": str(tmp_path / "home"), "BABYAGI_RESULT_STORE": "builtin"}
+
+    ran = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name), str(documents)],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    assert "REHEARSAL" in ran.stdout
+    assert "limits.md:1" in ran.stdout

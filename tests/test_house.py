@@ -1,0 +1,71 @@
+"""The house rules that a linter does not know: sizes, weight of an import, rooms, one vocabulary per line."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted((ROOT / "babyagi").rglob("*.py"))
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_file_and_its_functions_can_be_held_in_the_head(path):
+    source = path.read_text(encoding="utf-8")
+    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+    assert source.count("\n") <= MAX_FILE_LINES
+    long = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
+    assert {name: lines for name, lines in long.items() if lines > MAX_FUNCTION_LINES} == {}
+
+
+def test_sql_stands_in_sql_files_only():
+    statement = re.compile(r"\b(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
+    found = [str(path) for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines() if statement.search(line)]
+
+    assert found == []
+
+
+def test_only_settings_reads_the_environment():
+    reads = re.compile(r"os\.environ|os\.getenv|load_dotenv")
+    allowed = {"settings", "cli"}
+    found = [
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if reads.search(path.read_text(encoding="utf-8")) and path.relative_to(ROOT / "babyagi").parts[0] not in allowed
+    ]
+
+    assert found == []
+
+
+def test_only_the_command_line_prints():
+    prints = re.compile(r"^\s*(print\(|sys\.std(out|err)\.write|click\.echo)", re.MULTILINE)
+    found = [str(path.relative_to(ROOT)) for path in SOURCES if prints.search(path.read_text(encoding="utf-8"))]
+
+    assert [path for path in found if path != "babyagi/cli/text.py"] == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import babyagi", "import babyagi.settings", "import babyagi.taskstore.memory", "import babyagi.llm.openai", "import babyagi.cli"],
+)
+def test_importing_loads_no_heavy_client(statement):
+    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2"}
+    code = f"{statement}\nimport sys\nprint(' '.join(sorted(set(sys.modules) & {heavy!r})))"
+
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert loaded == []
+
+
+def test_importing_babyagi_loads_no_third_party_module():
+    code = "import sys; before = set(sys.modules); import babyagi; print(' '.join(sorted(set(sys.modules) - before)))"
+
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) == {"babyagi"}
