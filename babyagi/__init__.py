@@ -29,9 +29,12 @@ async def run_async(objective: str, **options: Any) -> Outcome:
     Raises:
         BabyagiError: its text says what to do.
     """
+    import os
+    from pathlib import Path
+
     from babyagi.app import run_objective
 
-    return await run_objective({"objective": objective, **options})
+    return await run_objective({"objective": objective, **options}, environ=os.environ, cwd=Path.cwd())
 
 
 def run(objective: str, **options: Any) -> Outcome:

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import hashlib
 import os
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from babyagi.agents.prompting import prompt_version
-from babyagi.errors import BabyagiError, SettingsError, StoreUnusableError
+from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.files.folder import Folder
 from babyagi.journal import Backends, Gate
 from babyagi.llm.base import ChatModel, Embedder
+from babyagi.llm.embeddings import OpenAIEmbedder
+from babyagi.llm.endpoint import Endpoint
+from babyagi.llm.human import HumanModel
+from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.resultstore.base import VectorIndex
+from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
-from babyagi.settings import Settings, load_settings
+from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
 from babyagi.tasks import Effect, Objective, ObjectiveSpec, Result, Role, ToolGrant, Worker
 from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.offload import ThreadOffload
+from babyagi.taskstore.sql import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.files import build_file_tools
 from babyagi.worker import Pace, Surroundings, WorkerLoop
@@ -37,9 +43,10 @@ from babyagi.worker import Pace, Surroundings, WorkerLoop
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
 
-ROLES = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
+AskHuman = Callable[[str], Awaitable[str]]
+
 FILE_TOOLS = (ToolGrant(name="list_files", effect=Effect.READ), ToolGrant(name="read_file", effect=Effect.READ))
-FREE_MODELS = ("human", "rehearsal")
+MAX_WORKERS_PER_NAME = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,22 +66,18 @@ class Outcome:
     results: tuple[Result, ...]
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class App:
-    """Everything that is needed to start objectives, run them and look at them.
+    """Everything that is needed to start objectives and to run them.
 
-    `notices` says what the person should know before the first call; it grows as things are opened.
+    `notices` says what the person should know before the first call.
     """
 
-    def __init__(self, settings: Settings, store: TaskStore, *, identity: Worker, stack: AsyncExitStack) -> None:
+    def __init__(self, settings: Settings, store: TaskStore, *, identity: Worker, ask_human: AskHuman | None = None) -> None:
         self.settings = settings
         self.store = store
         self.notices: list[str] = []
         self._identity = identity
-        self._stack = stack
+        self._ask_human = ask_human
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the unfinished or ended one that it is.
@@ -83,8 +86,8 @@ class App:
             The objective, and True when it was created by this call.
         """
         objective, is_new = await self.store.create_objective(self._spec(), uid=secrets.token_hex(8), always_new=always_new)
-        if is_new and self.settings.files is not None:
-            self._remember_folder(objective)
+        if self.settings.files is not None:
+            self._remember_folder(objective, self.settings.files)
         return objective, is_new
 
     async def run(self, objective_id: int) -> RunOutcome:
@@ -95,15 +98,16 @@ class App:
         objective = await self.store.resume_objective(objective_id)
         async with AsyncExitStack() as stack:
             gate = Gate()
-            loop = await self._open_loop(objective, gate, stack)
+            loop = self._open_loop(objective, gate, stack)
+            settings = self.settings
             pace = Pace(
-                concurrency=self.settings.concurrency,
-                lease_s=self.settings.lease_s,
-                drain_s=self.settings.drain_s,
-                max_failures=self.settings.max_failures,
+                concurrency=settings.concurrency, lease_s=settings.lease_s, drain_s=settings.drain_s, max_failures=settings.max_failures
             )
             surroundings = Surroundings(
-                identity=self._identity, sleep=asyncio.sleep, random=random.SystemRandom().random, new_id=lambda: _worker_id(self._identity.name)
+                identity=self._identity,
+                sleep=asyncio.sleep,
+                random=random.SystemRandom().random,
+                new_id=lambda: new_worker_id(self._identity.name),
             )
             worker = WorkerLoop(self.store, loop, gate, pace=pace, surroundings=surroundings)
             objective, signal_number = await worker.run(objective_id)
@@ -113,26 +117,29 @@ class App:
 
     def _spec(self) -> ObjectiveSpec:
         settings = self.settings
-        models = {role: settings.model_for(role) for role in ROLES}
-        embedding = settings.effective_embedding_model
+        settings.require_objective()
         limits = settings.limits
-        if limits.max_cost_usd and (unpriced := self._unpriced(models)):
+        unpriced = self._unpriced()
+        if limits.max_cost_usd and unpriced:
             if settings.cost_limit_is_explicit:
                 raise SettingsError(
-                    f"the money limit of ${limits.max_cost_usd:g} cannot be held: no price is known for {', '.join(unpriced)}",
-                    fix="give BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (US dollars per million tokens), or --max-cost 0 for no money limit",
+                    f"the money limit of ${limits.max_cost_usd:g} cannot be held",
+                    why=f"no price is known for {', '.join(unpriced)}",
+                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (US dollars per million tokens), or --max-cost 0 for no money limit",
                     guide="limits",
                 )
             limits = replace(limits, max_cost_usd=0.0)
             self.notices.append(
-                f"no price is known for {', '.join(unpriced)}: the default money limit is off, the limit of {limits.max_tokens:,} tokens holds"
+                f"no price is known for {', '.join(unpriced)}: the default money limit is off, the limit of "
+                f"{limits.max_tokens:,} tokens holds"
             )
+        embedding = settings.effective_embedding_model
         return ObjectiveSpec(
-            text=settings.require_objective(),
+            text=settings.objective,
             initial_task=settings.initial_task,
             instance_name=settings.instance_name,
             limits=limits,
-            model_by_role={**models, Role.EMBEDDING: embedding},
+            model_by_role={**settings.model_by_role, Role.EMBEDDING: embedding},
             temperature=settings.openai_temperature,
             embedding_space=self._open_embedder(embedding).space,
             results_store_name=settings.results_store_name,
@@ -140,77 +147,204 @@ class App:
             prompt_version=prompt_version(),
         )
 
-    def _unpriced(self, models: Mapping[Role, str]) -> list[str]:
-        return sorted({name for name in models.values() if name not in FREE_MODELS and self._price(name) is None})
+    def _unpriced(self) -> list[str]:
+        names = set(self.settings.model_by_role.values()) - set(MODELS_WITHOUT_ENDPOINT)
+        return sorted(name for name in names if self._price(name, self.settings.openai_base_url) is None)
 
-    def _price(self, name: str) -> Price | None:
+    def _price(self, name: str, base_url: str) -> Price | None:
         from babyagi.llm.prices import find_price
 
-        return find_price(
-            name, base_url=self.settings.openai_base_url, price_in=self.settings.price_in, price_out=self.settings.price_out
-        )
+        return find_price(name, base_url=base_url, price_in=self.settings.price_in, price_out=self.settings.price_out)
 
     # -- opening ---------------------------------------------------------------------------------------------------------
 
-    async def _open_loop(self, objective: Objective, gate: Gate, stack: AsyncExitStack) -> Loop:
-        spec = objective.spec
-        models = self._open_models(spec, stack)
+    def _open_loop(self, objective: Objective, gate: Gate, stack: AsyncExitStack) -> Loop:
+        spec, settings = objective.spec, self.settings
         embedder = self._open_embedder(spec.model_by_role[Role.EMBEDDING])
         stack.push_async_callback(embedder.close)
         if embedder.space != spec.embedding_space:
             raise SettingsError(
-                f"this objective's results are embedded as {spec.embedding_space}, these settings embed as {embedder.space}",
-                fix="set EMBEDDING_MODEL (and its address) as it was when the objective was started",
+                f"this objective's results are embedded as {spec.embedding_space}",
+                why=f"these settings embed as {embedder.space}, and vectors of two spaces cannot be compared",
+                fix="set BABYAGI_EMBEDDING_MODEL (and its address) as they were when the objective was started",
                 guide="results",
             )
-        index, collection = self._open_index(objective, stack)
-        backends = Backends(store=self.store, models=models, embedder=embedder, gate=gate, sleep=asyncio.sleep)
-        bounds = Bounds(
-            context_tokens=self.settings.context_tokens,
-            max_output_tokens=self.settings.max_output_tokens,
-            max_new_tasks=self.settings.max_new_tasks,
+        index = self._open_index(stack)
+        backends = Backends(
+            store=self.store, models=self._open_models(spec, stack), embedder=embedder, gate=gate, sleep=asyncio.sleep
         )
         return Loop(
             backends,
-            search=ResultSearch(self.store, index, collection=collection, objective=objective),
-            projector=Projector(self.store, index, collection=collection, objective=objective),
+            search=ResultSearch(self.store, index, objective=objective),
+            projector=Projector(self.store, index, objective=objective),
             tools=self._open_tools(objective),
-            bounds=bounds,
+            bounds=Bounds(
+                context_tokens=settings.context_tokens,
+                max_output_tokens=settings.max_output_tokens,
+                max_new_tasks=settings.max_new_tasks,
+            ),
             clock=utc_now,
         )
 
-    def _open_models(self, spec: ObjectiveSpec, stack: AsyncExitStack) -> dict[Role, ChatModel]:
-        model_by_name: dict[str, ChatModel] = {}
-        for role in ROLES:
-            name = spec.model_by_role[role]
-            if name not in model_by_name:
-                model_by_name[name] = self._open_model(name, spec.temperature)
-                stack.push_async_callback(model_by_name[name].close)
-        return {role: model_by_name[spec.model_by_role[role]] for role in ROLES}
+    def _open_models(self, spec: ObjectiveSpec, stack: AsyncExitStack) -> Mapping[Role, ChatModel]:
+        """One client per model name, whatever roles it has."""
+        names = {role: name for role, name in spec.model_by_role.items() if role is not Role.EMBEDDING}
+        endpoint = self._open_endpoint(self.settings.openai_base_url)
+        stack.push_async_callback(endpoint.close)
+        model_by_name = {name: self._open_model(name, spec.temperature, endpoint) for name in sorted(set(names.values()))}
+        return {role: model_by_name[name] for role, name in names.items()}
 
-    def _open_model(self, name: str, temperature: float | None) -> ChatModel:
-        settings = self.settings
+    def _open_model(self, name: str, temperature: float | None, endpoint: Endpoint) -> ChatModel:
         if name == "rehearsal":
             return RehearsalModel()
         if name == "human":
-            from babyagi.llm.human import HumanModel
+            return self._open_human()
+        price = self._price(name, self.settings.openai_base_url)
+        return OpenAIModel(name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price)
 
-            return HumanModel(ask=settings.ask_human)
-        from babyagi.llm.openai import OpenAIModel
+    def _open_endpoint(self, base_url: str) -> Endpoint:
+        return Endpoint(
+            base_url=base_url,
+            api_key=self.settings.openai_api_key.reveal(),
+            timeout_s=self.settings.model_timeout_s,
+            sleep=asyncio.sleep,
+            random=random.SystemRandom().random,
+        )
 
-        return OpenAIModel(name=name)
+    def _open_human(self) -> ChatModel:
+        if self._ask_human is None:
+            raise CredentialsError(
+                "LLM_MODEL=human needs somebody at a terminal",
+                why="nothing here can ask and be answered",
+                fix="start it on a terminal, or choose another model with LLM_MODEL",
+                guide="models",
+            )
+        return HumanModel(self._ask_human)
 
     def _open_embedder(self, name: str) -> Embedder:
-        return HashEmbedder()
+        if name == "hash":
+            return HashEmbedder()
+        base_url = self.settings.embedding_base_url or self.settings.openai_base_url
+        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._price(name, base_url))
 
-    def _open_index(self, objective: Objective, stack: AsyncExitStack) -> tuple[VectorIndex, str]:
-        raise NotImplementedError
+    def _open_index(self, stack: AsyncExitStack) -> VectorIndex:
+        if self.settings.result_store == "builtin":
+            return BuiltinIndex()
+        from babyagi.resultstore.chroma import ChromaIndex
+
+        offload = ThreadOffload(name="chroma")
+        stack.callback(offload.close)
+        index = ChromaIndex(self.settings.home / "chroma", offload=offload)
+        stack.push_async_callback(index.close)
+        return index
 
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
-        raise NotImplementedError
+        """The tools that the objective may use; a worker that lacks one must not work on it."""
+        if not objective.spec.tools:
+            return ()
+        folder = self.settings.files or self._remembered_folder(objective)
+        if folder is None or not folder.is_dir():
+            raise SettingsError(
+                f"objective {objective.id} needs a folder to read, and there is none here",
+                why=f"{folder} is no folder" if folder else "it was started with --files, in another home",
+                fix="give it again: --files FOLDER",
+                guide="objectives",
+            )
+        tools = build_file_tools(Folder(folder), offload=asyncio.to_thread)
+        granted = {grant.name for grant in objective.spec.tools}
+        return tuple(tool for tool in tools if tool.name in granted)
 
-    def _remember_folder(self, objective: Objective) -> None:
-        """Keep the folder beside the objective in this home, so that `resume` finds it. It is this worker's, not the objective's."""
+    def _remember_folder(self, objective: Objective, folder: Path) -> None:
+        """Keep the folder's path in this home, so that `resume` finds it. It is this worker's, so it is not in the task store."""
         path = self.settings.home / "folders" / objective.uid
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(str(Path(self.settings.files or ".").resolve()), encoding="utf-8")
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.write_text(str(folder.resolve()), encoding="utf-8")
+
+    def _remembered_folder(self, objective: Objective) -> Path | None:
+        path = self.settings.home / "folders" / objective.uid
+        return Path(path.read_text(encoding="utf-8")) if path.is_file() else None
+
+
+@asynccontextmanager
+async def open_store(settings: Settings) -> AsyncIterator[TaskStore]:
+    """The task store of the home, to look at and to steer; opens no model and no result store."""
+    _make_home(settings.home)
+    offload = ThreadOffload(name="taskstore")
+    try:
+        store = await open_sqlite(settings.home / "tasks.db", clock=utc_now, offload=offload, max_failures=settings.max_failures)
+        try:
+            yield store
+        finally:
+            await store.close()
+    finally:
+        offload.close()
+
+
+@asynccontextmanager
+async def open_app(settings: Settings, *, ask_human: AskHuman | None = None) -> AsyncIterator[App]:
+    """The whole, closed again in the reverse order. What an earlier process of our name left behind is queued again.
+
+    Args:
+        ask_human: shows a prompt and returns what was typed, for LLM_MODEL=human; None where nobody is there.
+    """
+    async with open_store(settings) as store:
+        with _take_name(settings) as name:
+            await store.reap_workers(name=name)
+            await store.reap_workers()
+            now = utc_now()
+            identity = Worker(id=new_worker_id(name), name=name, host=socket.gethostname(), pid=os.getpid(), lease_until=now)
+            yield App(settings, store, identity=identity, ask_human=ask_human)
+
+
+async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
+    """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
+    settings = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd).settings
+    async with open_app(settings) as app:
+        objective, _ = await app.start_objective()
+        if not objective.has_report:
+            objective = (await app.run(objective.id)).objective
+        report = await app.store.report(objective.id)
+        return Outcome(objective=objective, report=report or "", results=tuple(await app.store.results(objective.id)))
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def new_worker_id(name: str) -> str:
+    return f"{name}-{secrets.token_hex(4)}"
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(home, os.W_OK | os.X_OK):
+            raise PermissionError(13, "not writable")
+    except OSError as error:
+        raise StoreUnusableError(
+            f"the home {home} cannot be used",
+            why=str(error.strerror or error),
+            fix="set BABYAGI_HOME to a folder that you may write to",
+            guide="settings",
+        ) from error
+
+
+@contextmanager
+def _take_name(settings: Settings) -> Iterator[str]:
+    """Hold the lock of a worker's name in this home while we live: the first free one of `name`, `name-2`, …
+
+    Who holds a name's lock knows that whoever had the name before is dead, and need not wait for leases.
+    """
+    base = settings.worker_name or socket.gethostname()
+    folder = settings.home / "locks"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for number in range(1, MAX_WORKERS_PER_NAME + 1):
+        name = base if number == 1 else f"{base}-{number}"
+        with (folder / f"{name.replace('/', '_')}.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield name
+            return
+    raise SettingsError(f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already", fix="set BABYAGI_WORKER_NAME")

@@ -30,6 +30,7 @@ from babyagi.errors import (
     StaleOrderError,
 )
 from babyagi.journal import Backends, Journal
+from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch, choose_within
 from babyagi.tasks import Claim, Duty, DutyClaim, Objective, Proposal, Result, Task, TaskStatus
 from babyagi.tools.base import Tool
@@ -65,11 +66,19 @@ class Loop:
     """
 
     def __init__(
-        self, backends: Backends, *, search: ResultSearch, tools: Sequence[Tool], bounds: Bounds, clock: Callable[[], datetime]
+        self,
+        backends: Backends,
+        *,
+        search: ResultSearch,
+        projector: Projector,
+        tools: Sequence[Tool],
+        bounds: Bounds,
+        clock: Callable[[], datetime],
     ) -> None:
         self._backends = backends
         self._store = backends.store
         self._search = search
+        self._projector = projector
         self._tools = tools
         self._bounds = bounds
         self._clock = clock
@@ -100,7 +109,7 @@ class Loop:
         journal = Journal(self._backends, fence=claim.fence)
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
-            return await journal.embed(f"embed/{hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:16]}", texts)
+            return await journal.embed(_embed_path("index", texts), texts)
 
         return await self._projector.run_once(embed=embed)
 
@@ -130,10 +139,10 @@ class Loop:
         needed = await self._store.results(objective.id, task_ids=task.after) if task.after else []
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
-            return await journal.embed("context/embed", texts)
+            return await journal.embed(_embed_path("context", texts), texts)
 
         found = await self._search.relevant(task.name, k=N_RELEVANT, embed=embed, exclude={task.id, *task.after})
-        ranked = [*needed, *(hit.result for hit in found)]
+        ranked = [*needed, *found.results]
         return [
             Excerpt(task_id=result.task_id, task_name=result.task_name, text=text)
             for result, text in choose_within(ranked, self._bounds.context_tokens)
@@ -219,6 +228,11 @@ class Loop:
         return [
             Excerpt(task_id=result.task_id, task_name=result.task_name, text=text) for result, text in choose_within(results, budget_tokens)
         ]
+
+
+def _embed_path(owner: str, texts: Sequence[str]) -> str:
+    """A path that names the texts: which of them are embedded together depends on what others have done meanwhile."""
+    return f"{owner}/embed/{hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]}"
 
 
 def is_fault_of_the_task(error: BabyagiError) -> bool:

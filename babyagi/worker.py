@@ -33,6 +33,7 @@ from babyagi.taskstore.base import TaskStore
 logger = logging.getLogger(__name__)
 
 IDLE_WAIT_S = 1.0
+FEED_PAUSE_S = 0.5  # results that come close together go into the result store as one batch
 MAX_BACK_OFF_S = 60.0
 RETRY_DELAY_S = 1.0
 DUTIES = (Duty.REPORT, Duty.CHECK, Duty.ORDER)
@@ -126,6 +127,10 @@ class WorkerLoop:
                     return
             except StoreUnavailableError as error:
                 self._rest_from_store(error)
+            except PERSON_MENDS as error:
+                self._stop_for_a_person(error)
+                self._stop_now()
+                return
             await self._wait()
 
     async def _claim_what_there_is(self, objective_id: int, group: asyncio.TaskGroup) -> bool:
@@ -300,18 +305,18 @@ class WorkerLoop:
                 await self._store.register_worker(self._identity, objective_id=objective_id, lease_s=self._pace.lease_s)
             except StoreUnavailableError as error:
                 logger.warning("the lease could not be renewed: %s", error.what)
+            except PERSON_MENDS as error:
+                self._stop_for_a_person(error)
+                return
 
     async def _feed_index(self, objective_id: int) -> None:
         while True:
-            last_event_id = await self._store.last_event_id(objective_id)
-            n_fed = await self._feed_once(objective_id)
-            if n_fed == 0:
-                await self._store.wait_for_events(objective_id, after_id=last_event_id, timeout_s=IDLE_WAIT_S)
-            await self._surroundings.sleep(0.25)  # results that come close together go in as one batch
+            await self._surroundings.sleep(FEED_PAUSE_S)
+            await self._feed_once(objective_id)
 
-    async def _feed_once(self, objective_id: int) -> int:
+    async def _feed_once(self, objective_id: int) -> None:
         try:
-            return await self._index_once(objective_id)
+            await self._index_once(objective_id)
         except (ObjectiveStoppedError, LimitReachedError, LeaseLostError) as error:
             logger.info("the result store is not fed now: %s", error.what)
         except BabyagiError as error:
@@ -320,7 +325,6 @@ class WorkerLoop:
         except Exception:  # ours: the index is a projection and never stops the loop
             logger.exception("feeding the result store raised what nobody expected")
             await self._surroundings.sleep(5.0)
-        return 0
 
     async def _index_once(self, objective_id: int) -> int:
         claim = await self._store.claim_duty(objective_id, self._identity.id, Duty.INDEX)

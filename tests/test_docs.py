@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from babyagi.cli.exits import ExitCode, code_of_objective
@@ -80,15 +81,25 @@ def test_every_topic_that_the_documents_send_people_to_exists():
     assert named - {page.stem for page in PAGES} == set()
 
 
-def test_every_command_that_an_error_tells_people_to_type_exists():
-    told = {}
+def remedies():
+    """(place, text) of every `fix` that an error gives, as it stands in the source."""
     for path in sorted((ROOT / "babyagi").rglob("*.py")):
         for call in (node for node in ast.walk(ast.parse(read(path))) if isinstance(node, ast.Call)):
-            texts = [ast.unparse(keyword.value) for keyword in call.keywords if keyword.arg == "fix"]
-            told |= {name: f"{by_name(path)}:{call.lineno}" for text in texts for name in re.findall(r"\bbabyagi ([a-z]+)\b(?!-)", text)}
+            yield from ((f"{by_name(path)}:{call.lineno}", ast.unparse(keyword.value)) for keyword in call.keywords if keyword.arg == "fix")
+
+
+def test_every_command_that_an_error_tells_people_to_type_exists():
+    told = {name: place for place, text in remedies() for name in re.findall(r"\bbabyagi ([a-z]+)\b(?!-)", text)}
 
     assert told, "the errors tell nobody to type anything, so this test looks in the wrong place"
     assert {name: place for name, place in told.items() if name not in command_group.commands} == {}
+
+
+def test_no_error_tells_people_to_type_a_bare_value_where_an_option_belongs():
+    takers = {name for name, command in command_group.commands.items() if any(isinstance(one, click.Argument) for one in command.params)}
+    told = {name: place for place, text in remedies() for name in re.findall(r"\bbabyagi ([a-z]+) \{", text)}
+
+    assert {name: place for name, place in told.items() if name not in takers} == {}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=by_name)

@@ -275,9 +275,9 @@ class _Names:
         folded = [_fold(line) for line in lines]
         by_name: dict[int, None] = {}
         for line in folded:
+            leading = _leading_ids(line)[:1]
             for key in self._named(line):
                 same = [id_ for id_ in self._ids_by_name[key] if id_ not in by_name]
-                leading = _leading_ids(line)[:1]
                 by_name.update(dict.fromkeys(leading if leading and leading[0] in same else same[:1]))
         if by_name:
             return tuple(by_name)
@@ -291,7 +291,7 @@ class _Names:
         head, colon, tail = line[: found[0].start()].rpartition(":")
         rest = (tail if colon and len(head) < 60 else head + tail) + " " + self._pattern.sub(" ", line[found[0].end() :])  # type: ignore[union-attr]  # found by it
         if set(re.split(r"[\W\d]+", rest)) <= _CONNECTIVES:
-            return [match.group() for match in found]
+            return list(dict.fromkeys(match.group() for match in found))
         mark = _LIST_MARK.match(line)
         body = line[mark.end() :] if mark else line
         is_item = len(body) < len(line) or _LEADING_ID.match(body) or body.startswith(found[0].group())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from types import FrameType
 
 import click
 
@@ -14,14 +16,25 @@ from babyagi.errors import BabyagiError
 BROKEN_PIPE_CODE = 141  # what a process has that SIGPIPE ended
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM outside a run, which drains on its own. An exception, so that the terminal is left as it was found."""
+
+
 def run_guarded(args: list[str]) -> int:
     """Run the command line and return its exit code, every error told on standard error."""
     from babyagi.cli.root import run_command_line
 
+    before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return run_command_line(args)
     except BaseException as raised:
         return _tell(_single(raised))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(_signal_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
 
 
 def _single(error: BaseException) -> BaseException:
@@ -38,8 +51,10 @@ def _tell(error: BaseException) -> int:
             return code_of_error(error)
         case click.ClickException():
             return _tell_usage(error)
+        case Terminated() | click.Abort(__cause__=Terminated()):
+            return ExitCode.TERMINATED
         case KeyboardInterrupt() | click.Abort():
-            warn("babyagi: interrupted; `babyagi resume` goes on")
+            warn("babyagi: interrupted; what was stored is kept, and `babyagi resume` goes on")
             return ExitCode.INTERRUPTED
         case BrokenPipeError():
             _silence_stdout()

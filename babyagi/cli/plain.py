@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from babyagi import log
 from babyagi.cli.json_shapes import event_shape
-from babyagi.cli.text import echo, fit, one_line, print_json_line
+from babyagi.cli.text import echo, fit, print_json_line
 from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
 
-NAME_WIDTH = 120
+NAME_WIDTH = 80
 
 _TASK_WORDS = {
     log.TASK_ADDED: "added",
@@ -32,7 +32,7 @@ _OTHER_WORDS = {
     log.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; it is checked when the running tasks are done",
     log.OBJECTIVE_CHECKED: "the claim that the objective is met was checked",
     log.OBJECTIVE_ENDED: "objective {id} ended",
-    log.ORDER_APPLIED: "the list was re-ordered",
+    log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
     log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
@@ -51,14 +51,19 @@ def describe_event(event: Event, task_name: str) -> str | None:
 
 
 def _describe_data(event: Event) -> str:
-    """What the event says beside its kind: a reason, an error, how many tasks came of it."""
+    """What the event says beside its kind: how many tasks came of it, a reason, an error."""
     data = event.data
-    added = data.get("added")
-    n_added = added if isinstance(added, int) else len(added) if isinstance(added, list) else 0
-    if event.kind == log.TASK_DONE:
-        return f" ({n_added} new)" if n_added else ""
-    said = [str(data[name]) for name in ("stop_reason", "error", "reason", "detail") if data.get(name)]
-    return f" ({fit(one_line('; '.join(said)), 200)})" if said else ""
+    match event.kind:
+        case log.TASK_DONE:
+            return f" ({data['n_added']} new)" if data.get("n_added") else ""
+        case log.ORDER_APPLIED:
+            return f" ({data.get('n_moved', 0)} moved)"
+        case log.OBJECTIVE_CHECKED:
+            said = ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
+        case _:
+            said = [data.get("reason"), data.get("error"), data.get("detail")]
+    words = "; ".join(str(word) for word in said if word)
+    return f" ({fit(words, 200)})" if words else ""
 
 
 class EventNames:

@@ -13,6 +13,8 @@ REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
 FINISHED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
 
+_HOW_IT_STANDS = {ObjectiveStatus.ACTIVE: "was stopped before its end; nothing is lost", ObjectiveStatus.PAUSED: "is paused"}
+
 _STYLE_BY_STATUS = {
     TaskStatus.DONE: Style.GREEN,
     TaskStatus.DEAD: Style.RED,
@@ -86,7 +88,7 @@ def render_limit_values(limits: Limits) -> str:
     parts = [
         f"{limits.max_tasks or 'no limit of'} tasks",
         f"{limits.max_calls or 'no limit of'} calls",
-        f"{limits.max_tokens or 'no limit of'} tokens",
+        f"{limits.max_tokens:,} tokens" if limits.max_tokens else "no limit of tokens",
         f"${limits.max_cost_usd:g}" if limits.max_cost_usd else "no limit of money",
         render_duration(limits.max_time_s) if limits.max_time_s else "no limit of time",
     ]
@@ -181,16 +183,18 @@ def _render_steps(steps: Sequence[Step], width: int) -> list[Line]:
 
 
 def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, home: str) -> list[Line]:
-    """The last lines of a run: why it stopped, what came of it, and what to type to go on."""
-    lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
-    lines.append(Line(f"Objective {objective.id} {render_status_words(objective)}", Style.BOLD))
-    lines.append(Line(f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: {render_duration(objective.active_s)}."))
+    """The last lines of a run: why it stopped, what came of it, and what to type to look and to go on."""
+    lines = [
+        Line(f"Objective {objective.id} {_HOW_IT_STANDS.get(objective.status) or render_status_words(objective)}", Style.BOLD),
+        Line(f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: {render_duration(objective.active_s)}."),
+    ]
     if objective.has_report:
         lines.append(Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})"))
+    lines.append(Line(f"To look:    babyagi tasks, babyagi results, babyagi show TASK   (--objective {objective.id})"))
     going_on = _going_on(objective)
     if going_on:
-        lines.append(Line(f"To go on: {going_on}"))
-    return lines
+        lines.append(Line(f"To go on:   {going_on}"))
+    return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
 
 
 def _going_on(objective: Objective) -> str:

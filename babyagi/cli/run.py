@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+import os
+from collections.abc import Coroutine, Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from babyagi.cli import render
 from babyagi.cli.credentials import require_credentials
 from babyagi.cli.exits import code_of_objective
 from babyagi.cli.follow import Follower, LoggedView, View
 from babyagi.cli.json_shapes import is_rehearsal
+from babyagi.cli.person import find_person
 from babyagi.cli.plain import JsonView, PlainView
 from babyagi.cli.session import is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
@@ -21,7 +25,9 @@ from babyagi.tasks import Objective, ObjectiveStatus, Role
 from babyagi.taskstore.base import TaskStore
 
 if TYPE_CHECKING:
-    from babyagi.app import App, RunOutcome
+    from babyagi.app import App
+
+T = TypeVar("T")
 
 WATCH_CHECK_S = 1.0
 
@@ -43,7 +49,7 @@ def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], al
         **flags,
         "objective": f"From the documents in {documents.name!r}, answer: {question}",
         "initial_task": f"List the documents, and find what they say about: {question}",
-        "instance_name": "demo",
+        "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",  # folders of one name stay apart
         "files": str(documents),
         "llm_model": "rehearsal",
         "model_execution": "rehearsal",
@@ -78,56 +84,26 @@ def _require_objective(settings: Settings) -> None:
 async def _start_and_work(loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False) -> int:
     from babyagi.app import open_app
 
-    async with open_app(loaded.settings) as app:
+    async with open_app(loaded.settings, ask_human=find_person()) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         if is_demo and is_over(objective):
             objective, is_new = await app.start_objective(always_new=True)
-        for notice in (*loaded.notices, *app.notices):
-            warn(f"note: {notice}", Style.YELLOW)
-        if is_over(objective):
-            await _say_ended_already(app, objective, as_json=as_json)
-            return code_of_objective(objective)
+        _tell_notices((*loaded.notices, *app.notices))
         after_id = 0 if is_new else await app.store.last_event_id(objective.id)
-        outcome = await _work(app, objective, as_json=as_json, after_id=after_id)
-        if is_demo and not as_json:
-            await _print_report(app.store, outcome.objective)
-        await _say_closing(app.store, outcome.objective, home=app.settings.home, as_json=as_json)
-        return code_of_objective(outcome.objective, stopped_by_signal=outcome.stopped_by_signal)
+        return await _work(app, objective, as_json=as_json, after_id=after_id, shows_report=is_demo)
 
 
 async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
-    async with open_app(loaded.settings) as app:
+    async with open_app(loaded.settings, ask_human=find_person()) as app:
         objective = await pick_unfinished(app.store, selector)
-        if is_over(objective):
-            await _say_ended_already(app, objective, as_json=as_json)
-            return code_of_objective(objective)
-        asked = [name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING]
-        require_credentials(loaded.settings, asked)
-        for notice in loaded.notices:
-            warn(f"note: {notice}", Style.YELLOW)
-        outcome = await _work(app, objective, as_json=as_json, after_id=await app.store.last_event_id(objective.id))
-        await _say_closing(app.store, outcome.objective, home=app.settings.home, as_json=as_json)
-        return code_of_objective(outcome.objective, stopped_by_signal=outcome.stopped_by_signal)
-
-
-async def _work(app: App, objective: Objective, *, as_json: bool, after_id: int) -> RunOutcome:
-    """Let the app run and the view follow, both until the run is over; then show the last events."""
-    _say_opening(objective, as_json=as_json)
-    view = LoggedView(_open_view(app.store, objective, as_json=as_json))
-    follower = Follower(app.store, objective.id, view, after_id=after_id)
-    try:
-        async with asyncio.TaskGroup() as group:
-            following = group.create_task(follower.follow())
-            try:
-                outcome = await app.run(objective.id)
-            finally:
-                following.cancel()
-        await follower.drain()
-        return outcome
-    finally:
-        view.close()
+        if not is_over(objective):
+            require_credentials(
+                loaded.settings, [name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING]
+            )
+        _tell_notices(loaded.notices)
+        return await _work(app, objective, as_json=as_json, after_id=await app.store.last_event_id(objective.id))
 
 
 async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
@@ -135,23 +111,45 @@ async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
 
     async with open_store(settings) as store:
         objective = await pick_objective(store, selector)
-        after_id = 0 if as_json else await store.last_event_id(objective.id)
-        _say_opening(objective, as_json=as_json)
+        if not is_over(objective) and not await _is_anybody_working(store):
+            _tell_notices([f"nobody works on objective {objective.id} now; `babyagi resume --objective {objective.id}` goes on"])
         view = _open_view(store, objective, as_json=as_json)
-        follower = Follower(store, objective.id, view, after_id=after_id)
-        try:
-            async with asyncio.TaskGroup() as group:
-                following = group.create_task(follower.follow())
-                try:
-                    await _wait_for_end(store, objective.id)
-                finally:
-                    following.cancel()
-            await follower.drain()
-        finally:
-            view.close()
+        after_id = 0 if as_json else await store.last_event_id(objective.id)
+        await _follow_while(_wait_for_end(store, objective.id), Follower(store, objective.id, view, after_id=after_id), view)
         objective = await store.objective(objective.id)
         await _say_closing(store, objective, home=settings.home, as_json=as_json)
         return code_of_objective(objective)
+
+
+async def _work(app: App, objective: Objective, *, as_json: bool, after_id: int, shows_report: bool = False) -> int:
+    """Work on the objective while a view follows, say how it came out, and return the exit code. One that is over is only told of."""
+    stopped_by_signal = None
+    if is_over(objective):
+        say = warn if as_json else echo
+        say("This objective has ended already; no model is asked. To start it afresh: --new")
+    else:
+        view = LoggedView(_open_view(app.store, objective, as_json=as_json))
+        outcome = await _follow_while(app.run(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view)
+        objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
+    if shows_report and not as_json:
+        await _print_report(app.store, objective)
+    await _say_closing(app.store, objective, home=app.settings.home, as_json=as_json)
+    return code_of_objective(objective, stopped_by_signal=stopped_by_signal)
+
+
+async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: View) -> T:
+    """Await the work while the follower feeds the view, then show the last events. The terminal is left as it was, however it ends."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            following = group.create_task(follower.follow())
+            try:
+                came_out = await work
+            finally:
+                following.cancel()
+        await follower.drain()
+        return came_out
+    finally:
+        view.close()
 
 
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
@@ -159,9 +157,14 @@ async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
     while True:
         last_id = await store.last_event_id(objective_id)
         objective = await store.objective(objective_id)
-        if is_over(objective) or (objective.status is ObjectiveStatus.ENDED and not await store.workers()):
+        if is_over(objective) or (objective.status is ObjectiveStatus.ENDED and not await _is_anybody_working(store)):
             return
         await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
+
+
+async def _is_anybody_working(store: TaskStore) -> bool:
+    now = datetime.now(UTC)
+    return any(worker.lease_until > now for worker in await store.workers())
 
 
 def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View:
@@ -172,22 +175,20 @@ def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View
         from babyagi.cli.live import LiveView
 
         return LiveView(store, objective.id)
+    _say_opening(objective)
     return PlainView(store)
 
 
-def _say_opening(objective: Objective, *, as_json: bool) -> None:
-    if as_json:
-        return
+def _say_opening(objective: Objective) -> None:
     if is_rehearsal(objective):
         echo(render.REHEARSAL_LINE, Style.YELLOW)
     echo(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
     echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
 
 
-async def _say_ended_already(app: App, objective: Objective, *, as_json: bool) -> None:
-    say = warn if as_json else echo
-    say("This objective has ended already; no model is asked. To start it afresh: --new")
-    await _say_closing(app.store, objective, home=app.settings.home, as_json=as_json)
+def _tell_notices(notices: Iterable[str]) -> None:
+    for notice in notices:
+        warn(f"note: {notice}", Style.YELLOW)
 
 
 async def _say_closing(store: TaskStore, objective: Objective, *, home: Path, as_json: bool) -> None:

@@ -44,8 +44,15 @@ def run(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **fla
 
     given = given_flags(flags)
     if objective_words:
-        given["objective"] = " ".join(objective_words)
+        given["objective"] = _require_words(" ".join(objective_words))
     return run_objective(given, always_new=always_new, as_json=as_json)
+
+
+def _require_words(text: str) -> str:
+    """The words, unless they are none: an empty variable in a script must not run another objective."""
+    if not text.strip():
+        raise click.UsageError("the objective is empty", click.get_current_context())
+    return text
 
 
 @click.command()

@@ -94,7 +94,8 @@ class Folder:
         is_cut = len(data) > MAX_FILE_BYTES
         lines = _split_lines(_decode(name, data[:MAX_FILE_BYTES]), is_cut=is_cut)
         if first_line > max(len(lines), 1):
-            raise ToolError(f"{name!r} has {len(lines)} lines, there is no line {first_line}")
+            has = "is too large, what can be read of it has" if is_cut else "has"
+            raise ToolError(f"{_show(name)} {has} {len(lines)} lines, there is no line {first_line}")
         shown: list[str] = []
         n_chars = 0
         for line in lines[first_line - 1 : first_line - 1 + max_lines]:
@@ -136,16 +137,18 @@ class Folder:
             raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from None
         except OSError as error:
             raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
-        with open(fd, "rb") as file:  # noqa: PTH123 - a descriptor has no path
+        try:
             mode = os.fstat(fd).st_mode
             if stat.S_ISDIR(mode):
-                raise ToolError(f"{_show(name)} is a folder; list_files with pattern '{name}/*' shows what it holds")
+                raise ToolError(f"{_show(name)} is a folder; list_files with pattern {_show(name + '/*')} shows what it holds")
             if not stat.S_ISREG(mode):
                 raise ToolError(f"{_show(name)} is not a regular file")
-            try:
+            with open(fd, "rb", closefd=False) as file:
                 return file.read(MAX_FILE_BYTES + 1)
-            except OSError as error:
-                raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+        except OSError as error:
+            raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
+        finally:
+            os.close(fd)
 
     @contextmanager
     def _open_folder(self, parts: tuple[str, ...]) -> Iterator[int]:

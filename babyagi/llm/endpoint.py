@@ -42,6 +42,12 @@ class Endpoint:
         random: Callable[[], float],
     ) -> None:
         self.base_url = (base_url or OPENAI_URL).rstrip("/")
+        try:
+            parts = urlsplit(self.base_url)
+        except ValueError as error:
+            raise ModelRejectedError(f"{base_url} is no address", why=str(error), fix="set OPENAI_BASE_URL", guide="models") from error
+        self.host = parts.netloc.rpartition("@")[2]
+        self._shown_url = f"{parts.scheme}://{self.host}{parts.path}"
         self._api_key = api_key
         self._timeout_s = timeout_s
         self._sleep = sleep
@@ -49,15 +55,11 @@ class Endpoint:
         self._client: AsyncOpenAI | None = None
 
     @property
-    def host(self) -> str:
-        return urlsplit(self.base_url).netloc.rpartition("@")[2]
-
-    @property
     def is_openai(self) -> bool:
         return self.host == urlsplit(OPENAI_URL).netloc
 
-    async def post(self, path: str, request: Callable[[], Mapping[str, Any]], *, model: str) -> Mapping[str, Any]:
-        """Post what `request` gives and return the answer's JSON object, retrying as `retrying` says.
+    async def post(self, path: str, request: Mapping[str, Any], *, model: str) -> Mapping[str, Any]:
+        """Post the request and return the answer's JSON object, retrying as `retrying` says.
 
         Raises:
             RefusedParameterError: the request was understood and refused; it may work without one of its parameters.
@@ -66,7 +68,7 @@ class Endpoint:
         place = self._place(model)
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await retrying(lambda: self._post_once(path, request(), place), sleep=self._sleep, random=self._random)
+                return await retrying(lambda: self._post_once(path, request, place), sleep=self._sleep, random=self._random)
         except TimeoutError as error:
             raise ModelUnavailableError(
                 f"{model} at {place.url} gave no answer in {self._timeout_s:g} s",
@@ -74,7 +76,7 @@ class Endpoint:
                 may_be_billed=True,
             ) from error
 
-    def spoil(self, model: str, found: str) -> ModelUnavailableError:
+    def unreadable(self, model: str, found: str) -> ModelUnavailableError:
         """Return the error for an answer that is none, and may have been paid for."""
         place = self._place(model)
         return ModelUnavailableError(
@@ -90,8 +92,7 @@ class Endpoint:
             await client.close()
 
     def _place(self, model: str) -> Place:
-        parts = urlsplit(self.base_url)
-        return Place(model=model, url=f"{parts.scheme}://{self.host}{parts.path}", secret=self._api_key)
+        return Place(model=model, url=self._shown_url, secret=self._api_key)
 
     async def _post_once(self, path: str, request: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
         import httpx2
@@ -110,17 +111,18 @@ class Endpoint:
         try:
             found = json.loads(body.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            raise self.spoil(place.model, _describe(body)) from error
+            raise self.unreadable(place.model, _describe(body)) from error
         if not isinstance(found, dict):
-            raise self.spoil(place.model, f"a JSON {type(found).__name__}")
+            raise self.unreadable(place.model, f"a JSON {type(found).__name__}")
         if found.get("error"):
-            raise self.refuse(found, place.model)
+            raise self._judge_error_body(found, place)
         return found
 
-    def refuse(self, found: Mapping[str, Any], model: str) -> BabyagiError:
-        """Return the error for an error that came in place of an answer, with status 200."""
+    def _judge_error_body(self, found: Mapping[str, Any], place: Place) -> BabyagiError:
+        """Return our error for an error that came with status 200, in place of an answer."""
         code = found["error"].get("code") if isinstance(found["error"], dict) else None
-        return judge(build_refusal(code if isinstance(code, int) and 400 <= code < 600 else 500, found), self._place(model))
+        status = code if isinstance(code, int) and 400 <= code < 600 else 500
+        return judge(build_refusal(status, found), place)
 
     def _open(self, place: Place) -> AsyncOpenAI:
         if self._client is None:
@@ -129,13 +131,18 @@ class Endpoint:
 
             try:
                 http_client = httpx2.AsyncClient(
+                    headers={"accept-encoding": "identity"},
                     follow_redirects=False,
                     timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
                     event_hooks={"response": [_cap_body]},
                 )
                 # An empty key would be looked up in the environment, and "none" is what servers without keys are sent by custom.
                 self._client = AsyncOpenAI(
-                    api_key=self._api_key or "none", base_url=self.base_url, max_retries=0, timeout=http_client.timeout, http_client=http_client
+                    api_key=self._api_key or "none",
+                    base_url=self.base_url,
+                    max_retries=0,
+                    timeout=http_client.timeout,
+                    http_client=http_client,
                 )
             except (httpx2.InvalidURL, ValueError) as error:
                 raise ModelRejectedError(f"{place.url} is no address", why=str(error), fix="set OPENAI_BASE_URL", guide="models") from error
@@ -149,9 +156,11 @@ def _describe(body: bytes) -> str:
 
 
 async def _cap_body(response: httpx2.Response) -> None:
-    """Let no answer, of any status, take more than `MAX_BODY_BYTES` of memory."""
+    """Let no answer, of any status, take more than `MAX_BODY_BYTES` of memory; a compressed one, which we never ask for, could."""
     import httpx2
 
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise ModelUnavailableError("an answer came compressed, though plain was asked for", may_be_billed=True)
     given = response.stream
 
     class Capped(httpx2.AsyncByteStream):

@@ -25,18 +25,22 @@ from babyagi.llm.retry import parse_retry_after
 
 MAX_WHY_CHARS = 300
 SUCCESSOR = "gpt-6-luna"
-SUCCESSOR_BY_MODEL = dict.fromkeys(
-    "gpt-3.5-turbo gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-1106 gpt-3.5-turbo-0125 gpt-3.5-turbo-16k gpt-3.5-turbo-instruct "
-    "gpt-4 gpt-4-0314 gpt-4-0613 gpt-4-32k gpt-4-turbo gpt-4-turbo-preview gpt-4-1106-preview gpt-4-0125-preview gpt-4-vision-preview "
-    "text-davinci-001 text-davinci-002 text-davinci-003 code-davinci-002 davinci curie babbage ada".split(),
-    SUCCESSOR,
+# From https://developers.openai.com/api/docs/deprecations, read in November 2026.
+SHUT_DOWN_MODELS = frozenset(
+    "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
+    "gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613 gpt-4-0125-preview gpt-4-1106-preview "
+    "gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-turbo-preview gpt-4-vision-preview gpt-4o-2024-05-13 gpt-4.1-nano gpt-4.1-nano-2025-04-14 "
+    "o1 o1-2024-12-17 o1-mini o1-preview o1-pro o1-pro-2025-03-19 o3-mini o3-mini-2025-01-31 o4-mini o4-mini-2025-04-16 "
+    "text-davinci-001 text-davinci-002 text-davinci-003 code-davinci-002 davinci curie babbage ada".split()
 )
 
 _CONTEXT = re.compile(r"context (length|size|window)|prompt is too long|request too large|reduce the length of", re.IGNORECASE)
 _FILTER = re.compile(r"content[_ ](filter|policy|management)|responsible ai", re.IGNORECASE)
 _QUOTA = re.compile(r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current quota|billing_not_active", re.IGNORECASE)
-_TOOLS = re.compile(r"does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|tools.*not supported", re.IGNORECASE)
-_KEY = re.compile(r"\b(sk|key|Bearer)[-_ ][\w*.-]{6,}")
+_TOOLS = re.compile(
+    r"does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|tools.*not supported", re.IGNORECASE
+)
+_KEY = re.compile(r"\b(sk-|Bearer )[\w*.-]{3,}")
 # The gateway gave up waiting: the model behind it may have worked, and been paid.
 _MAYBE_BILLED = frozenset({408, 504, 524})
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -83,8 +87,8 @@ def check_model_name(name: str) -> None:
     Raises:
         ModelRejectedError: names the successor.
     """
-    if successor := SUCCESSOR_BY_MODEL.get(name):
-        raise ModelRejectedError(f"OpenAI has shut down the model {name}", fix=f"set LLM_MODEL={successor}", guide="models")
+    if name in SHUT_DOWN_MODELS:
+        raise ModelRejectedError(f"OpenAI has shut down the model {name}", fix=f"set LLM_MODEL={SUCCESSOR}", guide="models")
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------------
@@ -121,7 +125,7 @@ def shorten(text: str, place: Place) -> str:
     """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no key."""
     if place.secret:
         text = text.replace(place.secret, "…")
-    text = re.sub(r"\s+", " ", clean(_KEY.sub(r"\1-…", text))).strip()
+    text = re.sub(r"\s+", " ", clean(_KEY.sub(r"\1…", text))).strip()
     return text if len(text) <= MAX_WHY_CHARS else text[: MAX_WHY_CHARS - 1] + "…"
 
 
@@ -160,20 +164,24 @@ def _judge_status(refusal: Refusal, place: Place, why: str) -> BabyagiError:
     match refusal.status:
         case status if status >= 500 or status in _TRANSIENT:
             what = f"{place.model} at {place.url} is limiting us" if status == 429 else f"{place.url} answered {status}"
-            return ModelUnavailableError(
-                what, why=why, retry_after_s=refusal.retry_after_s, may_be_billed=status in _MAYBE_BILLED
-            )
+            return ModelUnavailableError(what, why=why, retry_after_s=refusal.retry_after_s, may_be_billed=status in _MAYBE_BILLED)
         case 401:
-            return CredentialsError(f"{place.url} refuses the key", why=why, fix="set OPENAI_API_KEY to a key that works there", guide="models")
+            return CredentialsError(
+                f"{place.url} refuses the key", why=why, fix="set OPENAI_API_KEY to a key that works there", guide="models"
+            )
         case 403:
-            return ModelRejectedError(f"{place.url} forbids asking {place.model}", why=why, fix="check the key's rights and region", guide="models")
+            return ModelRejectedError(
+                f"{place.url} forbids asking {place.model}", why=why, fix="check the key's rights and region", guide="models"
+            )
         case 404:
             return _judge_not_found(refusal, place, why)
         case 405 | 407 | 410:
             return ModelRejectedError(f"{place.url} answered {refusal.status}", why=why, fix="check OPENAI_BASE_URL", guide="models")
         case status if 300 <= status < 400:
             why = shorten(f"it redirects to {refusal.location or 'another address'}, and a prompt is never sent on", place)
-            return ModelRejectedError(f"{place.url} is not the endpoint", why=why, fix="set OPENAI_BASE_URL to the final address", guide="models")
+            return ModelRejectedError(
+                f"{place.url} is not the endpoint", why=why, fix="set OPENAI_BASE_URL to the final address", guide="models"
+            )
     return RequestRefusedError(f"{place.model} at {place.url} refused the request ({refusal.status})", why=why, guide="models")
 
 
@@ -181,8 +189,7 @@ def _judge_not_found(refusal: Refusal, place: Place, why: str) -> BabyagiError:
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
         return ModelRejectedError(f"{place.url} has no such address", why=why, fix=fix, guide="models")
-    successor = SUCCESSOR_BY_MODEL.get(place.model)
-    fix = f"set LLM_MODEL={successor}, its successor" if successor else "set LLM_MODEL to a model that it serves"
+    fix = f"set LLM_MODEL={SUCCESSOR}" if place.model in SHUT_DOWN_MODELS else "set LLM_MODEL to a model that it serves"
     return ModelRejectedError(f"{place.url} has no model {place.model}", why=why, fix=fix, guide="models")
 
 

@@ -30,7 +30,8 @@ MAX_QUOTE_CHARS = 300
 _BLOCK = re.compile(r"^<<([a-z ]+) ([0-9a-f]{8}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
 _READ_TASK = re.compile(r"Read (.+) \(document (\d+) of (\d+), ([\d.]+) (B|kB|MB)\)")
-_LIST_TASK = re.compile(r"documents from number (\d+)")
+_LIST_TASK = re.compile(r"^\d+: List the documents from number (\d+) on")
+_COMPARE_TASK = re.compile(r"^\d+: Compare what documents \d+ to \d+ say")
 _LISTED = re.compile(r"^- (.+) \((?:document )?(\d+) of (\d+), ([\d.]+ (?:B|kB|MB))\)$", re.MULTILINE)
 _QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
 _NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
@@ -108,7 +109,7 @@ def _execute(prompt: Prompt, blocks: Sequence[tuple[str, str]]) -> tuple[str, tu
         if "read_file" in tool_names and following:
             return "", (_call(n_calls, "read_file", {"path": read.group(1), "first_line": following}),)
         return _quote_document(read.group(1), observations, objective), ()
-    if "Compare" in task:
+    if _COMPARE_TASK.search(task):
         return _compare(blocks, objective), ()
     if "list_files" in tool_names and not observations:
         return "", (_call(n_calls, "list_files", {}),)
@@ -199,7 +200,7 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
     def weigh(line: str) -> tuple[int, int, float, int]:
         read = _READ_TASK.search(line)
-        kind = 2 if "Compare" in line else 0 if "List " in line else 1
+        kind = 2 if _COMPARE_TASK.search(line) else 0 if _LIST_TASK.search(line) else 1
         named = len(wanted & set(_words(read.group(1).replace("_", " ").replace("-", " ")))) if read else 0
         size = float(read.group(4)) * {"B": 1, "kB": 1e3, "MB": 1e6}[read.group(5)] if read else 0.0
         return kind, -named, size, int(line.split(":", 1)[0])

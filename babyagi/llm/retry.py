@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import TypeVar
 
 from babyagi.errors import ModelUnavailableError
@@ -12,6 +14,7 @@ from babyagi.errors import ModelUnavailableError
 MAX_REQUESTS = 4
 MAX_WAIT_S = 5.0
 FIRST_DELAY_S = 0.5
+MAX_RETRY_AFTER_S = 86_400.0
 
 T = TypeVar("T")
 
@@ -40,14 +43,14 @@ async def retrying(send: Callable[[], Awaitable[T]], *, sleep: Callable[[float],
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
     """Return the seconds that the headers ask to wait, None when they say nothing that can be read. A time that is past is 0."""
     for name, seconds_per_unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        try:
+        with suppress(ValueError):
             asked_s = float(headers.get(name, "")) * seconds_per_unit
-        except ValueError:
-            continue
-        if asked_s < float("inf"):
-            return max(0.0, asked_s)
-    try:
-        until = parsedate_to_datetime(headers.get("retry-after", ""))
-        return max(0.0, (until - now).total_seconds())
-    except (TypeError, ValueError, OverflowError):
-        return None
+            if isfinite(asked_s):
+                return _bound(asked_s)
+    with suppress(TypeError, ValueError):
+        return _bound((parsedate_to_datetime(headers.get("retry-after", "")) - now).total_seconds())
+    return None
+
+
+def _bound(seconds: float) -> float:
+    return min(max(0.0, seconds), MAX_RETRY_AFTER_S)

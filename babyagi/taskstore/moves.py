@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import LeaseLostError, NotFoundError
+from babyagi.errors import NotFoundError
 from babyagi.tasks import (
     Duty,
     Fence,
@@ -24,7 +24,7 @@ from babyagi.tasks import (
     TaskStatus,
     Usage,
 )
-from babyagi.taskstore import rules
+from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.rows import objective_from_row, step_from_row, step_to_values, task_from_row, to_json, usage_to_values
 from babyagi.taskstore.sqlite import Transaction
@@ -84,15 +84,10 @@ def append_event(tx: Transaction, objective_id: int | None, kind: str, task_id: 
     tx.run("insert_event", objective_id=objective_id, task_id=task_id, kind=kind, data=to_json(data))
 
 
-def task_of(owner: str) -> int | None:
-    """The task that owns the steps, None when a duty does."""
-    return int(owner[5:]) if owner.startswith("task:") else None
-
-
 def charge(tx: Transaction, objective_id: int, owner: str, usage: Usage) -> None:
     values = usage_to_values(usage)
     tx.run("charge_objective", objective_id=objective_id, **values)
-    task_id = task_of(owner)
+    task_id = changes.task_of(owner)
     if task_id is not None:
         tx.run("charge_task", objective_id=objective_id, task_id=task_id, **values)
 
@@ -104,7 +99,7 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> None:
         usage = rules.charge_of(step.reservation)
         tx.run("put_step", **step_to_values(replace(step, reservation=Reservation(), usage=step.usage + usage), is_held=False))
         charge(tx, objective_id, owner, usage)
-        append_event(tx, objective_id, log.STEP_UNCONFIRMED, task_of(owner), **rules.step_data(step, usage))
+        append_event(tx, objective_id, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, usage))
 
 
 # -- fences ----------------------------------------------------------------------------------------------------------------
@@ -112,7 +107,7 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> None:
 
 def check_fence(tx: Transaction, fence: Fence) -> None:
     """Raises `LeaseLostError` unless the claim is still the holder's."""
-    if task_of(fence.owner) is not None:
+    if changes.task_of(fence.owner) is not None:
         fenced_task(tx, fence)
     else:
         fenced_duty(tx, fence)
@@ -120,25 +115,19 @@ def check_fence(tx: Transaction, fence: Fence) -> None:
 
 def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
     """The task of the fence, in one of the statuses when any are named."""
-    row = tx.one("task", objective_id=fence.objective_id, task_id=task_of(fence.owner))
+    row = tx.one("task", objective_id=fence.objective_id, task_id=changes.task_of(fence.owner))
     if row is None or (row["worker_id"], row["claim_no"]) != (fence.worker_id, fence.claim_no):
-        raise lost(fence)
+        raise changes.lost(fence)
     if statuses and row["status"] not in statuses:
-        raise lost(fence)
+        raise changes.lost(fence)
     return task_from_row(row)
 
 
 def fenced_duty(tx: Transaction, fence: Fence) -> sqlite3.Row:
     row = tx.one("duty", objective_id=fence.objective_id, duty=fence.owner.partition(":")[0])
     if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (fence.owner, fence.worker_id, fence.claim_no):
-        raise lost(fence)
+        raise changes.lost(fence)
     return row
-
-
-def lost(fence: Fence) -> LeaseLostError:
-    return LeaseLostError(
-        f"claim {fence.claim_no} of {fence.owner} in objective {fence.objective_id} is no longer held by {fence.worker_id}"
-    )
 
 
 # -- what ends a claim, and an objective -------------------------------------------------------------------------------------

@@ -11,25 +11,18 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
 
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError
 from babyagi.tasks import (
     Duty,
-    Fence,
     Limits,
     Objective,
     ObjectiveSpec,
     ObjectiveStatus,
     Proposal,
     Reservation,
-    Result,
-    Step,
-    StepState,
     StopReason,
-    Task,
     TaskStatus,
     Usage,
 )
@@ -178,7 +171,7 @@ def to_microusd(usd: float) -> int:
 
 
 def _count(number: int) -> int:
-    return min(max(int(number), 0), MAX_COUNT) if number == number else 0
+    return int(min(number, MAX_COUNT)) if number > 0 else 0
 
 
 def countable_usage(usage: Usage) -> Usage:
@@ -198,20 +191,6 @@ def countable_reservation(reservation: Reservation) -> Reservation:
 def charge_of(reservation: Reservation) -> Usage:
     """The usage that stands for a call nobody heard of again: all that it had reserved."""
     return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
-
-
-def step_data(step: Step, usage: Usage) -> dict[str, Any]:
-    """What an event says about a step, and the usage that this event counted."""
-    return {
-        "owner": step.owner,
-        "key": step.key,
-        "kind": step.kind,
-        "model": step.model,
-        "calls": usage.calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost_usd": usage.cost_usd,
-    }
 
 
 def add_reservations(reservations: Iterable[Reservation]) -> Reservation:
@@ -303,58 +282,6 @@ def is_living(now_us: int, *, lease_until_us: int, lease_us: int) -> bool:
 def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
     """The counted time so far. What passed since a worker was last seen counts up to one lease, whatever the clock did."""
     return active_us + min(max(since_seen_us, 0), lease_us)
-
-
-# -- nouns -------------------------------------------------------------------------------------------------------------------
-
-
-def new_result(task: Task, *, text: str, origins: Sequence[str], at: datetime) -> Result:
-    return Result(
-        task_id=task.id,
-        objective_id=task.objective_id,
-        task_name=task.name,
-        text=storable(text),
-        origins=tuple(storable(origin) for origin in origins),
-        created_at=at,
-    )
-
-
-def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
-    """A step nobody has intended yet; of one that is recorded without an intention, the kind is not known any more."""
-    return Step(
-        objective_id=fence.objective_id,
-        owner=fence.owner,
-        key=key,
-        kind="",
-        request_hash="",
-        state=StepState.INTENDED,
-        claim_no=fence.claim_no,
-        created_at=at,
-    )
-
-
-def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
-    """The step with its outcome; the first one stands."""
-    if step.state is StepState.DONE:
-        return step
-    return replace(
-        step,
-        state=StepState.DONE,
-        output=storable(output),
-        model=model or step.model,
-        origins=tuple(storable(origin) for origin in origins),
-        done_at=at,
-    )
-
-
-def failed(task: Task, *, error: str) -> Task:
-    """After a failed try: the next one is journaled anew."""
-    return replace(crashed(task, error=error), try_no=task.try_no + 1)
-
-
-def crashed(task: Task, *, error: str) -> Task:
-    """After its holder died: the same try goes on, and pays for nothing twice."""
-    return replace(task, failures=task.failures + 1, error=storable(error, max_chars=MAX_DETAIL_CHARS))
 
 
 # -- states ------------------------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ class SqliteTaskStore(Claims, Steps):
         await self._write(work)
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
-        return await self._read(lambda tx: moves.counts(tx, objective_id))
+        return await self._look(objective_id, lambda tx: moves.counts(tx, objective_id))
 
     async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
         def work(tx: Transaction) -> Plan:
@@ -163,37 +163,29 @@ class SqliteTaskStore(Claims, Steps):
         return await self._read(work)
 
     async def task(self, objective_id: int, task_id: int) -> Task:
-        return await self._read(lambda tx: moves.read_task(tx, objective_id, task_id))
+        return await self._look(objective_id, lambda tx: moves.read_task(tx, objective_id, task_id))
 
     async def tasks(self, objective_id: int, *, statuses: Sequence[TaskStatus] | None = None, limit: int | None = None) -> list[Task]:
         rows = -1 if limit is None else limit
         if statuses is None:
-            return await self._read(lambda tx: [task_from_row(row) for row in tx.all("tasks", objective_id=objective_id, limit=rows)])
-        wanted = to_json(list(statuses))
-        return await self._read(
-            lambda tx: [task_from_row(row) for row in tx.all("tasks_with_status", objective_id=objective_id, statuses=wanted, limit=rows)]
-        )
+            return await self._list(objective_id, "tasks", task_from_row, limit=rows)
+        return await self._list(objective_id, "tasks_with_status", task_from_row, statuses=to_json(list(statuses)), limit=rows)
 
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
-        return await self._read(lambda tx: [task_from_row(row) for row in tx.all("last_finished", objective_id=objective_id, limit=limit)])
+        return await self._list(objective_id, "last_finished", task_from_row, limit=limit)
 
     async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]:
         if task_ids is None:
-            return await self._read(lambda tx: [result_from_row(row) for row in tx.all("results", objective_id=objective_id)])
-        wanted = to_json(list(task_ids))
-        return await self._read(
-            lambda tx: [result_from_row(row) for row in tx.all("results_of", objective_id=objective_id, task_ids=wanted)]
-        )
+            return await self._list(objective_id, "results", result_from_row)
+        return await self._list(objective_id, "results_of", result_from_row, task_ids=to_json(list(task_ids)))
 
     # -- events ----------------------------------------------------------------------------------------------------------
 
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:
-        return await self._read(
-            lambda tx: [event_from_row(row) for row in tx.all("events", objective_id=objective_id, after_id=after_id, limit=limit)]
-        )
+        return await self._list(objective_id, "events", event_from_row, after_id=after_id, limit=limit)
 
     async def last_event_id(self, objective_id: int) -> int:
-        return await self._read(lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]))
+        return await self._look(objective_id, lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]))
 
     async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None:
         def work(tx: Transaction) -> None:
@@ -225,12 +217,11 @@ class SqliteTaskStore(Claims, Steps):
     # -- the duty to index -----------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
-        return await self._read(
-            lambda tx: [result_from_row(row) for row in tx.all("unindexed_results", objective_id=objective_id, limit=limit)]
-        )
+        return await self._list(objective_id, "unindexed_results", result_from_row, limit=limit)
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
+            moves.objective_row(tx, objective_id)
             n_marked = tx.run("mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids)))
             if n_marked:
                 moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked)
@@ -238,11 +229,20 @@ class SqliteTaskStore(Claims, Steps):
         await self._write(work)
 
     async def owe_index(self, objective_id: int) -> None:
-        await self._write(lambda tx: tx.run("owe_index", objective_id=objective_id))
+        def work(tx: Transaction) -> None:
+            moves.objective_row(tx, objective_id)
+            tx.run("owe_index", objective_id=objective_id)
+
+        await self._write(work)
 
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         rows = [{"objective_id": objective_id, "space": space, "task_id": task_id, "vector": vector} for task_id, vector in vectors.items()]
-        await self._write(lambda tx: tx.run_many("put_vector", rows))
+
+        def work(tx: Transaction) -> None:
+            moves.objective_row(tx, objective_id)
+            tx.run_many("put_vector", rows)
+
+        await self._write(work)
 
     async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]:
         def work(tx: Transaction) -> dict[int, bytes]:
@@ -252,7 +252,7 @@ class SqliteTaskStore(Claims, Steps):
                 rows = tx.all("vectors_of", objective_id=objective_id, space=space, task_ids=to_json(list(task_ids)))
             return {row["task_id"]: row["vector"] for row in rows}
 
-        return await self._read(work)
+        return await self._look(objective_id, work)
 
 
 def _snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:

@@ -22,7 +22,7 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore import moves, rules
+from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time, worker_from_row
 from babyagi.taskstore.sql_room import SqlRoom
@@ -90,7 +90,7 @@ class Claims(SqlRoom):
             task = moves.read_task(tx, row["objective_id"], row["id"])
             if is_crash and task.status is TaskStatus.RUNNING:
                 error = f"worker {worker['name']} was lost while it held the task"
-                _give_up_or_retry(tx, rules.crashed(task, error=error), max_failures=self._max_failures)
+                _give_up_or_retry(tx, changes.crashed(task, error=error), max_failures=self._max_failures)
             else:
                 _release(tx, task, reason="worker lost" if is_crash else "worker left")
         for row in tx.all("duties_held_by", worker_id=worker["id"]):
@@ -125,7 +125,7 @@ class Claims(SqlRoom):
             if task.status is TaskStatus.RECORDED:
                 row = tx.all("results_of", objective_id=task.objective_id, task_ids=to_json([task.id]))[0]
                 return result_from_row(row)
-            result = rules.new_result(task, text=text, origins=origins, at=to_time(tx.now_us))
+            result = changes.new_result(task, text=text, origins=origins, at=to_time(tx.now_us))
             tx.run("insert_result", **result_to_values(result))
             tx.run("record_task", objective_id=task.objective_id, task_id=task.id)
             moves.append_event(tx, task.objective_id, log.TASK_RECORDED, task.id, result_chars=len(result.text))
@@ -151,7 +151,7 @@ class Claims(SqlRoom):
 
     async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
         def work(tx: Transaction) -> Task:
-            task = rules.failed(moves.fenced_task(tx, claim.fence), error=error)
+            task = changes.failed(moves.fenced_task(tx, claim.fence), error=error)
             return _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
 
         return await self._write(work)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from babyagi.taskstore import moves
 from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 
 T = TypeVar("T")
@@ -35,6 +37,19 @@ class SqlRoom:
 
     async def _read(self, work: Callable[[Transaction], T]) -> T:
         return await self._offload(lambda: self._database.read(work))
+
+    async def _look(self, objective_id: int, work: Callable[[Transaction], T]) -> T:
+        """Read something of an objective. Raises `NotFoundError`."""
+
+        def look(tx: Transaction) -> T:
+            moves.objective_row(tx, objective_id)
+            return work(tx)
+
+        return await self._read(look)
+
+    async def _list(self, objective_id: int, piece: str, of: Callable[[sqlite3.Row], T], **values: Any) -> list[T]:
+        """The rows of a piece of SQL as nouns. Raises `NotFoundError`."""
+        return await self._look(objective_id, lambda tx: [of(row) for row in tx.all(piece, objective_id=objective_id, **values)])
 
     async def close(self) -> None:
         await self._offload(self._database.close)

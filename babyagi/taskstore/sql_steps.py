@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from babyagi import log
 from babyagi.tasks import Fence, Reservation, Step, StepState, Usage
-from babyagi.taskstore import moves, rules
+from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.rows import step_from_row, step_to_values, to_time
 from babyagi.taskstore.sql_room import SqlRoom
 from babyagi.taskstore.sqlite import Transaction
@@ -32,7 +32,7 @@ class Steps(SqlRoom):
             wanted = rules.countable_reservation(reservation)
             _check_limits(tx, fence, wanted)
             step = replace(
-                known or rules.new_step(fence, key=key, at=to_time(tx.now_us)),
+                known or changes.new_step(fence, key=key, at=to_time(tx.now_us)),
                 kind=kind,
                 request_hash=request_hash,
                 model=model,
@@ -41,7 +41,7 @@ class Steps(SqlRoom):
             )
             tx.run("put_step", **step_to_values(step, is_held=True))
             data = {"owner": step.owner, "key": key, "kind": kind, "model": model}
-            moves.append_event(tx, fence.objective_id, log.STEP_INTENDED, moves.task_of(fence.owner), **data)
+            moves.append_event(tx, fence.objective_id, log.STEP_INTENDED, changes.task_of(fence.owner), **data)
             return step
 
         return await self._write(work)
@@ -51,14 +51,14 @@ class Steps(SqlRoom):
             moves.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
             spent, at = rules.countable_usage(usage), to_time(tx.now_us)
-            step = known or rules.new_step(fence, key=key, at=at)
+            step = known or changes.new_step(fence, key=key, at=at)
             if is_held and step.claim_no == fence.claim_no:
                 step, is_held = replace(step, reservation=Reservation()), False
-            step = rules.done_step(replace(step, usage=step.usage + spent), output=output, model=model, origins=origins, at=at)
+            step = changes.done_step(replace(step, usage=step.usage + spent), output=output, model=model, origins=origins, at=at)
             tx.run("put_step", **step_to_values(step, is_held=is_held))
             moves.charge(tx, fence.objective_id, fence.owner, spent)
-            data = rules.step_data(replace(step, model=model or step.model), spent)
-            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, moves.task_of(fence.owner), **data)
+            data = changes.step_data(replace(step, model=model or step.model), spent)
+            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
             return step
 
         return await self._write(work)
@@ -68,15 +68,15 @@ class Steps(SqlRoom):
             moves.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
             spent = rules.countable_usage(usage)
-            step = known or rules.new_step(fence, key=key, at=to_time(tx.now_us))
+            step = known or changes.new_step(fence, key=key, at=to_time(tx.now_us))
             if known is not None and step.claim_no == fence.claim_no:
                 if step.state is StepState.INTENDED:
                     tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
                 elif is_held:
                     tx.run("put_step", **step_to_values(replace(step, reservation=Reservation()), is_held=False))
             moves.charge(tx, fence.objective_id, fence.owner, spent)
-            data = rules.step_data(step, spent)
-            moves.append_event(tx, fence.objective_id, log.STEP_ABANDONED, moves.task_of(fence.owner), **data)
+            data = changes.step_data(step, spent)
+            moves.append_event(tx, fence.objective_id, log.STEP_ABANDONED, changes.task_of(fence.owner), **data)
 
         await self._write(work)
 
@@ -87,17 +87,19 @@ class Steps(SqlRoom):
             if known is not None:
                 return known
             at = to_time(tx.now_us)
-            step = replace(rules.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash)
-            step = rules.done_step(step, output=output, model="", origins=origins, at=at)
+            step = replace(changes.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash)
+            step = changes.done_step(step, output=output, model="", origins=origins, at=at)
             tx.run("put_step", **step_to_values(step, is_held=False))
-            data = rules.step_data(step, Usage())
-            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, moves.task_of(fence.owner), **data)
+            data = changes.step_data(step, Usage())
+            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
             return step
 
         return await self._write(work)
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
-        return await self._read(lambda tx: [step_from_row(row) for row in tx.all("steps", objective_id=objective_id, owner=owner)])
+        return await self._look(
+            objective_id, lambda tx: [step_from_row(row) for row in tx.all("steps", objective_id=objective_id, owner=owner)]
+        )
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

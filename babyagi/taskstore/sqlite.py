@@ -160,7 +160,7 @@ class SqliteDatabase:
         else:
             raise StoreUnavailableError(
                 f"the task store {self.path} is locked",
-                why=f"another process has held {self.path}.lock for {LOCK_TRIES * LOCK_PAUSE_S:g} s",
+                why=f"another process held {self.path}.lock for {LOCK_TRIES * LOCK_PAUSE_S:g} s",
             )
         try:
             yield
@@ -219,12 +219,12 @@ class SqliteDatabase:
                     connection.execute("ROLLBACK")
 
     def _schema_version(self) -> int:
-        names = {row["name"] for row in self._open().execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        names = {row["name"] for row in self._open().execute(self._pieces["tables"])}
         if not names:
             return 0
         row = None
         if "meta" in names:
-            row = self._open().execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+            row = self._open().execute(self._pieces["schema_version"]).fetchone()
         if row is None or not str(row["value"]).isdigit():
             raise StoreUnusableError(
                 f"{self.path} is a database, but no task store of babyagi",
@@ -268,7 +268,7 @@ class SqliteDatabase:
 def _load_pieces() -> dict[str, str]:
     """The named pieces of every `.sql` file that is not a schema, by name."""
     pieces: dict[str, str] = {}
-    for room in ("objectives", "tasks", "steps"):
+    for room in ("meta", "objectives", "tasks", "steps"):
         pieces |= parse_pieces(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
     return pieces
 

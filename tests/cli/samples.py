@@ -114,7 +114,7 @@ def step(**changes):
 
 
 def event(**changes):
-    values = {"id": 17, "objective_id": 3, "task_id": 4, "kind": log.TASK_DONE, "data": {"added": [5, 6]}, "at": at(9)}
+    values = {"id": 17, "objective_id": 3, "task_id": 4, "kind": log.TASK_DONE, "data": {"n_added": 2, "n_duplicates": 0}, "at": at(9)}
     return Event(**{**values, **changes})
 
 

@@ -8,7 +8,7 @@ from tests.cli.samples import HOSTILE
 
 
 class Terminal(io.StringIO):
-    encoding = "utf-8"  # type: ignore[assignment]
+    encoding = "utf-8"
 
     def isatty(self):
         return True

@@ -1,0 +1,154 @@
+"""Vectors from any server that speaks OpenAI's embeddings call."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from babyagi.errors import (
+    ContextTooLongError,
+    IndexUnavailableError,
+    MalformedReplyError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    RequestRefusedError,
+)
+from babyagi.llm.endpoint import Endpoint
+from babyagi.llm.faults import RefusedParameterError
+from babyagi.llm.prices import Price
+from babyagi.llm.prompt import clean
+from babyagi.tasks import Reservation, Usage
+
+PATH = "/embeddings"
+DIMENSION_BY_MODEL = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+# 3,072 numbers of 22 characters are 68 kB of JSON, and an answer may have 8 MiB; the API itself allows 2,048 texts, 300,000 tokens.
+MAX_TEXTS_PER_REQUEST = 96
+MAX_BYTES_PER_REQUEST = 300_000
+# The models take 8,191 tokens, and a token is rarely less than 3 bytes.
+MAX_BYTES_PER_TEXT = 24_000
+
+
+class OpenAIEmbedder:
+    """An `Embedder` behind an endpoint. A longer text than `MAX_BYTES_PER_TEXT` is embedded by its beginning.
+
+    Args:
+        endpoint: closed with the embedder; a model may share it.
+        dimensions: asked of the model where it offers a choice; None for its own.
+
+    `dimension` is 0 for an unknown model until its first answer; `space` is fixed from the start.
+    """
+
+    is_local = False
+
+    def __init__(self, name: str, endpoint: Endpoint, *, dimensions: int | None = None, price: Price | None = None) -> None:
+        self.name = name
+        self.dimension = dimensions or DIMENSION_BY_MODEL.get(name, 0)
+        host = "openai" if endpoint.is_openai else f"openai:{endpoint.host}"
+        self.space = f"{host}:{name}:{self.dimension or 'native'}:v1"
+        self._endpoint = endpoint
+        self._dimensions = dimensions
+        self._price = price
+
+    def reserve(self, texts: Sequence[str]) -> Reservation:
+        batches = list(_batch(_prepare(texts)))
+        tokens = sum(map(_bound_tokens, batches))
+        cost_usd = sum(self._cost_usd(_bound_tokens(batch)) for batch in batches)
+        return Reservation(calls=len(batches), tokens=tokens, cost_usd=round(cost_usd, 6))
+
+    async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
+        vectors: list[bytes] = []
+        usage = Usage()
+        for batch in _batch(_prepare(texts)):
+            try:
+                reply = await self._ask(batch)
+            except (ModelUnavailableError, ContextTooLongError, RequestRefusedError) as error:
+                raise IndexUnavailableError(error.what, why=error.why, fix=error.fix, guide=error.guide) from error
+            try:
+                vectors += self._read_vectors(reply, len(batch))
+            except MalformedReplyError as error:
+                raise IndexUnavailableError(f"{self.name} gave vectors that cannot be used", why=error.what, guide="results") from error
+            usage += self._count(reply, batch)
+        return vectors, usage
+
+    async def close(self) -> None:
+        await self._endpoint.close()
+
+    async def _ask(self, batch: Sequence[str]) -> Mapping[str, Any]:
+        request: dict[str, Any] = {"model": self.name, "input": list(batch)}
+        if self._dimensions is not None:
+            request["dimensions"] = self._dimensions
+        try:
+            return await self._endpoint.post(PATH, request, model=self.name)
+        except RefusedParameterError as error:
+            if self._dimensions is not None and "dimensions" in f"{error.refusal.param} {error.refusal.message}":
+                what = f"{self.name} does not give vectors of {self._dimensions} dimensions"
+                raise ModelRejectedError(what, why=error.error.why, fix="leave the dimensions to the model", guide="results") from error
+            raise error.error from error
+
+    def _read_vectors(self, reply: Mapping[str, Any], n_texts: int) -> list[bytes]:
+        """Return one unit vector per text.
+
+        Raises:
+            MalformedReplyError: the rows are not exactly those asked for, or one is no direction.
+        """
+        rows = reply.get("data")
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise MalformedReplyError("there are no rows")
+        by_index = {str(row.get("index", place)): row.get("embedding") for place, row in enumerate(rows)}
+        if len(rows) != n_texts or set(by_index) != set(map(str, range(n_texts))):
+            raise MalformedReplyError(f"{n_texts} texts were sent, {len(rows)} rows came, or their numbers do not fit")
+        vectors = [_normalize(by_index[str(place)]) for place in range(n_texts)]
+        self.dimension = self.dimension or len(vectors[0]) // 4
+        if wrong := {len(vector) // 4 for vector in vectors} - {self.dimension}:
+            raise MalformedReplyError(f"vectors of {self.dimension} dimensions were expected, {min(wrong)} came")
+        return vectors
+
+    def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
+        fields = reply.get("usage")
+        counted = fields.get("prompt_tokens") if isinstance(fields, dict) else None
+        bound = _bound_tokens(batch)
+        is_credible = isinstance(counted, int) and not isinstance(counted, bool) and 0 < counted <= 10 * bound
+        tokens = counted if is_credible and counted else bound
+        return Usage(calls=1, prompt_tokens=tokens, cost_usd=self._cost_usd(tokens))
+
+    def _cost_usd(self, tokens: int) -> float:
+        return self._price.cost_usd(tokens, 0) if self._price else 0.0
+
+
+def _prepare(texts: Sequence[str]) -> list[str]:
+    """The texts as they are sent: cleaned, cut, and none empty, which the API refuses."""
+    cut = (clean(text).encode()[:MAX_BYTES_PER_TEXT].decode("utf-8", "ignore") for text in texts)
+    return [text if text.strip() else "(empty)" for text in cut]
+
+
+def _batch(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    n_bytes = 0
+    for text in texts:
+        size = len(text.encode())
+        if batch and (len(batch) == MAX_TEXTS_PER_REQUEST or n_bytes + size > MAX_BYTES_PER_REQUEST):
+            yield batch
+            batch, n_bytes = [], 0
+        batch.append(text)
+        n_bytes += size
+    if batch:
+        yield batch
+
+
+def _bound_tokens(batch: Sequence[str]) -> int:
+    return sum(-(-len(text.encode()) // 3) + 8 for text in batch)
+
+
+def _normalize(vector: Any) -> bytes:
+    """Return the vector at length 1 as little-endian float32."""
+    if not isinstance(vector, list) or not vector or not all(isinstance(value, (int, float)) for value in vector):
+        raise MalformedReplyError("a row is no list of numbers")
+    try:
+        length = math.hypot(*vector)
+    except OverflowError:
+        length = math.inf
+    if not 0 < length < math.inf:
+        raise MalformedReplyError("a vector has no direction: all zeros, or numbers without end")
+    return struct.pack(f"<{len(vector)}f", *(value / length for value in vector))

@@ -1,0 +1,130 @@
+"""What every dialect does with a reply: clean its text, mend its tool calls, and count what it cost."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from babyagi.llm.base import Completion
+from babyagi.llm.prices import Price
+from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, clean
+from babyagi.tasks import Usage
+
+MAX_TOOL_CALLS = 8
+MAX_ID_CHARS = 64
+# A count this far above what the request can have cost is a fault, not a count.
+MAX_USAGE_FACTOR = 10
+
+_THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
+_FINISH_REASONS = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawCall:
+    """A tool call as it came."""
+
+    id: Any
+    name: Any
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawReply:
+    """A reply as a dialect found it, its values not yet trusted."""
+
+    text: str
+    calls: Sequence[RawCall]
+    finish_reason: Any
+    refusal: str
+    model: Any
+    prompt_tokens: Any
+    completion_tokens: Any
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: Any) -> str:
+    """Return a text that came as a string, or in parts."""
+    if isinstance(value, str):
+        return value
+    texts = [as_mapping(part).get("text", part) for part in value] if isinstance(value, list) else []
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def arguments_to_send(arguments: str) -> str:
+    """Return a call's arguments as a server may read them back: what is no JSON object goes as an empty one."""
+    try:
+        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        return "{}"
+
+
+def build_completion(raw: RawReply, prompt: Prompt, *, name: str, price: Price | None) -> Completion:
+    calls = _mend_calls(raw.calls, {call.id for message in prompt.messages for call in message.tool_calls})
+    said = raw.text + raw.refusal + "".join(call.name + call.arguments for call in calls)
+    usage = _count(raw, prompt, said, price)
+    return Completion(
+        text=clean(_THOUGHTS.sub("", raw.text)),
+        tool_calls=calls,
+        finish_reason=_finish_reason(raw.finish_reason, bool(calls)),
+        refusal=clean(raw.refusal),
+        model=clean(raw.model)[:200] if isinstance(raw.model, str) and raw.model else name,
+        usage=usage,
+    )
+
+
+def _finish_reason(given: Any, has_calls: bool) -> str:
+    reason = _FINISH_REASONS.get(given, "unknown") if isinstance(given, str) else "unknown"
+    if has_calls:
+        return reason if reason in ("length", "content_filter") else "tool_calls"
+    return "stop" if reason == "tool_calls" else reason
+
+
+def _mend_calls(calls: Iterable[RawCall], taken: set[str]) -> tuple[ToolCall, ...]:
+    """Return the first calls, each with an id that no call of the conversation has."""
+    mended: list[ToolCall] = []
+    for call in list(calls)[:MAX_TOOL_CALLS]:
+        wanted = clean(call.id)[:MAX_ID_CHARS] if isinstance(call.id, str) and call.id else "call"
+        unique = (
+            wanted
+            if call.id and wanted not in taken
+            else next(candidate for n in range(1, len(taken) + 2) if (candidate := f"{wanted[: MAX_ID_CHARS - 8]}_{n}") not in taken)
+        )
+        taken = taken | {unique}
+        mended.append(ToolCall(id=unique, name=clean(str(call.name or "")), arguments=_read_arguments(call.arguments)))
+    return tuple(mended)
+
+
+def _read_arguments(given: Any) -> str:
+    if given is None or given == "":
+        return "{}"
+    return clean(given) if isinstance(given, str) else json.dumps(given)
+
+
+def _count(raw: RawReply, prompt: Prompt, said: str, price: Price | None) -> Usage:
+    """Return what the endpoint counted where that can be true, else an estimate from above."""
+    bound = bound_tokens(prompt)
+    said_tokens = -(-len(said.encode("utf-8", "replace")) // 3)
+    prompt_tokens = _credible(raw.prompt_tokens, least=1, most=MAX_USAGE_FACTOR * bound)
+    completion_tokens = _credible(
+        raw.completion_tokens, least=min(1, said_tokens), most=MAX_USAGE_FACTOR * max(1, prompt.max_output_tokens)
+    )
+    prompt_tokens = bound if prompt_tokens is None else prompt_tokens
+    completion_tokens = said_tokens if completion_tokens is None else completion_tokens
+    cost_usd = price.cost_usd(prompt_tokens, completion_tokens) if price else 0.0
+    return Usage(calls=1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
+
+
+def _credible(given: Any, *, least: int, most: int) -> int | None:
+    return given if isinstance(given, int) and not isinstance(given, bool) and least <= given <= most else None

@@ -1,0 +1,84 @@
+"""How nouns of the task store come to be and change, as pure functions that all implementations use (see `rules`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from babyagi.errors import LeaseLostError
+from babyagi.tasks import Fence, Result, Step, StepState, Task, Usage
+from babyagi.taskstore.rules import MAX_DETAIL_CHARS, storable
+
+
+def new_result(task: Task, *, text: str, origins: Sequence[str], at: datetime) -> Result:
+    return Result(
+        task_id=task.id,
+        objective_id=task.objective_id,
+        task_name=task.name,
+        text=storable(text),
+        origins=tuple(storable(origin) for origin in origins),
+        created_at=at,
+    )
+
+
+def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
+    """A step nobody has intended yet; of one that is recorded without an intention, the kind is not known any more."""
+    return Step(
+        objective_id=fence.objective_id,
+        owner=fence.owner,
+        key=key,
+        kind="",
+        request_hash="",
+        state=StepState.INTENDED,
+        claim_no=fence.claim_no,
+        created_at=at,
+    )
+
+
+def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
+    """The step with its outcome; the first one stands."""
+    if step.state is StepState.DONE:
+        return step
+    return replace(
+        step,
+        state=StepState.DONE,
+        output=storable(output),
+        model=model or step.model,
+        origins=tuple(storable(origin) for origin in origins),
+        done_at=at,
+    )
+
+
+def failed(task: Task, *, error: str) -> Task:
+    """After a failed try: the next one is journaled anew."""
+    return replace(crashed(task, error=error), try_no=task.try_no + 1)
+
+
+def crashed(task: Task, *, error: str) -> Task:
+    """After its holder died: the same try goes on, and pays for nothing twice."""
+    return replace(task, failures=task.failures + 1, error=storable(error, max_chars=MAX_DETAIL_CHARS))
+
+
+def step_data(step: Step, usage: Usage) -> dict[str, Any]:
+    """What an event says about a step, and the usage that this event counted."""
+    return {
+        "owner": step.owner,
+        "key": step.key,
+        "kind": step.kind,
+        "model": step.model,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def task_of(owner: str) -> int | None:
+    """The task that owns the steps, None when a duty does."""
+    return int(owner[5:]) if owner.startswith("task:") else None
+
+
+def lost(fence: Fence) -> LeaseLostError:
+    return LeaseLostError(f"{fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, objective {fence.objective_id}")

@@ -1,0 +1,365 @@
+"""The task store in memory: the reference that the durable ones are compared with, and the store of a rehearsal that nobody keeps.
+
+It lives and dies with its process and serves that process only. Every verb runs without awaiting anything, so it is one transaction; it
+checks before it changes, so one that raises has changed nothing. Finding a task looks at all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from babyagi import log
+from babyagi.errors import LeaseLostError, NotFoundError, SettingsError, StaleOrderError
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    DutyClaim,
+    Event,
+    Fence,
+    Limits,
+    Objective,
+    ObjectiveSpec,
+    ObjectiveStatus,
+    Proposal,
+    Result,
+    StopReason,
+    Task,
+    TaskStatus,
+    Worker,
+)
+from babyagi.taskstore import changes, rules
+from babyagi.taskstore.base import Plan, Window
+from babyagi.taskstore.memory_book import Book, Lease
+from babyagi.taskstore.memory_steps import MemorySteps
+
+
+class MemoryTaskStore(MemorySteps):
+    """All the state there is, for one process.
+
+    Args:
+        clock: now, as an aware UTC datetime.
+        max_failures: after how many failures a task is dead, for workers that die while they hold it.
+    """
+
+    def __init__(self, clock: Callable[[], datetime], *, max_failures: int = 3) -> None:
+        self._clock = clock
+        self._max_failures = max_failures
+        self._books: dict[int, Book] = {}
+        self._leases: dict[str, Lease] = {}
+        self._events: list[Event] = []
+        self._n_objectives = 0
+        self._written = asyncio.Event()
+
+    def _book(self, objective_id: int) -> Book:
+        if objective_id not in self._books:
+            raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi list")
+        return self._books[objective_id]
+
+    def _fenced(self, fence: Fence) -> Book:
+        if fence.objective_id not in self._books:
+            raise changes.lost(fence)
+        return self._books[fence.objective_id]
+
+    def _read(self, book: Book) -> Objective:
+        return book.read(self._clock(), self._leases.values())
+
+    def _append(self, event: Event) -> None:
+        self._events.append(replace(event, id=len(self._events) + 1))
+        self._written.set()
+        self._written = asyncio.Event()
+
+    # -- objectives ------------------------------------------------------------------------------------------------------
+
+    async def create_objective(self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False) -> tuple[Objective, bool]:
+        identity = rules.identity_key(spec)
+        known = [book for book in self._books.values() if rules.identity_key(book.objective.spec) == identity]
+        if known and not always_new:
+            return self._read(known[-1]), False
+        now = self._clock()
+        self._n_objectives += 1
+        objective = Objective(id=self._n_objectives, uid=uid, spec=spec, status=ObjectiveStatus.ACTIVE, created_at=now)
+        book = self._books[objective.id] = Book(objective=objective, seen_at=now, append=self._append)
+        book.note(now, log.OBJECTIVE_CREATED, uid=uid)
+        book.add(now, [rules.first_task(spec)], parent_id=None)
+        return self._read(book), True
+
+    async def objective(self, objective_id: int) -> Objective:
+        return self._read(self._book(objective_id))
+
+    async def objectives(self) -> list[Objective]:
+        return [self._read(book) for book in self._books.values()]
+
+    async def pause_objective(self, objective_id: int) -> Objective:
+        return self._switch(objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, log.OBJECTIVE_PAUSED)
+
+    async def resume_objective(self, objective_id: int) -> Objective:
+        return self._switch(objective_id, ObjectiveStatus.PAUSED, ObjectiveStatus.ACTIVE, log.OBJECTIVE_RESUMED)
+
+    def _switch(self, objective_id: int, old: ObjectiveStatus, new: ObjectiveStatus, kind: str) -> Objective:
+        book, now = self._book(objective_id), self._clock()
+        if book.objective.status is old:
+            book.carry_time(now, self._leases.values())
+            book.objective = replace(book.objective, status=new)
+            book.note(now, kind)
+        return self._read(book)
+
+    async def end_objective(self, objective_id: int, *, reason: StopReason, detail: str = "") -> Objective:
+        book = self._book(objective_id)
+        book.end(self._clock(), self._leases.values(), reason=reason, detail=detail)
+        return self._read(book)
+
+    async def conclude_objective(self, objective_id: int) -> Objective:
+        book = self._book(objective_id)
+        objective = self._read(book)
+        reason = rules.conclude(book.snapshot(objective)) if objective.status is ObjectiveStatus.ACTIVE else None
+        return objective if reason is None else await self.end_objective(objective_id, reason=reason)
+
+    async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
+        book, now = self._book(objective_id), self._clock()
+        book.objective = replace(book.objective, spec=replace(book.objective.spec, limits=limits))
+        book.note(now, log.OBJECTIVE_EXTENDED, **asdict(limits))
+        if book.objective.stop_reason in rules.REOPENED_BY_EXTENDING:
+            report = book.duties.pop(Duty.REPORT, None)
+            if report is not None:
+                book.settle(now, report.owner)
+            book.objective = replace(book.objective, status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", ended_at=None)
+            book.seen_at, book.report, book.report_no = now, None, book.report_no + 1
+        return self._read(book)
+
+    async def delete_objective(self, objective_id: int) -> None:
+        book, now = self._book(objective_id), self._clock()
+        holders = {*book.holders.values(), *(state.worker_id for state in book.duties.values())}
+        if any(worker_id in holders and lease.is_living(now) for worker_id, lease in self._leases.items()):
+            raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause {objective_id}")
+        del self._books[objective_id]
+        for lease in self._leases.values():
+            lease.objective_id = None if lease.objective_id == objective_id else lease.objective_id
+
+    async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
+        return self._book(objective_id).counts()
+
+    # -- workers and leases ------------------------------------------------------------------------------------------------
+
+    async def register_worker(self, worker: Worker, *, objective_id: int, lease_s: float) -> None:
+        book, now = self._book(objective_id), self._clock()
+        book.carry_time(now, self._leases.values())
+        until = now + timedelta(microseconds=rules.to_us(lease_s))
+        self._leases[worker.id] = Lease(worker=replace(worker, lease_until=until), objective_id=objective_id, lease_s=lease_s)
+        book.note(now, log.WORKER_JOINED, worker_id=worker.id, name=worker.name)
+
+    async def renew_lease(self, worker_id: str, *, objective_id: int, lease_s: float) -> None:
+        book, now = self._book(objective_id), self._clock()
+        if worker_id not in self._leases:
+            raise LeaseLostError(f"worker {worker_id} was declared dead")
+        lease = self._leases[worker_id]
+        lease.objective_id, lease.lease_s = objective_id, lease_s
+        lease.worker = replace(lease.worker, lease_until=now + timedelta(microseconds=rules.to_us(lease_s)))
+        book.carry_time(now, self._leases.values())
+
+    async def remove_worker(self, worker_id: str) -> None:
+        lease = self._leases.get(worker_id)
+        if lease is not None:
+            self._release_all(lease.worker, is_crash=False)
+            self._forget(lease, log.WORKER_LEFT)
+
+    async def reap_workers(self, *, name: str | None = None) -> int:
+        n_freed, now = 0, self._clock()
+        for _, lease in sorted(self._leases.items()):
+            if lease.worker.name == name or not lease.is_living(now):
+                n_freed += self._release_all(lease.worker, is_crash=True)
+                self._forget(lease, log.WORKER_LOST)
+        return n_freed
+
+    async def workers(self) -> list[Worker]:
+        return [lease.worker for _, lease in sorted(self._leases.items())]
+
+    def _release_all(self, worker: Worker, *, is_crash: bool) -> int:
+        """Free what the worker holds; returns how many tasks that was."""
+        now, n_freed = self._clock(), 0
+        for book in self._books.values():
+            for task_id in sorted(task_id for task_id, holder in book.holders.items() if holder == worker.id):
+                n_freed += 1
+                task = book.tasks[task_id]
+                if is_crash and task.status is TaskStatus.RUNNING:
+                    error = f"worker {worker.name} was lost while it held the task"
+                    book.give_up_or_retry(now, changes.crashed(task, error=error), max_failures=self._max_failures)
+                else:
+                    book.release(now, task, reason="worker lost" if is_crash else "worker left")
+        for book in self._books.values():
+            for _, state in sorted(book.duties.items()):
+                if state.worker_id == worker.id:
+                    book.free_duty(now, state)
+        return n_freed
+
+    def _forget(self, lease: Lease, kind: str) -> None:
+        book, now = self._books.get(lease.objective_id or 0), self._clock()
+        if book is not None:
+            book.carry_time(now, self._leases.values())
+            book.note(now, kind, worker_id=lease.worker.id, name=lease.worker.name)
+        del self._leases[lease.worker.id]
+
+    def _is_living(self, worker_id: str) -> bool:
+        """Whoever is not registered, or whose lease has run out, is given nothing: it would be taken away at once."""
+        return worker_id in self._leases and self._leases[worker_id].is_living(self._clock())
+
+    # -- claims ------------------------------------------------------------------------------------------------------------
+
+    async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
+        book, now = self._book(objective_id), self._clock()
+        task = self._best_task(book, now) if self._is_living(worker_id) else None
+        if task is None:
+            return None
+        if task.status is TaskStatus.QUEUED:
+            task = replace(task, status=TaskStatus.RUNNING, started_at=now)
+        task = book.tasks[task.id] = replace(task, claim_no=task.claim_no + 1, not_before=None)
+        book.holders[task.id] = worker_id
+        book.note(now, log.TASK_CLAIMED, task.id, worker_id=worker_id, try_no=task.try_no, claim_no=task.claim_no)
+        return Claim(
+            task=task, fence=Fence(objective_id=objective_id, owner=f"task:{task.id}", claim_no=task.claim_no, worker_id=worker_id)
+        )
+
+    def _best_task(self, book: Book, now: datetime) -> Task | None:
+        objective = self._read(book)
+        limits = objective.spec.limits
+        if objective.status is not ObjectiveStatus.ACTIVE or rules.is_reached(limits.max_time_s, objective.active_s):
+            return None
+        due = [task for task in book.listed() if task.not_before is None or task.not_before <= now]
+        for task in due:
+            if task.status is TaskStatus.RECORDED and task.id not in book.holders:
+                return task
+        n_by_status = book.counts()
+        if book.is_claimed_met or rules.is_reached(limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
+            return None
+        return next((task for task in due if task.status is TaskStatus.QUEUED and book.is_unblocked(task)), None)
+
+    async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
+        book, now = self._fenced(claim.fence), self._clock()
+        task = book.fenced_task(claim.fence)
+        if task.status is TaskStatus.RECORDED:
+            return book.results[task.id]
+        result = changes.new_result(task, text=text, origins=origins, at=now)
+        book.results[task.id] = book.unindexed[task.id] = result
+        book.tasks[task.id] = replace(task, status=TaskStatus.RECORDED)
+        book.note(now, log.TASK_RECORDED, task.id, result_chars=len(result.text))
+        return result
+
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+        book, now = self._fenced(claim.fence), self._clock()
+        task = book.fenced_task(claim.fence, TaskStatus.RECORDED)
+        is_open = book.objective.status is not ObjectiveStatus.ENDED
+        sifted = book.sift(proposals if is_open else (), allow_duplicates=False, own_id=task.id)
+        plan = book.add(now, sifted, parent_id=task.id)
+        book.put_down(now, replace(task, status=TaskStatus.DONE))
+        book.note(now, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))
+        if is_met and is_open:
+            book.is_claimed_met = True
+            book.note(now, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
+        return plan
+
+    async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
+        book = self._fenced(claim.fence)
+        task = changes.failed(book.fenced_task(claim.fence), error=error)
+        return book.give_up_or_retry(self._clock(), task, max_failures=max_failures, delay_s=delay_s)
+
+    async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
+        book = self._fenced(claim.fence)
+        book.release(self._clock(), book.fenced_task(claim.fence), reason=reason, delay_s=delay_s)
+
+    async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
+        book = self._book(objective_id)
+        rules.require_open(objective_id, book.objective.status)
+        sifted = book.sift(proposals, allow_duplicates=allow_duplicates, own_id=None)
+        return book.add(self._clock(), sifted, parent_id=None)
+
+    # -- duties ------------------------------------------------------------------------------------------------------------
+
+    async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
+        book = self._book(objective_id)
+        return book.claim_duty(self._clock(), duty, worker_id) if self._is_living(worker_id) else None
+
+    async def queue_window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+        book = self._book(objective_id)
+        queued = book.listed([TaskStatus.QUEUED])
+        news = sorted((task.id for task in queued if task.id > book.ordered_upto), reverse=True)[:n_new]
+        shown = tuple(task for at, task in enumerate(queued) if at < n_head or task.id in news)
+        return Window(revision=book.objective.order_revision, tasks=shown)
+
+    async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
+        book, now = self._fenced(claim.fence), self._clock()
+        state = book.fenced_duty(claim.fence)
+        if book.objective.order_revision != revision:
+            raise StaleOrderError(f"the list of objective {book.objective.id} was re-ordered since revision {revision}")
+        dealt = rules.deal_ranks([(task.id, task.rank) for task in book.listed([TaskStatus.QUEUED])], task_ids)
+        moved = {task_id: rank for task_id, rank in dealt.items() if rank != book.tasks[task_id].rank}
+        for task_id, rank in moved.items():
+            book.tasks[task_id] = replace(book.tasks[task_id], rank=rank)
+        book.objective = replace(book.objective, order_revision=revision + 1)
+        book.ordered_upto = state.upto
+        book.free_duty(now, state)
+        book.note(now, log.ORDER_APPLIED, revision=revision + 1, task_ids=list(dealt), n_moved=len(moved))
+
+    async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
+        book, now = self._fenced(claim.fence), self._clock()
+        state = book.fenced_duty(claim.fence)
+        book.is_claimed_met, book.check_no = False, book.check_no + 1
+        book.free_duty(now, state)
+        detail = rules.storable(reason, max_chars=rules.MAX_DETAIL_CHARS)
+        book.note(now, log.OBJECTIVE_CHECKED, is_met=is_met, reason=detail)
+        if is_met:
+            book.end(now, self._leases.values(), reason=StopReason.OBJECTIVE_MET, detail=detail)
+        return self._read(book)
+
+    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+        book, now = self._fenced(claim.fence), self._clock()
+        state = book.fenced_duty(claim.fence)
+        book.report = rules.storable(markdown)
+        book.free_duty(now, state)
+        book.note(now, log.REPORT_WRITTEN, report_chars=len(markdown))
+
+    async def report(self, objective_id: int) -> str | None:
+        return self._book(objective_id).report
+
+    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
+        book = self._fenced(claim.fence)
+        book.free_duty(self._clock(), book.fenced_duty(claim.fence), delay_s=delay_s)
+
+    # -- looking -----------------------------------------------------------------------------------------------------------
+
+    async def task(self, objective_id: int, task_id: int) -> Task:
+        return self._book(objective_id).task(task_id)
+
+    async def tasks(self, objective_id: int, *, statuses: Sequence[TaskStatus] | None = None, limit: int | None = None) -> list[Task]:
+        return self._book(objective_id).listed(statuses)[:limit]
+
+    async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
+        finished = [(task.finished_at, task.id) for task in self._book(objective_id).tasks.values() if task.finished_at is not None]
+        return [self._book(objective_id).tasks[task_id] for _, task_id in sorted(finished, reverse=True)[:limit]]
+
+    async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]:
+        return [result for result in self._book(objective_id).results.values() if task_ids is None or result.task_id in task_ids]
+
+    async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:
+        self._book(objective_id)
+        return [event for event in self._events[after_id:] if event.objective_id == objective_id][:limit]
+
+    async def last_event_id(self, objective_id: int) -> int:
+        self._book(objective_id)
+        return next((event.id for event in reversed(self._events) if event.objective_id == objective_id), 0)
+
+    async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None:
+        self._book(objective_id).note(self._clock(), kind, task_id, **data)
+
+    async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while await self.last_event_id(objective_id) <= after_id:
+                    await self._written.wait()
+        except TimeoutError:
+            return
+
+    async def close(self) -> None:
+        """There is nothing to close."""

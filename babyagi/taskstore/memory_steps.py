@@ -1,0 +1,111 @@
+"""The journal's steps, and the index's duty, of the task store in memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from babyagi import log
+from babyagi.tasks import Fence, Objective, Reservation, Result, Step, StepState, Usage
+from babyagi.taskstore import changes, rules
+from babyagi.taskstore.memory_book import Book
+
+
+class MemorySteps(ABC):
+    """Intend, record, abandon; and what the result store is fed with."""
+
+    _clock: Callable[[], datetime]
+
+    @abstractmethod
+    def _book(self, objective_id: int) -> Book:
+        """Raises `NotFoundError`."""
+
+    @abstractmethod
+    def _fenced(self, fence: Fence) -> Book:
+        """Raises `LeaseLostError` when the objective is gone."""
+
+    @abstractmethod
+    def _read(self, book: Book) -> Objective: ...
+
+    async def look_up_step(self, fence: Fence, key: str) -> Step | None:
+        book = self._fenced(fence)
+        book.check_fence(fence)
+        return book.steps.get((fence.owner, key))
+
+    async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
+        book, now, at = self._fenced(fence), self._clock(), (fence.owner, key)
+        book.check_fence(fence)
+        known = book.steps.get(at)
+        if known is not None and (known.state is StepState.DONE or (at in book.open_steps and known.claim_no == fence.claim_no)):
+            return known
+        wanted = rules.countable_reservation(reservation)
+        rules.require_call_allowed(self._read(book), owner=fence.owner, reservation=wanted)
+        step = known or changes.new_step(fence, key=key, at=now)
+        step = replace(step, kind=kind, request_hash=request_hash, model=model, reservation=wanted, claim_no=fence.claim_no)
+        book.steps[at] = step
+        book.open_steps.add(at)
+        book.note(now, log.STEP_INTENDED, changes.task_of(fence.owner), owner=fence.owner, key=key, kind=kind, model=model)
+        return step
+
+    async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
+        book, now, at = self._book(fence.objective_id), self._clock(), (fence.owner, key)
+        spent = rules.countable_usage(usage)
+        step = book.steps.get(at) or changes.new_step(fence, key=key, at=now)
+        if at in book.open_steps and step.claim_no == fence.claim_no:
+            step = replace(step, reservation=Reservation())
+            book.open_steps.discard(at)
+        step = changes.done_step(replace(step, usage=step.usage + spent), output=output, model=model, origins=origins, at=now)
+        book.steps[at] = step
+        book.charge(fence.owner, spent)
+        data = changes.step_data(replace(step, model=model or step.model), spent)
+        book.note(now, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
+        return step
+
+    async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
+        book, now, at = self._book(fence.objective_id), self._clock(), (fence.owner, key)
+        spent, known = rules.countable_usage(usage), book.steps.get(at)
+        step = known or changes.new_step(fence, key=key, at=now)
+        if known is not None and known.claim_no == fence.claim_no:
+            book.open_steps.discard(at)
+            book.steps[at] = replace(known, reservation=Reservation())
+            if known.state is StepState.INTENDED:
+                del book.steps[at]
+        book.charge(fence.owner, spent)
+        book.note(now, log.STEP_ABANDONED, changes.task_of(fence.owner), **changes.step_data(step, spent))
+
+    async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:
+        book, now, at = self._fenced(fence), self._clock(), (fence.owner, key)
+        book.check_fence(fence)
+        if at in book.steps:
+            return book.steps[at]
+        step = replace(changes.new_step(fence, key=key, at=now), kind=kind, request_hash=request_hash)
+        step = book.steps[at] = changes.done_step(step, output=output, model="", origins=origins, at=now)
+        book.note(now, log.STEP_RECORDED, changes.task_of(fence.owner), **changes.step_data(step, Usage()))
+        return step
+
+    async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
+        return [step for (of, _), step in self._book(objective_id).steps.items() if of == owner]
+
+    # -- the duty to index -------------------------------------------------------------------------------------------------
+
+    async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
+        return list(self._book(objective_id).unindexed.values())[:limit]
+
+    async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
+        book = self._book(objective_id)
+        marked = [task_id for task_id in dict.fromkeys(task_ids) if book.unindexed.pop(task_id, None) is not None]
+        if marked:
+            book.note(self._clock(), log.RESULTS_INDEXED, n=len(marked))
+
+    async def owe_index(self, objective_id: int) -> None:
+        book = self._book(objective_id)
+        book.unindexed = dict(book.results)
+
+    async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
+        self._book(objective_id).vectors.setdefault(space, {}).update(vectors)
+
+    async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]:
+        known = self._book(objective_id).vectors.get(space, {})
+        return {task_id: known[task_id] for task_id in sorted(known) if task_ids is None or task_id in task_ids}

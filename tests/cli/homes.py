@@ -1,0 +1,63 @@
+"""Homes with something in them, filled through the task store as a worker would."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from babyagi.app import open_store
+from babyagi.settings import load_settings
+from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
+from tests.cli import samples
+
+WORKER = Worker(id="w1", name="test", host="here", pid=1, lease_until=samples.START)
+REPORT = "# Report: find\n\nlimits.md:3 says so.\n"
+
+
+def settings():
+    return load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings
+
+
+def fill_home(text="Find what the documents promise", *, model="rehearsal", reason=None):
+    """Put an objective with one finished and two queued tasks into the home of the environment; return its id.
+
+    With a stop reason it has ended, and its report is written.
+    """
+
+    async def fill():
+        async with open_store(settings()) as store:
+            objective, _ = await store.create_objective(samples.spec(text, model=model), uid=f"uid-{text}", always_new=True)
+            await store.register_worker(WORKER, objective_id=objective.id, lease_s=30)
+            await finish_a_task(store, objective.id)
+            if reason is not None:
+                await end(store, objective.id, reason)
+            await store.remove_worker(WORKER.id)
+            return objective.id
+
+    return asyncio.run(fill())
+
+
+async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compare them")):
+    claim = await store.claim_task(objective_id, WORKER.id)
+    await store.intend_step(
+        claim.fence,
+        key="1/execute/1/model",
+        kind="model",
+        request_hash="ab",
+        reservation=Reservation(calls=1, tokens=500),
+        model="rehearsal",
+    )
+    await store.record_step(
+        claim.fence,
+        key="1/execute/1/model",
+        output='{"text": "secret prompt"}',
+        usage=Usage(calls=1, prompt_tokens=100, completion_tokens=20),
+        model="rehearsal",
+    )
+    await store.record_result(claim, text="limits.md:3 says fifty tasks.", origins=("file:limits.md",))
+    await store.record_plan(claim, proposals=[Proposal(name=name) for name in proposals])
+
+
+async def end(store, objective_id, reason=StopReason.LIMIT_TASKS):
+    await store.end_objective(objective_id, reason=reason)
+    duty = await store.claim_duty(objective_id, WORKER.id, Duty.REPORT)
+    await store.record_report(duty, markdown=REPORT)

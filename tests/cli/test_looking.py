@@ -1,0 +1,244 @@
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.logfile import close_log
+from babyagi.tasks import StopReason
+from tests.cli import homes
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    yield tmp_path / "home"
+    close_log()
+
+
+def printed_json(capsys, *line):
+    assert run_guarded([*line, "--json"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return json.loads(captured.out)
+
+
+LOOKING = [["status"], ["tasks"], ["results"], ["report"], ["show", "1"], ["watch"], ["resume"], ["extend", "--max-tasks", "9"]]
+
+
+@pytest.mark.parametrize("line", LOOKING, ids=" ".join)
+def test_an_empty_home_is_not_found_and_says_what_to_type(line, capsys):
+    assert run_guarded(line) == 8
+
+    err = capsys.readouterr().err
+    assert "try:" in err
+    assert "Traceback" not in err
+
+
+def test_an_empty_home_has_no_objectives(capsys):
+    assert printed_json(capsys, "objectives") == []
+    assert run_guarded(["objectives"]) == 0
+    assert "babyagi demo" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "line", [["status"], ["tasks"], ["results"], ["report"], ["show", "1"], ["pause"], ["delete", "--yes"]], ids=" ".join
+)
+@pytest.mark.parametrize(("selector", "code"), [("99", 8), ("first", 2), ("-1", 2)])
+def test_an_objective_that_is_not_there_is_not_found_and_nonsense_is_a_usage_error(line, selector, code, capsys):
+    homes.fill_home()
+
+    assert run_guarded([*line, f"--objective={selector}"]) == code
+    assert capsys.readouterr().err
+
+
+def test_several_objectives_live_side_by_side_and_the_latest_is_meant(capsys):
+    first, second = homes.fill_home("The first"), homes.fill_home("The second")
+
+    assert printed_json(capsys, "status")["objective"]["text"] == "The second"
+    assert printed_json(capsys, "status", "--objective", "latest")["objective"]["id"] == second
+    assert printed_json(capsys, "status", "--objective", str(first))["objective"]["text"] == "The first"
+    assert [row["id"] for row in printed_json(capsys, "objectives")] == [first, second]
+
+
+def test_status_says_how_it_stands(capsys):
+    homes.fill_home()
+
+    status = printed_json(capsys, "status")
+    assert status["status"] == "active"
+    assert status["stop_reason"] is None
+    assert (status["tasks"]["done"], status["tasks"]["queued"]) == (1, 2)
+    assert status["usage"]["calls"] == 1
+    assert status["report"] == {"is_written": False}
+    assert status["is_rehearsal"] is True
+
+    assert run_guarded(["status"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("REHEARSAL: no language model was asked\n")
+    assert "1 done, 2 queued" in out
+
+
+@pytest.mark.parametrize("line", [["tasks"], ["tasks", "list"]], ids=" ".join)
+def test_tasks_are_listed_in_their_order(line, capsys):
+    homes.fill_home()
+
+    tasks = printed_json(capsys, *line)
+    assert [(task["id"], task["name"], task["status"]) for task in tasks] == [
+        (1, "Read the documents", "done"),
+        (2, "Read limits.md", "queued"),
+        (3, "Compare them", "queued"),
+    ]
+    assert run_guarded(line) == 0
+    assert "Read limits.md" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [["results"], ["results", "list"]], ids=" ".join)
+def test_results_are_listed(line, capsys):
+    homes.fill_home()
+
+    assert [(result["task_id"], result["task"], result["result"]) for result in printed_json(capsys, *line)] == [
+        (1, "Read the documents", "limits.md:3 says fifty tasks.")
+    ]
+    assert run_guarded(line) == 0
+    assert "limits.md:3 says fifty tasks." in capsys.readouterr().out
+
+
+def test_a_groups_options_count_for_its_list(capsys):
+    first = homes.fill_home("The first")
+    homes.fill_home("The second")
+
+    assert run_guarded(["results", "--objective", str(first), "--json", "list"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1
+
+
+def test_one_task_is_shown_with_its_calls(capsys):
+    homes.fill_home()
+
+    shown = printed_json(capsys, "show", "1")
+    assert shown["result"]["result"] == "limits.md:3 says fifty tasks."
+    assert [(step["key"], step["usage"]["prompt_tokens"]) for step in shown["steps"]] == [("1/execute/1/model", 100)]
+    assert printed_json(capsys, "show", "2")["result"] is None
+    assert run_guarded(["show", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "1/execute/1/model" in out
+    assert "secret prompt" not in out
+    assert run_guarded(["show", "77"]) == 8
+
+
+def test_the_report_is_given_as_markdown_as_json_and_into_a_file(tmp_path, capsys):
+    homes.fill_home(reason=StopReason.FINISHED)
+
+    assert run_guarded(["report"]) == 0
+    assert capsys.readouterr().out == homes.REPORT
+    assert printed_json(capsys, "report")["markdown"] == homes.REPORT
+    assert run_guarded(["report", "--format", "json", "--output", str(tmp_path / "r.json")]) == 0
+    assert run_guarded(["report", "--output", str(tmp_path / "r.md")]) == 0
+    assert (tmp_path / "r.md").read_text() == homes.REPORT
+    assert json.loads((tmp_path / "r.json").read_text())["markdown"] == homes.REPORT
+    assert run_guarded(["report", "--output", str(tmp_path / "no" / "r.md")]) == 2
+
+
+def test_an_objective_without_a_report_says_so(capsys):
+    homes.fill_home()
+
+    assert run_guarded(["report"]) == 8
+    assert "babyagi resume" in capsys.readouterr().err
+
+
+def test_pause_cancel_and_extend_change_what_status_says(capsys):
+    homes.fill_home()
+
+    assert printed_json(capsys, "pause")["status"] == "paused"
+    assert printed_json(capsys, "extend", "--max-tasks", "7", "--max-time", "1h30m", "--max-cost", "0")["limits"] == {
+        "max_tasks": 7,
+        "max_calls": 0,
+        "max_tokens": 2_000_000,
+        "max_cost_usd": 0.0,
+        "max_time_s": 5400.0,
+    }
+    cancelled = printed_json(capsys, "cancel")
+    assert (cancelled["status"], cancelled["stop_reason"]) == ("ended", "cancelled")
+    assert cancelled["tasks"]["cancelled"] == 2
+
+
+def test_an_objective_that_ended_by_a_limit_is_extended_and_says_how_to_go_on(capsys):
+    objective_id = homes.fill_home(reason=StopReason.LIMIT_TASKS)
+
+    assert run_guarded(["extend", "--max-tasks", "100"]) == 0
+
+    assert f"babyagi resume --objective {objective_id}" in capsys.readouterr().out
+    assert printed_json(capsys, "status")["status"] == "active"
+
+
+def test_extend_without_a_limit_is_a_usage_error(capsys):
+    homes.fill_home()
+
+    assert run_guarded(["extend"]) == 2
+    assert run_guarded(["extend", "--max-tasks", "many"]) == 2
+    assert "--max-tasks must be a whole number" in capsys.readouterr().err
+
+
+def test_delete_needs_a_person_or_yes(capsys):
+    homes.fill_home()
+
+    assert run_guarded(["delete"]) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert len(printed_json(capsys, "objectives")) == 1
+    assert run_guarded(["delete", "--yes"]) == 0
+    capsys.readouterr()
+    assert printed_json(capsys, "objectives") == []
+
+
+@pytest.mark.parametrize(("reason", "code"), [(StopReason.FINISHED, 0), (StopReason.LIMIT_COST, 3), (StopReason.STALLED, 6)])
+def test_watching_an_objective_that_has_ended_ends_with_its_exit_code(reason, code, capsys):
+    homes.fill_home(reason=reason)
+
+    assert run_guarded(["watch"]) == code
+    assert reason.value in capsys.readouterr().out
+
+
+def test_watch_as_json_gives_every_event_one_a_line(capsys):
+    homes.fill_home(reason=StopReason.FINISHED)
+
+    assert run_guarded(["watch", "--json"]) == 0
+
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["id"] for event in events] == sorted({event["id"] for event in events})
+    assert events[0]["kind"] == "objective.created"
+    assert "report.written" in [event["kind"] for event in events]
+    assert all(set(event) == {"v", "id", "at", "objective_id", "task_id", "kind", "data"} for event in events)
+
+
+def test_a_home_that_cannot_be_made_is_a_store_error(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "file" / "home"))
+
+    assert run_guarded(["status"]) == 7
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_watch_on_a_terminal_leaves_it_as_it_was_when_it_is_stopped(signal_number, code, home):
+    homes.fill_home()
+    master, slave = os.openpty()
+    environ = {"BABYAGI_HOME": str(home), "TERM": "xterm"}
+    with subprocess.Popen([sys.executable, "-m", "babyagi", "watch"], stdin=slave, stdout=slave, stderr=slave, env=environ) as watching:
+        os.close(slave)
+        seen = b""
+        while b"limits:" not in seen:
+            seen += os.read(master, 10_000)
+        watching.send_signal(signal_number)
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while chunk := os.read(master, 10_000):
+                seen += chunk
+    os.close(master)
+
+    assert watching.returncode == code
+    assert b"REHEARSAL: no language model was asked" in seen
+    assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")  # the cursor is shown again
+    assert b"Traceback" not in seen

@@ -1,0 +1,49 @@
+import re
+
+import pytest
+
+from babyagi import log
+from babyagi.cli.plain import describe_event
+from tests.cli import samples
+
+KINDS = {name: value for name, value in vars(log).items() if name.isupper() and isinstance(value, str)}
+SILENT = {
+    log.STEP_INTENDED,
+    log.STEP_RECORDED,
+    log.STEP_ABANDONED,
+    log.WORKER_JOINED,
+    log.WORKER_LEFT,
+    log.RESULTS_INDEXED,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+def test_every_change_of_state_has_words(kind):
+    said = describe_event(samples.event(kind=kind, data={}), "Read a.md")
+
+    assert (said is None) == (kind in SILENT)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "said"),
+    [
+        (log.TASK_DONE, {"n_added": 2, "n_duplicates": 0}, "task 4 done: Read a.md (2 new)"),
+        (log.TASK_DONE, {"n_added": 0}, "task 4 done: Read a.md"),
+        (log.TASK_CLAIMED, {"worker_id": "w", "try_no": 1}, "task 4 started: Read a.md"),
+        (log.TASK_DEAD, {"error": "no such\nfile"}, "task 4 given up: Read a.md (no such file)"),
+        (log.ORDER_APPLIED, {"n_moved": 3, "task_ids": [1]}, "the list was ordered (3 moved)"),
+        (log.OBJECTIVE_ENDED, {"reason": "limit:tasks", "detail": "50 of 50"}, "objective 3 ended (limit:tasks; 50 of 50)"),
+        (log.OBJECTIVE_CHECKED, {"is_met": False, "reason": "no"}, "the claim that the objective is met was checked (it is not met; no)"),
+    ],
+)
+def test_a_change_of_state_is_said_in_one_plain_line(kind, data, said):
+    assert describe_event(samples.event(kind=kind, data=data), "Read a.md") == said
+
+
+def test_hostile_names_and_errors_come_out_harmless_and_bounded():
+    said = describe_event(samples.event(kind=log.TASK_FAILED, data={"error": samples.HOSTILE * 500}), samples.HOSTILE * 500)
+
+    assert said is not None
+    assert said.isprintable()
+    assert len(said) < 400
+    assert re.match(r"task 4 failed: ", said)

@@ -1,0 +1,177 @@
+"""Whole runs through the command line, with the rehearsal model on real files."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.logfile import close_log
+
+REHEARSAL = "REHEARSAL: no language model was asked"
+DOCUMENTS = {
+    "limits.md": "# Limits\n\nA run stops at fifty tasks unless the limit is raised.\nThe money limit is one dollar.\n",
+    "recovery.md": "# Recovery\n\nA killed run goes on where it was.\nNo finished task is run again.\n",
+    "models.md": "# Models\n\nA local server needs no key.\nThe rehearsal model reads files and quotes them.\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
+    yield tmp_path / "home"
+    close_log()
+
+
+@pytest.fixture
+def documents(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, text in DOCUMENTS.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def status_of(capsys, *line):
+    capsys.readouterr()
+    assert run_guarded(["status", "--json", *line]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_demo_does_the_job_and_says_that_it_is_a_rehearsal(documents, capsys):
+    assert run_guarded(["demo", str(documents), "--question", "At what does a run stop?"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith(REHEARSAL + "\n")
+    assert out.rindex(REHEARSAL) > out.index("# Report")
+    assert "limits.md:3" in out
+    assert "A run stops at fifty tasks unless the limit is raised." in out
+    assert "babyagi report --objective 1" in out
+    assert status_of(capsys)["report"]["is_written"] is True
+
+
+def test_a_second_demo_is_a_fresh_objective(documents, capsys):
+    assert run_guarded(["demo", str(documents)]) == 0
+    assert run_guarded(["demo", str(documents)]) == 0
+
+    assert status_of(capsys)["objective"]["id"] == 2
+
+
+def test_the_demo_as_json_prints_events_and_nothing_else(documents, capsys):
+    assert run_guarded(["demo", str(documents), "--json"]) == 0
+
+    kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
+    assert kinds[0] == "objective.created"
+    assert "report.written" in kinds
+
+
+def test_the_demo_needs_no_folder(capsys):
+    assert run_guarded(["demo"]) == 0
+    assert ".md:" in capsys.readouterr().out
+
+
+def test_a_folder_that_is_not_there_is_a_usage_error(capsys):
+    assert run_guarded(["demo", "nowhere"]) == 2
+    assert "nowhere" in capsys.readouterr().err
+
+
+def test_an_objective_that_ended_is_not_run_again_however_often_it_is_started(documents, capsys):
+    line = ["run", "Say what the limits are", "-t", "Read it", "--model", "rehearsal", "--files", str(documents), "--max-tasks", "2"]
+    assert run_guarded(line) == 3
+    before = status_of(capsys)
+
+    for _ in range(3):
+        assert run_guarded(line) == 3
+        out = capsys.readouterr().out
+        assert "ended already" in out
+        assert "babyagi report --objective 1" in out
+        assert "--new" in out
+
+    assert status_of(capsys) == before
+    assert run_guarded([*line, "--new"]) == 3
+    assert status_of(capsys)["objective"]["id"] == 2
+
+
+def test_an_objective_that_a_limit_ended_goes_on_after_extend_and_resume(documents, capsys):
+    line = ["run", "Say what the limits are", "-t", "Read it", "--model", "rehearsal", "--files", str(documents), "--max-tasks", "1"]
+    assert run_guarded(line) == 3
+
+    assert run_guarded(["extend", "--max-tasks", "50"]) == 0
+    assert run_guarded(["resume"]) == 0
+
+    assert status_of(capsys)["tasks"]["done"] > 1
+    assert run_guarded(["resume"]) == 8
+
+
+def test_the_bare_command_runs_the_objective_of_the_environment(documents, monkeypatch, capsys):
+    monkeypatch.setenv("OBJECTIVE", "Say what the limits are")
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    monkeypatch.setenv("BABYAGI_FILES", str(documents))
+
+    assert run_guarded([]) == 0
+    assert status_of(capsys)["objective"]["text"] == "Say what the limits are"
+
+
+def test_the_originals_command_line_runs(monkeypatch, capsys):
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+
+    assert run_guarded(["-n", "B1", "-t", "first task", "some", "objective", "words"]) == 0
+
+    status = status_of(capsys)
+    assert status["objective"]["text"] == "some objective words"
+    assert status["objective"]["initial_task"] == "first task"
+    assert status["instance_name"] == "B1"
+
+
+def test_without_a_key_and_without_a_terminal_the_ways_out_come_at_once(home, capsys):
+    started = time.perf_counter()
+    assert run_guarded(["run", "an objective"]) == 4
+
+    err = capsys.readouterr().err
+    assert time.perf_counter() - started < 2
+    for way in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "babyagi demo", "LLM_MODEL=human", "babyagi guide models"):
+        assert way in err
+    assert not (home / "tasks.db").exists()
+
+
+@pytest.mark.parametrize("line", [[], ["run"], ["run", ""], ["run", "  "]])
+def test_without_an_objective_the_ways_out_are_a_usage_error(line, monkeypatch, capsys):
+    if line[1:]:
+        monkeypatch.setenv("OBJECTIVE", "another one")
+
+    assert run_guarded(line) == 2
+    assert "babyagi" in capsys.readouterr().err
+
+
+def test_on_a_terminal_the_bare_command_says_what_to_type(home):
+    master, slave = os.openpty()
+    environ = {"BABYAGI_HOME": str(home), "TERM": "xterm"}
+    done = subprocess.run([sys.executable, "-m", "babyagi"], check=False, stdin=slave, stdout=slave, stderr=slave, env=environ)
+    shown = os.read(master, 10_000)
+    os.close(slave)
+    os.close(master)
+
+    assert done.returncode == 0
+    assert b"babyagi demo" in shown
+
+
+def test_hostile_text_in_an_objective_reaches_neither_the_screen_nor_the_log(documents, home, capsys):
+    assert run_guarded(["run", "limits\x1b[2J \u202eof\x07 this\nand that", "--model", "rehearsal", "--files", str(documents)]) == 0
+
+    captured = capsys.readouterr()
+    for text in (captured.out, captured.err, (home / "babyagi.log").read_text()):
+        assert not set(text) & set("\x1b\x07\u202e")
+
+
+def test_every_change_of_a_task_is_in_the_log_file_and_no_prompt_is(documents, home, capsys):
+    assert run_guarded(["demo", str(documents)]) == 0
+
+    log_lines = (home / "babyagi.log").read_text().splitlines()
+    n_done = status_of(capsys)["tasks"]["done"]
+    assert sum("done" in line and " task " in line and "INFO" in line for line in log_lines) == n_done
+    assert not any("Role:" in line for line in log_lines)

@@ -1,0 +1,108 @@
+import json
+import math
+import struct
+
+import pytest
+
+from babyagi.errors import CredentialsError, IndexUnavailableError, MalformedReplyError, ModelRejectedError
+from babyagi.llm.embeddings import MAX_TEXTS_PER_REQUEST, OpenAIEmbedder
+from babyagi.llm.endpoint import Endpoint
+from babyagi.llm.prices import Price
+from tests.llm.conftest import no_sleep
+
+
+def unpack(vector):
+    return struct.unpack(f"<{len(vector) // 4}f", vector)
+
+
+async def test_texts_become_unit_vectors_in_their_order(server, endpoint):
+    embedder = OpenAIEmbedder("text-embedding-3-small", endpoint, price=Price(prompt_usd_per_mtok=0.02, completion_usd_per_mtok=0.0))
+    texts = ["red apples", "", "red apples \ud800", "blue sky"]
+    held = embedder.reserve(texts)
+
+    vectors, usage = await embedder.embed(texts)
+
+    assert [len(vector) for vector in vectors] == [1536 * 4] * 4
+    assert all(math.isclose(math.hypot(*unpack(vector)), 1.0, abs_tol=1e-5) for vector in vectors)
+    assert vectors[0] != vectors[3] and vectors[0] == (await embedder.embed(["red apples"]))[0][0]
+    assert server.requests[0].body["input"][1].strip() and "dimensions" not in server.requests[0].body
+    assert 0 < usage.tokens <= held.tokens and 0 < usage.cost_usd <= held.cost_usd and usage.calls == held.calls == 1
+
+
+async def test_many_and_long_texts_go_in_several_requests(server, endpoint):
+    embedder = OpenAIEmbedder("m", endpoint, dimensions=8)
+
+    vectors, usage = await embedder.embed([f"text {n}" for n in range(MAX_TEXTS_PER_REQUEST + 1)])
+    await embedder.embed(["é" * 100_000] * 20)
+
+    assert len(vectors) == MAX_TEXTS_PER_REQUEST + 1 and usage.calls == 2
+    assert len(server.requests) == 4
+    assert max(len(json.dumps(record.body, ensure_ascii=False).encode()) for record in server.requests) < 400_000
+
+
+async def test_the_space_is_known_before_the_first_call_and_does_not_change(server, endpoint):
+    embedder = OpenAIEmbedder("m", endpoint)
+    space = embedder.space
+
+    await embedder.embed(["x"])
+
+    assert embedder.space == space == f"openai:{endpoint.host}:m:native:v1"
+    assert embedder.dimension == 1536
+    own = Endpoint(sleep=no_sleep, random=lambda: 0.5)
+    assert OpenAIEmbedder("text-embedding-3-large", own).space == "openai:text-embedding-3-large:3072:v1"
+    assert OpenAIEmbedder("text-embedding-3-large", own, dimensions=256).space == "openai:text-embedding-3-large:256:v1"
+
+
+@pytest.mark.parametrize("fault", ["500", "c-close", "200-empty", "413-html", "400-invalid", "429-retry-300"])
+async def test_trouble_with_the_endpoint_leaves_the_index_behind(server, endpoint, fault):
+    server.fail_next(fault, n=None)
+
+    with pytest.raises(IndexUnavailableError):
+        await OpenAIEmbedder("m", endpoint).embed(["x"])
+
+
+async def test_what_a_person_must_mend_is_told(server, endpoint):
+    server.fail_next("401")
+    with pytest.raises(CredentialsError):
+        await OpenAIEmbedder("m", endpoint).embed(["x"])
+    server.fail_next("404-model")
+    with pytest.raises(ModelRejectedError):
+        await OpenAIEmbedder("m", endpoint).embed(["x"])
+    server.fail_next("400-param:dimensions")
+    with pytest.raises(ModelRejectedError, match="8 dimensions"):
+        await OpenAIEmbedder("m", endpoint, dimensions=8).embed(["x"])
+
+
+ROW = {"index": 0, "embedding": [3.0, 4.0]}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        [],
+        [None],
+        [ROW, ROW],
+        [ROW, {"index": 2, "embedding": [1.0, 0.0]}],
+        [ROW, {"index": [], "embedding": [1.0, 0.0]}],
+        [ROW, {"index": 1, "embedding": [1.0]}],
+        [ROW, {"index": 1, "embedding": [0.0, 0.0]}],
+        [ROW, {"index": 1, "embedding": [float("nan"), 1.0]}],
+        [ROW, {"index": 1, "embedding": [float("inf"), 1.0]}],
+        [ROW, {"index": 1, "embedding": [10**400, 1.0]}],
+        [ROW, {"index": 1, "embedding": "AAAA"}],
+    ],
+)
+def test_rows_that_are_no_directions_are_refused(data):
+    embedder = OpenAIEmbedder("m", Endpoint(sleep=no_sleep, random=lambda: 0.5))
+
+    with pytest.raises(MalformedReplyError):
+        embedder._read_vectors({"data": data}, 2)
+
+
+def test_rows_are_put_in_the_order_of_the_texts():
+    embedder = OpenAIEmbedder("m", Endpoint(sleep=no_sleep, random=lambda: 0.5))
+
+    vectors = embedder._read_vectors({"data": [{"index": 1, "embedding": [0, 2]}, ROW]}, 2)
+
+    assert [unpack(vector) for vector in vectors] == [pytest.approx((0.6, 0.8)), (0.0, 1.0)]

@@ -1,0 +1,124 @@
+import httpx2
+import openai
+import pytest
+
+from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError, ModelUnavailableError, RequestRefusedError
+from babyagi.llm.faults import MAX_WHY_CHARS, Place, build_refusal, check_model_name, judge, read_refusal, shorten, translate
+
+PLACE = Place(model="some-model", url="http://here/v1", secret="top-secret-key")
+REQUEST = httpx2.Request("POST", "http://here/v1")
+
+STATUS_ERRORS: dict[str, tuple[int, type[BabyagiError]]] = {
+    "BadRequestError": (400, RequestRefusedError),
+    "AuthenticationError": (401, CredentialsError),
+    "OAuthError": (401, CredentialsError),
+    "PermissionDeniedError": (403, ModelRejectedError),
+    "NotFoundError": (404, ModelRejectedError),
+    "ConflictError": (409, ModelUnavailableError),
+    "UnprocessableEntityError": (422, RequestRefusedError),
+    "RateLimitError": (429, ModelUnavailableError),
+    "InternalServerError": (500, ModelUnavailableError),
+    "APIStatusError": (418, RequestRefusedError),
+}
+OTHER_ERRORS: dict[str, type[BabyagiError]] = {
+    "OpenAIError": ModelRejectedError,
+    "APIError": ModelUnavailableError,
+    "APIConnectionError": ModelUnavailableError,
+    "APITimeoutError": ModelUnavailableError,
+    "APIResponseValidationError": ModelUnavailableError,
+    "SubjectTokenProviderError": ModelRejectedError,
+    "LengthFinishReasonError": ModelRejectedError,  # raised by helpers that are never called here, as are the next ones
+    "ContentFilterFinishReasonError": ModelRejectedError,
+    "WebSocketConnectionClosedError": ModelRejectedError,
+    "WebSocketQueueFullError": ModelRejectedError,
+}
+BEFORE_A_BYTE_IS_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"}
+ADDRESS = {"UnsupportedProtocol", "LocalProtocolError"}
+
+
+def descend(kind):
+    yield kind
+    for child in kind.__subclasses__():
+        yield from descend(child)
+
+
+# The client defines a few more beside its features; which of those are loaded depends on what ran before.
+OPENAI_ERRORS = sorted(
+    {kind for kind in descend(openai.OpenAIError) if kind.__module__ == "openai" and not kind.__name__.startswith("_")},
+    key=lambda kind: kind.__name__,
+)
+HTTP_ERRORS = sorted(set(descend(httpx2.RequestError)), key=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize("kind", OPENAI_ERRORS, ids=lambda kind: kind.__name__)
+def test_every_error_of_the_client_has_a_meaning_here(kind):
+    error = kind.__new__(kind)  # the constructors differ; what is read of an error is set by hand
+    Exception.__init__(error, "boom")
+    error.message, error.body, error.request = "boom", None, REQUEST
+    if kind.__name__ in STATUS_ERRORS:
+        status, wanted = STATUS_ERRORS[kind.__name__]
+        error.status_code, error.response = status, httpx2.Response(status, request=REQUEST, content=b"boom")
+    else:
+        wanted = OTHER_ERRORS[kind.__name__]
+
+    assert type(translate(error, PLACE)) is wanted
+
+
+@pytest.mark.parametrize("kind", HTTP_ERRORS, ids=lambda kind: kind.__name__)
+def test_only_what_failed_before_a_byte_was_sent_is_surely_not_billed(kind):
+    error = openai.APIConnectionError(request=REQUEST)
+    error.__cause__ = kind("boom")
+
+    meaning = translate(error, PLACE)
+
+    if kind.__name__ in ADDRESS:
+        assert isinstance(meaning, ModelRejectedError)
+    else:
+        assert isinstance(meaning, ModelUnavailableError)
+        assert meaning.may_be_billed is (kind.__name__ not in BEFORE_A_BYTE_IS_SENT)
+
+
+def test_a_certificate_that_is_refused_needs_a_person():
+    error = openai.APIConnectionError(request=REQUEST)
+    error.__cause__ = httpx2.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed")
+
+    assert isinstance(translate(error, PLACE), ModelRejectedError)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"no"',
+        b'{"error": "no"}',
+        b'{"error": {"message": {"a": 1}, "code": [1]}}',
+        b"[" * 100_000,
+        b"\xff\xfe",
+        b"<<<<",
+    ],
+)
+def test_a_body_of_any_shape_can_be_judged(body):
+    assert isinstance(judge(read_refusal(400, {}, body), PLACE), BabyagiError)
+
+
+def test_the_endpoints_words_are_shown_short_and_without_a_key():
+    words = "Incorrect API key provided: top-secret-key and sk-abcdef1234567890\x1b[2J refused\n" + "x" * 1000
+
+    shown = shorten(words, PLACE)
+
+    assert shown.startswith("Incorrect API key provided: … and sk-…")
+    assert "abcdef" not in shown and "\x1b" not in shown and "\n" not in shown
+    assert len(shown) == MAX_WHY_CHARS
+
+
+def test_a_shut_down_model_is_named_with_its_successor():
+    refusal = build_refusal(404, {"error": {"code": "model_not_found", "message": "The model does not exist"}})
+
+    error = judge(refusal, Place(model="gpt-3.5-turbo", url="https://api.openai.com/v1", secret=""))
+
+    assert "gpt-6-luna" in error.fix
+    with pytest.raises(ModelRejectedError):
+        check_model_name("text-davinci-003")
+    check_model_name("gpt-6-luna")

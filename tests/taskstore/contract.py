@@ -1,0 +1,666 @@
+"""The promises of `TaskStore`, one test each. Every implementation runs them: subclass and override `open_store`."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from babyagi import log
+from babyagi.errors import LeaseLostError, LimitReachedError, NotFoundError, ObjectiveStoppedError, SettingsError, StaleOrderError
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    Limits,
+    ObjectiveSpec,
+    ObjectiveStatus,
+    Proposal,
+    Reservation,
+    Role,
+    StepState,
+    StopReason,
+    TaskStatus,
+    Usage,
+    Worker,
+)
+
+NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
+CALL = Reservation(calls=1, tokens=1000, cost_usd=0.01)
+SPENT = Usage(calls=1, prompt_tokens=300, completion_tokens=100, cost_usd=0.004)
+
+
+class Clock:
+    """The time, moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2030, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def tick(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+def make_spec(*, limits: Limits = NO_LIMITS, text: str = "Know all about tea") -> ObjectiveSpec:
+    return ObjectiveSpec(
+        text=text,
+        initial_task="Make a list",
+        limits=limits,
+        model_by_role={Role.EXECUTION: "rehearsal"},
+        embedding_space="hashing",
+        prompt_version="1",
+    )
+
+
+def make_worker(worker_id: str, *, name: str = "") -> Worker:
+    return Worker(id=worker_id, name=name or worker_id, host="here", pid=1, lease_until=datetime(2030, 1, 1, tzinfo=UTC))
+
+
+async def begin(store, *names: str, limits: Limits = NO_LIMITS, worker_id: str = "w"):
+    """An objective with its first task and the named ones queued, and a worker with a lease of 30 s."""
+    objective, _ = await store.create_objective(make_spec(limits=limits), uid="u1", always_new=True)
+    await store.add_tasks(objective.id, [Proposal(name=name) for name in names])
+    await store.register_worker(make_worker(worker_id), objective_id=objective.id, lease_s=30)
+    return objective.id
+
+
+async def finish_one(store, objective_id, *, proposals=(), is_met=False, worker_id="w"):
+    claim = await store.claim_task(objective_id, worker_id)
+    await store.record_result(claim, text=f"found by {claim.task.name}", origins=["model:m"])
+    plan = await store.record_plan(claim, proposals=proposals, is_met=is_met)
+    return claim.task.id, plan
+
+
+async def names_of(store, objective_id, *statuses):
+    return [task.name for task in await store.tasks(objective_id, statuses=statuses or None)]
+
+
+async def kinds_of(store, objective_id):
+    return [event.kind for event in await store.events(objective_id)]
+
+
+class TaskStoreContract:
+    @pytest.fixture
+    def clock(self):
+        return Clock()
+
+    @pytest.fixture
+    async def store(self, clock, tmp_path):
+        store, close = await self.open_store(clock, tmp_path)
+        yield store
+        await store.close()
+        close()
+
+    async def open_store(self, clock, tmp_path):
+        """Return the store, and what to call after it was closed."""
+        raise NotImplementedError
+
+    # -- objectives ------------------------------------------------------------------------------------------------------
+
+    async def test_an_objective_starts_active_with_its_first_task_queued(self, store):
+        objective, is_new = await store.create_objective(make_spec(), uid="u1")
+        assert is_new
+        assert objective.status is ObjectiveStatus.ACTIVE
+        assert objective.spec == make_spec()
+        assert await names_of(store, objective.id, TaskStatus.QUEUED) == ["Make a list"]
+
+    async def test_starting_the_same_objective_again_returns_it_whatever_its_status(self, store):
+        first, _ = await store.create_objective(make_spec(), uid="u1")
+        await store.end_objective(first.id, reason=StopReason.FAILED)
+        again, is_new = await store.create_objective(make_spec(limits=Limits(max_tasks=3)), uid="u2")
+        assert (again.id, is_new) == (first.id, False)
+
+    async def test_always_new_starts_afresh_and_the_newest_is_found_later(self, store):
+        await store.create_objective(make_spec(), uid="u1")
+        second, is_new = await store.create_objective(make_spec(), uid="u2", always_new=True)
+        found, _ = await store.create_objective(make_spec(), uid="u3")
+        assert is_new
+        assert found.id == second.id
+        assert [objective.uid for objective in await store.objectives()] == ["u1", "u2"]
+
+    async def test_what_does_not_exist_is_not_found(self, store):
+        with pytest.raises(NotFoundError):
+            await store.objective(7)
+        objective_id = await begin(store)
+        with pytest.raises(NotFoundError):
+            await store.task(objective_id, 99)
+        with pytest.raises(NotFoundError):
+            await store.events(objective_id + 1)
+
+    async def test_a_paused_objective_gives_out_no_task_and_a_resumed_one_does(self, store):
+        objective_id = await begin(store)
+        await store.pause_objective(objective_id)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.resume_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert await store.claim_task(objective_id, "w") is not None
+
+    async def test_the_first_reason_for_the_end_stands(self, store):
+        objective_id = await begin(store)
+        await store.end_objective(objective_id, reason=StopReason.FAILED, detail="one")
+        ended = await store.end_objective(objective_id, reason=StopReason.CANCELLED, detail="two")
+        assert (ended.stop_reason, ended.stop_detail) == (StopReason.FAILED, "one")
+        assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Make a list"]
+        assert (await kinds_of(store, objective_id)).count(log.OBJECTIVE_ENDED) == 1
+
+    async def test_cancelling_cancels_what_is_queued_and_what_comes_back_later(self, store):
+        objective_id = await begin(store, "B")
+        claim = await store.claim_task(objective_id, "w")
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        await store.release_task(claim)
+        counts = await store.counts(objective_id)
+        assert counts[TaskStatus.CANCELLED] == 2
+        assert set(counts) == set(TaskStatus)
+
+    async def test_a_result_is_recorded_even_after_the_end_but_no_task_is_added(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.end_objective(objective_id, reason=StopReason.LIMIT_COST)
+        await store.record_result(claim, text="r", origins=[])
+        plan = await store.record_plan(claim, proposals=[Proposal(name="more")], is_met=True)
+        assert plan.added == ()
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
+
+    async def test_an_objective_with_nothing_left_is_finished(self, store):
+        objective_id = await begin(store)
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        await finish_one(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+
+    async def test_an_objective_whose_tasks_wait_for_a_dead_one_is_stalled(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
+        claim = await store.claim_task(objective_id, "w")
+        await store.fail_task(claim, error="no", max_failures=1)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+
+    async def test_extending_reopens_a_limit_and_owes_the_report_anew_under_a_new_owner(self, store):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
+        await finish_one(store, objective_id, proposals=[Proposal(name="B")])
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+        claim = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(claim, markdown="# all")
+        assert (await store.objective(objective_id)).has_report
+        extended = await store.extend_objective(objective_id, limits=NO_LIMITS)
+        assert extended.status is ObjectiveStatus.ACTIVE
+        assert await store.report(objective_id) is None
+        await finish_one(store, objective_id)
+        await store.conclude_objective(objective_id)
+        again = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        assert (claim.fence.owner, again.fence.owner, again.fence.claim_no) == ("report", "report:2", 1)
+
+    async def test_extending_does_not_reopen_what_was_cancelled(self, store):
+        objective_id = await begin(store)
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        assert (await store.extend_objective(objective_id, limits=Limits())).status is ObjectiveStatus.ENDED
+
+    async def test_deleting_is_refused_while_a_living_worker_holds_a_task(self, store, clock):
+        objective_id = await begin(store)
+        await store.claim_task(objective_id, "w")
+        with pytest.raises(SettingsError):
+            await store.delete_objective(objective_id)
+        clock.tick(31)
+        await store.delete_objective(objective_id)
+        assert await store.objectives() == []
+        assert await store.reap_workers() == 0
+
+    # -- the list ----------------------------------------------------------------------------------------------------------
+
+    async def test_tasks_are_claimed_in_the_lists_order_and_numbered_by_their_claims(self, store):
+        objective_id = await begin(store, "B", "C")
+        claims = [await store.claim_task(objective_id, "w") for _ in range(4)]
+        assert [claim and claim.task.name for claim in claims] == ["Make a list", "B", "C", None]
+        assert claims[0].fence.owner == "task:1"
+        assert claims[0].task.claim_no == claims[0].fence.claim_no == 1
+
+    async def test_a_task_is_not_claimable_before_the_tasks_it_comes_after_are_done(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1, 1, 77))])
+        claim = await store.claim_task(objective_id, "w")
+        assert (await store.task(objective_id, 2)).after == (1,)
+        assert await store.claim_task(objective_id, "w") is None
+        await store.record_result(claim, text="r", origins=[])
+        assert await store.claim_task(objective_id, "w") is None
+        await store.record_plan(claim, proposals=[])
+        assert (await store.claim_task(objective_id, "w")).task.name == "B"
+
+    async def test_proposals_enter_at_the_end_in_their_order_without_the_duplicates(self, store):
+        objective_id = await begin(store, "B")
+        proposals = [Proposal(name=name, after=(1, 2)) for name in ("D", "make  the LIST", " C\n\x00now ", "make a list!", "D.", " ")]
+        _, plan = await finish_one(store, objective_id, proposals=proposals)
+        assert [task.name for task in plan.added] == ["D", "C now"]
+        assert plan.duplicates == ("make the LIST", "make a list!", "D.")
+        assert plan.added[0].parent_id == 1
+        assert plan.added[0].after == (2,)
+        assert await names_of(store, objective_id) == ["Make a list", "B", "D", "C now"]
+
+    async def test_a_person_may_repeat_a_task(self, store):
+        objective_id = await begin(store)
+        assert (await store.add_tasks(objective_id, [Proposal(name="Make a list")])).duplicates == ()
+        assert (await store.add_tasks(objective_id, [Proposal(name="Make a list")], allow_duplicates=False)).added == ()
+
+    async def test_a_name_is_kept_byte_for_byte(self, store):
+        name = "Read https://x.com/v2.1?id=3 & “Ünïcödé” 日本"
+        objective_id = await begin(store, name)
+        assert (await store.task(objective_id, 2)).name == name
+
+    async def test_text_that_utf8_cannot_hold_is_stored_without_it(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        result = await store.record_result(claim, text="a\ud800b\x00c", origins=["tool:\udfff"])
+        assert await store.results(objective_id) == [result]
+        assert "\ud800" not in result.text
+
+    async def test_the_limit_of_tasks_counts_what_was_ever_executed(self, store):
+        objective_id = await begin(store, "B", "C", limits=replace(NO_LIMITS, max_tasks=2))
+        await finish_one(store, objective_id)
+        claim = await store.claim_task(objective_id, "w")
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        await store.record_result(claim, text="r", origins=[])
+        await store.release_task(claim)
+        again = await store.claim_task(objective_id, "w")
+        assert again.task.status is TaskStatus.RECORDED
+        await store.record_plan(again, proposals=[])
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+
+    # -- turns -------------------------------------------------------------------------------------------------------------
+
+    async def test_a_result_is_visible_before_the_planning_and_kept_once(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        first = await store.record_result(claim, text="r1", origins=["model:m"])
+        again = await store.record_result(claim, text="r2", origins=[])
+        assert first == again
+        assert await store.results(objective_id) == [first]
+        assert (await store.task(objective_id, 1)).status is TaskStatus.RECORDED
+
+    async def test_a_plan_needs_a_recorded_result(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        with pytest.raises(LeaseLostError):
+            await store.record_plan(claim, proposals=[])
+
+    async def test_a_failed_try_waits_and_is_tried_anew_until_it_is_dead(self, store, clock):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        failed = await store.fail_task(claim, error="no", max_failures=2, delay_s=5)
+        assert (failed.status, failed.failures, failed.try_no) == (TaskStatus.QUEUED, 1, 2)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        clock.tick(5)
+        dead = await store.fail_task(await store.claim_task(objective_id, "w"), error="never", max_failures=2)
+        assert (dead.status, dead.error) == (TaskStatus.DEAD, "never")
+        assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [1]
+
+    async def test_a_task_that_fails_in_planning_keeps_its_result_and_ends_done(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        assert (await store.fail_task(claim, error="no", max_failures=2)).status is TaskStatus.RECORDED
+        claim = await store.claim_task(objective_id, "w")
+        assert (await store.fail_task(claim, error="no", max_failures=2)).status is TaskStatus.DONE
+        assert len(await store.results(objective_id)) == 1
+
+    async def test_a_released_task_comes_back_at_its_place_without_a_failure(self, store, clock):
+        objective_id = await begin(store, "B")
+        claim = await store.claim_task(objective_id, "w")
+        await store.release_task(claim, delay_s=3, reason="outage")
+        assert (await store.claim_task(objective_id, "w")).task.name == "B"
+        clock.tick(3)
+        again = await store.claim_task(objective_id, "w")
+        assert (again.task.id, again.task.failures, again.task.try_no, again.task.claim_no) == (1, 0, 1, 2)
+
+    async def test_a_lost_lease_records_nothing(self, store, clock):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        clock.tick(31)
+        assert await store.reap_workers() == 1
+        before = await store.events(objective_id)
+        for late in (
+            store.record_result(claim, text="late", origins=[]),
+            store.fail_task(claim, error="late", max_failures=1),
+            store.release_task(claim),
+            store.look_up_step(claim.fence, "k"),
+            store.put_step(claim.fence, key="k", kind="inputs", request_hash="h", output="{}"),
+            store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL),
+        ):
+            with pytest.raises(LeaseLostError):
+                await late
+        assert await store.results(objective_id) == []
+        assert await store.events(objective_id) == before
+
+    # -- workers -------------------------------------------------------------------------------------------------------------
+
+    async def test_a_crash_while_held_counts_as_a_failure_but_not_as_a_new_try(self, store, clock):
+        objective_id = await begin(store)
+        for failures in (1, 2, 3):
+            await store.register_worker(make_worker(f"w{failures}"), objective_id=objective_id, lease_s=30)
+            await store.claim_task(objective_id, f"w{failures}")
+            clock.tick(31)
+            assert await store.reap_workers() == 1
+            task = await store.task(objective_id, 1)
+            assert (task.failures, task.try_no) == (failures, 1)
+        assert task.status is TaskStatus.DEAD
+        assert await store.workers() == []
+
+    async def test_a_recorded_task_of_a_dead_worker_goes_to_the_next(self, store, clock):
+        objective_id = await begin(store, "B")
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        clock.tick(31)
+        await store.reap_workers()
+        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        again = await store.claim_task(objective_id, "v")
+        assert (again.task.id, again.task.status, again.task.failures) == (1, TaskStatus.RECORDED, 0)
+
+    async def test_a_living_worker_is_not_reaped_but_an_earlier_bearer_of_its_name_is(self, store):
+        objective_id = await begin(store, worker_id="w")
+        await store.claim_task(objective_id, "w")
+        assert await store.reap_workers() == 0
+        assert await store.reap_workers(name="w") == 1
+
+    async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
+        objective_id = await begin(store)
+        await store.claim_task(objective_id, "w")
+        clock.tick(-3600)
+        assert await store.reap_workers() == 1
+
+    async def test_a_renewed_lease_lives_on_and_a_reaped_one_is_lost(self, store, clock):
+        objective_id = await begin(store)
+        clock.tick(20)
+        await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+        clock.tick(20)
+        assert await store.reap_workers() == 0
+        assert [worker.lease_until for worker in await store.workers()] == [clock.now + timedelta(seconds=10)]
+        clock.tick(11)
+        await store.reap_workers()
+        with pytest.raises(LeaseLostError):
+            await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+        assert await store.claim_task(objective_id, "w") is None
+
+    async def test_a_worker_that_leaves_gives_everything_back_without_a_failure(self, store):
+        objective_id = await begin(store, "B")
+        await store.claim_task(objective_id, "w")
+        assert await store.claim_duty(objective_id, "w", Duty.INDEX) is None
+        await store.remove_worker("w")
+        await store.remove_worker("unknown")
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.failures) == (TaskStatus.QUEUED, 0)
+        assert (await kinds_of(store, objective_id))[-1] == log.WORKER_LEFT
+
+    # -- time ----------------------------------------------------------------------------------------------------------------
+
+    async def test_time_counts_while_a_worker_lives_and_the_objective_is_active(self, store, clock):
+        objective_id = await begin(store)
+        clock.tick(10)
+        await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+        clock.tick(5)
+        assert (await store.objective(objective_id)).active_s == 15
+        await store.pause_objective(objective_id)
+        clock.tick(20)
+        await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+        await store.resume_objective(objective_id)
+        clock.tick(1)
+        await store.remove_worker("w")
+        clock.tick(500)
+        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        clock.tick(2)
+        assert (await store.objective(objective_id)).active_s == 18
+
+    async def test_at_the_limit_of_time_nothing_is_given_out_and_the_objective_ends(self, store, clock):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_time_s=10))
+        claim = await store.claim_task(objective_id, "w")
+        clock.tick(10)
+        with pytest.raises(LimitReachedError) as caught:
+            await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        assert (caught.value.limit, caught.value.is_final) == ("time", True)
+        await store.release_task(claim)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
+
+    # -- duties --------------------------------------------------------------------------------------------------------------
+
+    async def test_an_order_is_owed_when_two_are_queued_and_one_is_new(self, store):
+        objective_id = await begin(store)
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
+        await store.add_tasks(objective_id, [Proposal(name="B"), Proposal(name="C")])
+        claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        assert claim.fence.owner == "order:0"
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
+        await store.reorder(claim, revision=0, task_ids=[3, 99, 1, 3])
+        assert await names_of(store, objective_id) == ["C", "B", "Make a list"]
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
+        assert [(await store.claim_task(objective_id, "w")).task.id for _ in range(3)] == [3, 2, 1]
+
+    async def test_tasks_added_while_the_prioritizer_thinks_stay_behind_and_are_still_new(self, store):
+        objective_id = await begin(store, "B")
+        claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        taken = await store.claim_task(objective_id, "w")
+        await store.add_tasks(objective_id, [Proposal(name="C")])
+        await store.reorder(claim, revision=0, task_ids=[2, 1])
+        assert await names_of(store, objective_id) == ["Make a list", "B", "C"]
+        assert (await store.task(objective_id, taken.task.id)).rank == 1
+        assert (await store.claim_duty(objective_id, "w", Duty.ORDER)).fence.owner == "order:1"
+
+    async def test_a_stale_order_changes_nothing_and_the_duty_is_still_owed(self, store):
+        objective_id = await begin(store, "B")
+        claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        with pytest.raises(StaleOrderError):
+            await store.reorder(claim, revision=7, task_ids=[2, 1])
+        await store.release_duty(claim)
+        assert await names_of(store, objective_id) == ["Make a list", "B"]
+        assert (await store.claim_duty(objective_id, "w", Duty.ORDER)).fence.claim_no == 2
+
+    async def test_the_window_shows_the_head_and_the_newest_each_once(self, store):
+        objective_id = await begin(store, "B", "C", "D", "E")
+        window = await store.queue_window(objective_id, n_head=2, n_new=2)
+        assert [task.name for task in window.tasks] == ["Make a list", "B", "D", "E"]
+        assert window.revision == 0
+        assert len((await store.queue_window(objective_id, n_head=9, n_new=9)).tasks) == 5
+
+    async def test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked(self, store):
+        objective_id = await begin(store, "B", "C")
+        other = await store.claim_task(objective_id, "w")
+        await finish_one(store, objective_id, is_met=True)
+        assert await store.claim_task(objective_id, "w") is None
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
+        await store.record_result(other, text="r", origins=[])
+        await store.record_plan(other, proposals=[])
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        check = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        assert check.fence.owner == "check:1"
+        assert (await store.finish_check(check, is_met=False, reason="not yet")).status is ObjectiveStatus.ACTIVE
+        await finish_one(store, objective_id, proposals=[Proposal(name="last")], is_met=True)
+        check = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        assert check.fence.owner == "check:2"
+        ended = await store.finish_check(check, is_met=True, reason="all there")
+        assert (ended.stop_reason, ended.stop_detail) == (StopReason.OBJECTIVE_MET, "all there")
+        assert await names_of(store, objective_id, TaskStatus.CANCELLED) == ["last"]
+
+    async def test_a_recorded_task_is_planned_even_while_a_check_is_owed(self, store):
+        objective_id = await begin(store, "B")
+        parked = await store.claim_task(objective_id, "w")
+        await store.record_result(parked, text="r", origins=[])
+        await store.release_task(parked, delay_s=0)
+        other = await store.claim_task(objective_id, "w")
+        await finish_one(store, objective_id, is_met=True)
+        await store.release_task(other)
+        assert (await store.claim_task(objective_id, "w")).task.id == 1
+
+    async def test_the_report_is_owed_once_the_end_has_come_and_nobody_holds_a_task(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.end_objective(objective_id, reason=StopReason.FAILED)
+        assert await store.claim_duty(objective_id, "w", Duty.REPORT) is None
+        await store.release_task(claim)
+        report = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(report, markdown="# Tea")
+        assert await store.report(objective_id) == "# Tea"
+        assert await store.claim_duty(objective_id, "w", Duty.REPORT) is None
+        with pytest.raises(LeaseLostError):
+            await store.record_report(report, markdown="# again")
+
+    async def test_a_released_duty_waits_and_a_dead_workers_duty_is_free(self, store, clock):
+        objective_id = await begin(store, "B")
+        claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        await store.release_duty(claim, delay_s=5)
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
+        clock.tick(5)
+        held = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        clock.tick(31)
+        assert await store.reap_workers() == 0
+        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        assert await store.claim_duty(objective_id, "v", Duty.ORDER) is not None
+        with pytest.raises(LeaseLostError):
+            await store.reorder(held, revision=0, task_ids=[])
+
+    # -- steps ---------------------------------------------------------------------------------------------------------------
+
+    async def test_a_step_is_held_while_intended_and_counted_once_recorded(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        step = await store.intend_step(fence, key="1/x", kind="model", request_hash="h", reservation=CALL, model="m")
+        assert step == await store.intend_step(fence, key="1/x", kind="model", request_hash="other", reservation=CALL)
+        assert (await store.objective(objective_id)).held == CALL
+        done = await store.record_step(fence, key="1/x", output='{"a": 1}', usage=SPENT, origins=["person"])
+        objective = await store.objective(objective_id)
+        assert (objective.held, objective.usage) == (Reservation(), SPENT)
+        assert (await store.task(objective_id, 1)).usage == SPENT
+        assert (done.state, done.output, done.model) == (StepState.DONE, '{"a": 1}', "m")
+        assert await store.look_up_step(fence, "1/x") == done
+        assert await store.intend_step(fence, key="1/x", kind="model", request_hash="h2", reservation=CALL) == done
+
+    async def test_a_step_left_open_may_have_been_paid_and_is_intended_anew(self, store, clock):
+        objective_id = await begin(store)
+        zombie = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        clock.tick(31)
+        await store.reap_workers()
+        assert (await store.objective(objective_id)).held == Reservation()
+        assert (await store.objective(objective_id)).usage == Usage(calls=1, prompt_tokens=1000, cost_usd=0.01)
+        assert log.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
+        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        fence = (await store.claim_task(objective_id, "v")).fence
+        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        first = await store.record_step(zombie, key="k", output='"zombie"', usage=SPENT)
+        assert (await store.objective(objective_id)).held == CALL
+        second = await store.record_step(fence, key="k", output='"later"', usage=SPENT)
+        assert first.output == second.output == '"zombie"'
+        objective = await store.objective(objective_id)
+        assert objective.held == Reservation()
+        assert objective.usage == Usage(calls=1, prompt_tokens=1000, cost_usd=0.01) + SPENT + SPENT
+
+    async def test_an_abandoned_step_gives_its_reservation_back_and_counts_what_may_be_billed(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.abandon_step(fence, key="k", usage=SPENT)
+        objective = await store.objective(objective_id)
+        assert (objective.held, objective.usage) == (Reservation(), SPENT)
+        assert await store.look_up_step(fence, "k") is None
+        late = await store.record_step(fence, key="k", output="1", usage=SPENT)
+        assert (late.state, (await store.objective(objective_id)).usage) == (StepState.DONE, SPENT + SPENT)
+
+    async def test_spent_and_held_never_exceed_a_limit_and_the_reports_slice_is_kept(self, store):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=3))
+        fence = (await store.claim_task(objective_id, "w")).fence
+        one = Reservation(calls=1)
+        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=one)
+        await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=one)
+        with pytest.raises(LimitReachedError) as caught:
+            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=one)
+        assert (caught.value.limit, caught.value.is_final) == ("calls", False)
+        for key in ("1", "2"):
+            await store.record_step(fence, key=key, output="1", usage=Usage(calls=1))
+        with pytest.raises(LimitReachedError) as caught:
+            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=one)
+        assert caught.value.is_final
+        await store.release_task(await self._again(store, objective_id, fence))
+        await store.end_objective(objective_id, reason=StopReason.LIMIT_CALLS)
+        report = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.intend_step(report.fence, key="r", kind="model", request_hash="h", reservation=one)
+        with pytest.raises(LimitReachedError):
+            await store.intend_step(report.fence, key="s", kind="model", request_hash="h", reservation=one)
+
+    async def _again(self, store, objective_id, fence):
+        return Claim(task=await store.task(objective_id, int(fence.owner[5:])), fence=fence)
+
+    async def test_absurd_usage_never_lowers_what_was_spent(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.record_step(fence, key="1", output="1", usage=SPENT)
+        bad = Usage(calls=-5, prompt_tokens=-(10**20), completion_tokens=10**20, cost_usd=float("nan"))
+        await store.record_step(fence, key="2", output="1", usage=bad)
+        usage = (await store.objective(objective_id)).usage
+        assert usage == SPENT + Usage(completion_tokens=10**12)
+
+    async def test_no_call_is_intended_while_paused_or_after_the_end(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.pause_objective(objective_id)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.resume_objective(objective_id)
+        await store.end_objective(objective_id, reason=StopReason.FAILED)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+
+    async def test_a_put_step_is_written_once_and_steps_keep_their_order(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        first = await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="1", origins=["person"])
+        assert await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="2") == first
+        await store.put_step(fence, key="a", kind="inputs", request_hash="h", output="3")
+        assert [step.key for step in await store.steps(objective_id, owner="task:1")] == ["b", "a"]
+
+    # -- events and the index ------------------------------------------------------------------------------------------------
+
+    async def test_events_tell_a_turn_in_its_order_with_rising_ids(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id, proposals=[Proposal(name="B")])
+        events = await store.events(objective_id)
+        assert [event.kind for event in events] == [
+            log.OBJECTIVE_CREATED,
+            log.TASK_ADDED,
+            log.WORKER_JOINED,
+            log.TASK_CLAIMED,
+            log.TASK_RECORDED,
+            log.TASK_ADDED,
+            log.TASK_DONE,
+        ]
+        ids = [event.id for event in events]
+        assert ids == sorted(set(ids))
+        assert await store.last_event_id(objective_id) == ids[-1]
+        assert [event.id for event in await store.events(objective_id, after_id=ids[2], limit=2)] == ids[3:5]
+        assert events[5].data == {"name": "B", "parent_id": 1, "after": []}
+
+    async def test_an_appended_event_is_kept_as_it_is(self, store):
+        objective_id = await begin(store)
+        await store.append_event(objective_id, kind="x.happened", task_id=1, data={"kind": "k", "n": [1, None]})
+        event = (await store.events(objective_id))[-1]
+        assert (event.kind, event.task_id, event.data) == ("x.happened", 1, {"kind": "k", "n": [1, None]})
+
+    async def test_waiting_for_events_returns_at_once_when_there_are_some_and_after_the_time_when_not(self, store):
+        objective_id = await begin(store)
+        await store.wait_for_events(objective_id, after_id=0, timeout_s=60)
+        await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.01)
+
+    async def test_results_are_unindexed_until_they_are_marked_and_again_when_the_index_is_lost(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        claim = await store.claim_duty(objective_id, "w", Duty.INDEX)
+        assert [result.task_id for result in await store.unindexed_results(objective_id, limit=5)] == [1]
+        await store.mark_indexed(objective_id, task_ids=[1, 9])
+        await store.release_duty(claim)
+        assert await store.claim_duty(objective_id, "w", Duty.INDEX) is None
+        await store.owe_index(objective_id)
+        assert len(await store.unindexed_results(objective_id, limit=5)) == 1
+
+    async def test_vectors_are_kept_by_space(self, store):
+        objective_id = await begin(store)
+        await store.store_vectors(objective_id, space="s", vectors={1: b"\x00\x01", 2: b"\x02"})
+        await store.store_vectors(objective_id, space="s", vectors={2: b"\x03"})
+        assert await store.vectors(objective_id, space="s") == {1: b"\x00\x01", 2: b"\x03"}
+        assert await store.vectors(objective_id, space="s", task_ids=[2]) == {2: b"\x03"}
+        assert await store.vectors(objective_id, space="t") == {}

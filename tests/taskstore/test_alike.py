@@ -1,0 +1,172 @@
+"""The stores are driven with the same random verbs, and every view of them must stay equal after each one."""
+
+import random
+
+import pytest
+
+from babyagi.errors import BabyagiError
+from babyagi.tasks import Duty, Limits, Proposal, Reservation, StopReason, TaskStatus, Usage
+from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.sql import open_sqlite
+from tests.taskstore.contract import Clock, make_spec, make_worker
+
+WORKERS = ("w1", "w2", "w3")
+NAMES = ("Read the list", "read a list!", "Write it down", "Ask 3 people", "Ask 4 people", "", "Sum\x00 up", "\ud800 odd")
+TIGHT = Limits(max_tasks=6, max_calls=12, max_tokens=9000, max_cost_usd=0.05, max_time_s=90)
+LOOSE = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
+
+
+class Pair:
+    """Both stores under one clock, and the claims that were given out, lost ones too."""
+
+    def __init__(self, seed, memory, sqlite, clock):
+        self.random, self.stores, self.clock = random.Random(seed), (memory, sqlite), clock
+        self.claims, self.duty_claims, self.objective_ids, self.trail = [], [], [], []
+
+    async def do(self, verb, *args, **kwargs):
+        """Call the verb on both; they must return, or raise, the same."""
+        self.trail.append((verb, args, kwargs))
+        outcomes = []
+        for store in self.stores:
+            try:
+                outcomes.append(await getattr(store, verb)(*args, **kwargs))
+            except BabyagiError as error:
+                outcomes.append((type(error), str(error), getattr(error, "is_final", None)))
+        assert outcomes[0] == outcomes[1], self.trail[-12:]
+        return outcomes[0]
+
+    async def compare(self):
+        await self.do("objectives")
+        await self.do("workers")
+        for objective_id in self.objective_ids:
+            for view in ("tasks", "counts", "results", "report", "last_event_id", "events"):
+                await self.do(view, objective_id)
+            await self.do("last_finished", objective_id, limit=5)
+            await self.do("queue_window", objective_id, n_head=2, n_new=2)
+            await self.do("unindexed_results", objective_id, limit=3)
+            for owner in ("task:1", "task:2", "task:3", "order:0", "report", "report:2", "check:1", "index"):
+                await self.do("steps", objective_id, owner=owner)
+        self.trail = [entry for entry in self.trail if entry[0] not in ("steps", "tasks", "counts", "results", "events")]
+
+    def some(self, values):
+        return self.random.choice(values)
+
+    def proposals(self):
+        after = [self.random.randint(-1, 9) for _ in range(self.random.randint(0, 2))]
+        return [Proposal(name=self.some(NAMES), after=tuple(after)) for _ in range(self.random.randint(0, 3))]
+
+    async def step(self):
+        objective_id = self.some(self.objective_ids)
+        await self.some((self.worker, self.claim, self.turn, self.turn, self.duty, self.journal, self.journal, self.steer))(objective_id)
+
+    async def worker(self, objective_id):
+        worker_id = self.some(WORKERS)
+        match self.random.randint(0, 5):
+            case 0 | 1:
+                await self.do("register_worker", make_worker(worker_id), objective_id=objective_id, lease_s=30)
+            case 2:
+                await self.do("renew_lease", worker_id, objective_id=objective_id, lease_s=30)
+            case 3:
+                await self.do("remove_worker", worker_id)
+            case 4:
+                await self.do("reap_workers", name=self.some((None, None, worker_id)))
+            case 5:
+                self.clock.tick(self.some((1, 7, 7, 31, 200, -60)))
+
+    async def claim(self, objective_id):
+        claim = await self.do("claim_task", objective_id, self.some(WORKERS))
+        if claim is not None and not isinstance(claim, tuple):
+            self.claims.append(claim)
+
+    async def turn(self, objective_id):
+        if not self.claims:
+            await self.claim(objective_id)
+            return
+        claim = self.some(self.claims[-4:])
+        match self.random.randint(0, 5):
+            case 0 | 1:
+                await self.do("record_result", claim, text=f"result {self.random.random()}\ud801", origins=["model:m"])
+            case 2 | 3:
+                await self.do("record_plan", claim, proposals=self.proposals(), is_met=self.random.random() < 0.2)
+            case 4:
+                await self.do("fail_task", claim, error="no", max_failures=2, delay_s=self.some((0, 3)))
+            case 5:
+                await self.do("release_task", claim, delay_s=self.some((0, 2.5)), reason="outage")
+
+    async def duty(self, objective_id):
+        claim = await self.do("claim_duty", objective_id, self.some(WORKERS), self.some(list(Duty)))
+        if claim is not None and not isinstance(claim, tuple):
+            self.duty_claims.append(claim)
+        if not self.duty_claims:
+            return
+        claim = self.some(self.duty_claims[-3:])
+        task_ids = [self.random.randint(1, 9) for _ in range(5)]
+        match self.some((claim.duty, claim.duty, None)):
+            case Duty.ORDER:
+                await self.do("reorder", claim, revision=self.some((0, 1, 2)), task_ids=task_ids)
+            case Duty.CHECK:
+                await self.do("finish_check", claim, is_met=self.random.random() < 0.3, reason="because")
+            case Duty.REPORT:
+                await self.do("record_report", claim, markdown="# Report")
+            case Duty.INDEX:
+                await self.do("mark_indexed", claim.fence.objective_id, task_ids=task_ids)
+            case None:
+                await self.do("release_duty", claim, delay_s=self.some((0, 4)))
+
+    async def journal(self, objective_id):
+        if not self.claims:
+            return
+        fence = self.some([*self.claims[-3:], *self.duty_claims[-2:]]).fence
+        key = self.some(("1/a", "1/b", "2/a"))
+        usage = Usage(calls=1, prompt_tokens=self.random.randint(-5, 900), cost_usd=self.random.uniform(-0.001, 0.01))
+        match self.random.randint(0, 5):
+            case 0 | 1 | 2:
+                reservation = Reservation(calls=1, tokens=self.random.randint(0, 1000), cost_usd=self.random.uniform(0, 0.01))
+                await self.do("intend_step", fence, key=key, kind="model", request_hash="h", reservation=reservation, model="m")
+            case 3:
+                await self.do("record_step", fence, key=key, output='"\ud802"', usage=usage, origins=["model:m"])
+            case 4:
+                await self.do("abandon_step", fence, key=key, usage=usage)
+            case 5:
+                await self.do("put_step", fence, key=key, kind="inputs", request_hash="h", output="{}")
+                await self.do("look_up_step", fence, key)
+
+    async def steer(self, objective_id):
+        match self.random.randint(0, 8):
+            case 0:
+                await self.do("pause_objective", objective_id)
+            case 1 | 2:
+                await self.do("resume_objective", objective_id)
+            case 3 | 4:
+                await self.do("conclude_objective", objective_id)
+            case 5:
+                await self.do("extend_objective", objective_id, limits=self.some((TIGHT, LOOSE)))
+            case 6 | 7:
+                await self.do("add_tasks", objective_id, self.proposals(), allow_duplicates=self.some((True, False)))
+            case 8 if self.random.random() < 0.3:
+                reason = self.some((StopReason.CANCELLED, StopReason.LIMIT_COST, StopReason.FAILED))
+                await self.do("end_objective", objective_id, reason=reason, detail="x")
+            case 8:
+                await self.do("delete_objective", objective_id if self.random.random() < 0.1 else 99)
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_memory_and_sqlite_stay_alike_under_random_verbs(seed, tmp_path):
+    clock = Clock()
+    sqlite = await open_sqlite(tmp_path / "tasks.db", clock=clock, offload=run_inline)
+    pair = Pair(seed, MemoryTaskStore(clock), sqlite, clock)
+    for text, limits in (("one", LOOSE), ("two", TIGHT)):
+        objective, _ = await pair.do("create_objective", make_spec(text=text, limits=limits), uid=text)
+        pair.objective_ids.append(objective.id)
+        await pair.do("add_tasks", objective.id, [Proposal(name=name) for name in ("B", "C", "D")])
+        await pair.do("register_worker", make_worker("w1"), objective_id=objective.id, lease_s=30)
+    for _ in range(60):
+        await pair.step()
+        await pair.compare()
+    for objective in await sqlite.objectives():
+        ranks = sorted(task.rank for task in await sqlite.tasks(objective.id))
+        assert ranks == list(range(1, len(ranks) + 1))
+        counts = await sqlite.counts(objective.id)
+        assert counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] >= len(await sqlite.results(objective.id))
+    await sqlite.close()

@@ -1,0 +1,148 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from babyagi.tasks import Limits, Proposal, Reservation, StopReason, TaskStatus, Usage
+from babyagi.taskstore import rules
+from babyagi.taskstore.sqlite import parse_pieces
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Read the report", "read  a report."),
+        ("“Sum up” results", "sum up results!"),
+        ("The list of (new) teas", "List of new teas"),
+        ("Summarise https://x.com/a.", "summarise https://x.com/a"),
+        ("Caf\u00e9 prices", "Cafe\u0301 prices"),
+        ("Ask 3 people:", "ask 3 people"),
+    ],
+)
+def test_names_that_read_the_same_share_a_key(one, other):
+    assert rules.name_key(one) == rules.name_key(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Read page 1", "Read page 2"),
+        ("Scale by -5", "Scale by 5"),
+        ("Version 1.5", "Version 15"),
+        ("Open /tmp/a", "Open /tmp/A"),
+        ("Open /tmp/a", "Open tmp/a"),
+        ("Read https://x.com/v2.1?id=3", "Read https://x.com/v21id3"),
+        ("Read https://x.com/wiki/A_(b)", "Read https://x.com/wiki/A_(b"),
+        ("Edit .env", "Edit env"),
+        ("Learn C++", "Learn C"),
+        ("Learn C#", "Learn C"),
+        ("Follow plan A", "Follow plan"),
+        ("Vitamin A sources", "Vitamin sources"),
+        ("List ..", "List ."),
+        ("Write a poem", "Write two poems"),
+    ],
+)
+def test_names_that_differ_in_a_number_path_address_or_word_keep_apart(one, other):
+    assert rules.name_key(one) != rules.name_key(other)
+
+
+@given(st.text())
+def test_a_name_that_is_not_blank_has_a_key(name):
+    assert bool(rules.name_key(name)) == bool(name.strip())
+
+
+@given(st.lists(st.integers(0, 30), unique=True), st.lists(st.integers(-3, 40)))
+def test_dealing_ranks_only_permutes_the_ranks_of_the_named_tasks(ids, wanted):
+    current = [(task_id, 100 - task_id) for task_id in ids]
+    dealt = rules.deal_ranks(current, wanted)
+    named = [task_id for task_id in dict.fromkeys(wanted) if task_id in ids]
+    assert sorted(dealt, key=dealt.__getitem__) == named
+    assert sorted(dealt.values()) == sorted(100 - task_id for task_id in named)
+
+
+def test_the_slice_for_the_report_is_out_of_reach_for_everybody_else():
+    limits = Limits(max_calls=10, max_tokens=100_000, max_cost_usd=1.0)
+    assert rules.report_slice(limits) == Reservation(calls=1, tokens=10_000, cost_usd=0.05)
+
+    def refused(usage, wanted, *, is_report=False):
+        return rules.refuse_reservation(limits, usage, Reservation(), wanted, is_report=is_report)
+
+    assert refused(Usage(calls=9), Reservation(calls=1)) == "calls"
+    assert refused(Usage(calls=9), Reservation(calls=1), is_report=True) is None
+    assert refused(Usage(prompt_tokens=60_000), Reservation(tokens=30_001)) == "tokens"
+    assert refused(Usage(prompt_tokens=60_000), Reservation(tokens=30_000)) is None
+    assert refused(Usage(cost_usd=0.9), Reservation(cost_usd=0.050001)) == "cost"
+    assert refused(Usage(cost_usd=0.9), Reservation(cost_usd=0.05)) is None
+    assert refused(Usage(cost_usd=99), Reservation(calls=1)) is None
+
+
+@pytest.mark.parametrize(("usd", "microusd"), [(0.0, 0), (0.0000001, 1), (0.000002, 2), (0.1 + 0.2, 300_000), (-1.0, 0), (float("nan"), 0)])
+def test_money_is_rounded_up_to_whole_micro_dollars(usd, microusd):
+    assert rules.to_microusd(usd) == microusd
+
+
+def test_endless_usage_is_bounded():
+    usage = rules.countable_usage(Usage(calls=1, prompt_tokens=10**30, cost_usd=float("inf")))
+    assert (usage.prompt_tokens, usage.cost_usd) == (10**12, 10**6)
+
+
+NOTHING = rules.Snapshot(
+    limits=Limits(max_tasks=3, max_time_s=60),
+    active_s=0,
+    is_claimed_met=False,
+    n_held=0,
+    n_recorded=0,
+    n_queued=0,
+    n_unblocked=0,
+    n_waiting=0,
+    n_executed=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, StopReason.FINISHED),
+        ({"active_s": 60}, StopReason.FINISHED),
+        ({"n_held": 1}, None),
+        ({"is_claimed_met": True}, None),
+        ({"n_queued": 1, "n_unblocked": 1}, None),
+        ({"n_queued": 1, "n_unblocked": 1, "n_executed": 3}, StopReason.LIMIT_TASKS),
+        ({"n_queued": 1, "n_unblocked": 1, "active_s": 60}, StopReason.LIMIT_TIME),
+        ({"n_recorded": 1, "n_executed": 3}, None),
+        ({"n_recorded": 1, "active_s": 60}, StopReason.LIMIT_TIME),
+        ({"n_queued": 1, "n_waiting": 1}, StopReason.WAITING),
+        ({"n_waiting": 1}, StopReason.WAITING),
+        ({"n_queued": 1}, StopReason.STALLED),
+        ({"n_held": 1, "active_s": 60, "n_queued": 1}, None),
+    ],
+)
+def test_an_objective_is_concluded_only_when_nothing_more_can_happen(changes, reason):
+    assert rules.conclude(replace(NOTHING, **changes)) is reason
+
+
+def test_a_proposed_name_becomes_one_bounded_line():
+    proposals = [Proposal(name="a\r\n b\x1b[31m\x00"), Proposal(name="\n\x00 "), Proposal(name="x" * 9000)]
+    sifted = rules.sift(proposals, is_known=lambda key: False, allow_duplicates=False, last_id=0, own_id=None)
+    assert [len(one.proposal.name) for one in sifted] == [7, 2000]
+    assert sifted[0].proposal.name == "a b[31m"
+
+
+def test_a_lease_further_away_than_a_lease_may_be_is_dead():
+    assert rules.is_living(100, lease_until_us=100, lease_us=30)
+    assert rules.is_living(100, lease_until_us=130, lease_us=30)
+    assert not rules.is_living(100, lease_until_us=99, lease_us=30)
+    assert not rules.is_living(100, lease_until_us=131, lease_us=30)
+
+
+def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
+    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED) is TaskStatus.CANCELLED
+    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST) is TaskStatus.QUEUED
+    assert rules.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED) is TaskStatus.RECORDED
+
+
+def test_two_pieces_of_sql_with_one_name_are_refused():
+    assert parse_pieces("-- a --\n-- What it does.\nSELECT 1;\n\n-- b --\nSELECT 2;\n") == {"a": "SELECT 1;", "b": "SELECT 2;"}
+    with pytest.raises(ValueError, match="two pieces"):
+        parse_pieces("-- a --\nSELECT 1;\n-- a --\nSELECT 2;")

@@ -1,0 +1,216 @@
+import asyncio
+
+import pytest
+
+from babyagi import log
+from babyagi.errors import LeaseLostError, LimitReachedError, ModelUnavailableError, ObjectiveStoppedError, ToolError
+from babyagi.journal import Backends, Gate, Journal
+from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.tasks import Effect, Limits, Passage, Role, StepState
+from babyagi.tools.base import Tool
+from tests.scripted import ScriptedModel
+from tests.world import World
+
+
+def ask(text):
+    return Prompt(messages=(Message(speaker=Speaker.USER, text=text, origins=("person",)),), max_output_tokens=10)
+
+
+class Desk:
+    """A claimed task with a journal to write in."""
+
+    def __init__(self, world, model, claim):
+        self.world, self.model, self.claim, self.gate = world, model, claim, Gate()
+
+    def open_journal(self, prefix="1/", claim=None):
+        backends = Backends(
+            store=self.world.store,
+            models={Role.EXECUTION: self.model},
+            embedder=HashEmbedder(),
+            gate=self.gate,
+            sleep=self.world.sleep,
+        )
+        return Journal(backends, fence=(claim or self.claim).fence, prefix=prefix)
+
+    async def usage(self):
+        return (await self.world.store.objective(self.claim.task.objective_id)).usage
+
+    async def kinds(self):
+        return [event.kind for event in await self.world.store.events(self.claim.task.objective_id)]
+
+
+async def open_desk(answer=lambda prompt, role: "an answer", *, limits=None):
+    world = World()
+    objective = await world.start(limits=limits)
+    worker = world.open_worker(objective)
+    await world.store.register_worker(worker._identity, objective_id=objective.id, lease_s=30)
+    claim = await world.store.claim_task(objective.id, worker._identity.id)
+    return Desk(world, ScriptedModel(answer), claim)
+
+
+async def test_a_finished_call_is_never_made_again():
+    desk = await open_desk()
+
+    first = await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    second = await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert first == second
+    assert len(desk.model.calls) == 1
+    assert (await desk.usage()).calls == 1
+
+
+async def test_a_step_whose_request_has_changed_still_holds_and_an_event_says_so():
+    desk = await open_desk()
+    await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    again = await desk.open_journal().complete("execute/1/model", ask("something else"), role=Role.EXECUTION)
+
+    assert again.text == "an answer"
+    assert len(desk.model.calls) == 1
+    assert log.STEP_REQUEST_CHANGED in await desk.kinds()
+
+
+async def test_another_try_is_really_made_anew():
+    desk = await open_desk()
+    await desk.open_journal("1/").complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    await desk.open_journal("2/").complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert len(desk.model.calls) == 2
+
+
+async def test_a_call_is_intended_before_it_is_made():
+    states = []
+    desk = await open_desk()
+
+    async def look():
+        steps = await desk.world.store.steps(desk.claim.task.objective_id, owner=desk.claim.fence.owner)
+        states.extend((step.state, step.reservation.calls) for step in steps)
+
+    class Looking(ScriptedModel):
+        async def complete(self, prompt, *, role):
+            await look()
+            return await super().complete(prompt, role=role)
+
+    desk.model = Looking(lambda prompt, role: "x")
+    await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert states == [(StepState.INTENDED, 1)]
+
+
+async def test_a_call_that_does_not_fit_under_a_limit_is_not_made():
+    desk = await open_desk(limits=Limits(max_tokens=5))
+
+    with pytest.raises(LimitReachedError) as caught:
+        await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert caught.value.limit == "tokens"
+    assert desk.model.calls == []
+    assert (await desk.usage()).calls == 0
+
+
+@pytest.mark.parametrize(("may_be_billed", "calls"), [(True, 1), (False, 0)])
+async def test_a_call_without_an_outcome_is_charged_only_when_it_may_be_billed(may_be_billed, calls):
+    desk = await open_desk(lambda prompt, role: ModelUnavailableError("cut off", may_be_billed=may_be_billed))
+
+    with pytest.raises(ModelUnavailableError):
+        await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert (await desk.usage()).calls == calls
+    assert (await desk.world.store.objective(desk.claim.task.objective_id)).held.calls == 0
+
+
+async def test_a_closed_gate_lets_no_call_through():
+    desk = await open_desk()
+    desk.gate.close("stopping")
+
+    with pytest.raises(ObjectiveStoppedError, match="stopping"):
+        await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert desk.model.calls == []
+
+
+async def test_a_lost_claim_makes_no_call():
+    desk = await open_desk()
+    await desk.world.store.remove_worker(desk.claim.fence.worker_id)
+
+    with pytest.raises(LeaseLostError):
+        await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert desk.model.calls == []
+
+
+async def test_the_origins_of_a_step_are_those_of_its_prompt_and_its_model():
+    desk = await open_desk()
+    await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    (step,) = await desk.world.store.steps(desk.claim.task.objective_id, owner=desk.claim.fence.owner)
+
+    assert step.origins == ("person", "model:scripted")
+
+
+async def test_inputs_are_chosen_once_and_read_ever_after():
+    desk = await open_desk()
+    built = []
+
+    async def build():
+        built.append(1)
+        return {"n": len(built)}
+
+    assert await desk.open_journal().inputs(build) == {"n": 1}
+    assert await desk.open_journal().inputs(build) == {"n": 1}
+    assert built == [1]
+
+
+def make_tool(run, **more):
+    return Tool(name="look", description="", parameters={"type": "object"}, effect=Effect.READ, run=run, **more)
+
+
+async def test_a_tool_call_is_made_once_and_read_ever_after():
+    desk, runs = await open_desk(), []
+
+    async def run(arguments):
+        runs.append(arguments)
+        return Passage(text="seen", origin="file:a.md")
+
+    first = await desk.open_journal().call_tool("execute/1/tool/1", make_tool(run), {"a": 1})
+    second = await desk.open_journal().call_tool("execute/1/tool/1", make_tool(run), {"a": 1})
+
+    assert first == second
+    assert first.passage == Passage(text="seen", origin="file:a.md")
+    assert runs == [{"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [(ToolError("no such file"), "no such file"), (RuntimeError("/secret/path"), "look failed: RuntimeError")],
+)
+async def test_nothing_that_a_tool_raises_ends_a_run(fault, said):
+    desk = await open_desk()
+
+    async def run(arguments):
+        raise fault
+
+    observation = await desk.open_journal().call_tool("execute/1/tool/1", make_tool(run), {})
+
+    assert observation.is_error
+    assert observation.passage.text == said
+
+
+async def test_a_tool_that_hangs_is_stopped_and_its_flood_is_cut():
+    desk = await open_desk()
+
+    async def hang(arguments):
+        await asyncio.sleep(60)
+        return Passage(text="", origin="tool:look")
+
+    async def flood(arguments):
+        return Passage(text="x" * 1000, origin="tool:look")
+
+    hung = await desk.open_journal().call_tool("execute/1/tool/1", make_tool(hang, timeout_s=0.01), {})
+    flooded = await desk.open_journal().call_tool("execute/1/tool/2", make_tool(flood, max_output_chars=10), {})
+
+    assert hung.is_error
+    assert "longer than 0.01 s" in hung.passage.text
+    assert flooded.passage.text == "x" * 10 + "\n… cut: 990 more characters"

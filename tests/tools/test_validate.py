@@ -1,0 +1,122 @@
+"""The JSON that a model writes as arguments: accepted as far as its meaning is clear, else refused with what to write."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from babyagi.errors import ToolError
+from babyagi.tasks import Effect, Passage
+from babyagi.tools.base import Tool
+from babyagi.tools.validate import parse_arguments
+
+
+async def run(arguments):
+    return Passage(text=str(arguments), origin="tool:t")
+
+
+def tool(properties, *required):
+    parameters = {"type": "object", "properties": properties, "required": list(required)}
+    return Tool(name="t", description="", parameters=parameters, effect=Effect.READ, run=run)
+
+
+READ = tool(
+    {
+        "path": {"type": "string"},
+        "first_line": {"type": "integer", "minimum": 1, "maximum": 1000},
+        "share": {"type": "number"},
+        "mode": {"type": "string", "enum": ["a", "b"]},
+        "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 2},
+        "deep": {"type": "object"},
+        "is_on": {"type": "boolean"},
+        "any": {},
+    },
+    "path",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ('{"path": "a.md"}', {"path": "a.md"}),
+        ('{"path": "a.md", "first_line": "12"}', {"path": "a.md", "first_line": 12}),
+        ('{"path": "a.md", "first_line": 12.0}', {"path": "a.md", "first_line": 12}),
+        ('{"path": "a.md", "first_line": null}', {"path": "a.md"}),
+        ('{"path": "a.md", "share": "0.5"}', {"path": "a.md", "share": 0.5}),
+        (
+            '{"path": "a.md", "mode": "b", "tags": ["x"], "deep": {"y": [1]}, "is_on": true, "any": [1]}',
+            {"path": "a.md", "mode": "b", "tags": ["x"], "deep": {"y": [1]}, "is_on": True, "any": [1]},
+        ),
+        ('"a.md"', {"path": "a.md"}),
+        ("docs/a.md", {"path": "docs/a.md"}),
+        ('{"path": "two\nlines"}', {"path": "two\nlines"}),
+    ],
+)
+def test_arguments_are_accepted_where_their_meaning_is_clear(text, arguments):
+    assert parse_arguments(READ, text) == arguments
+
+
+def test_empty_text_is_no_arguments_and_a_bare_value_is_the_only_parameter():
+    one = tool({"pattern": {"type": "string"}})
+
+    assert parse_arguments(one, "") == {}
+    assert parse_arguments(one, " {} ") == {}
+    assert parse_arguments(one, '"*.md"') == {"pattern": "*.md"}
+    assert parse_arguments(tool({}), "") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("", '^t needs \'path\'; it takes a JSON object {"path": string, "first_line": integer \\(optional\\)'),
+        ('{"file": "a.md"}', "^t has no parameter 'file'; it takes"),
+        ('{"path": 7}', "^'path' must be of type string, got 7$"),
+        ('{"path": null}', "^'path' must be of type string, got null$"),
+        ('{"path": "a", "first_line": 1.5}', "'first_line' must be of type integer, got 1.5"),
+        ('{"path": "a", "first_line": "ten"}', "'first_line' must be of type integer"),
+        ('{"path": "a", "first_line": true}', "'first_line' must be of type integer, got true"),
+        ('{"path": "a", "first_line": NaN}', "'first_line' must be of type integer, got NaN"),
+        ('{"path": "a", "first_line": 1e999}', "'first_line' must be of type integer"),
+        ('{"path": "a", "first_line": 0}', "'first_line' must be at least 1 and at most 1000, got 0"),
+        ('{"path": "a", "first_line": 1001}', "at most 1000"),
+        ('{"path": "a", "share": NaN}', "'share' must be of type number"),
+        ('{"path": "a", "share": "Infinity"}', "'share' must be of type number"),
+        ('{"path": "a", "mode": "c"}', "'mode' must be one of 'a', 'b', got \"c\""),
+        ('{"path": "a", "tags": "x"}', "'tags' must be of type array"),
+        ('{"path": "a", "tags": ["x", 1]}', "'tags\\[1\\]' must be of type string"),
+        ('{"path": "a", "tags": ["x", "y", "z"]}', "'tags' must not have more than 2 items, got 3"),
+        ('{"path": "a", "is_on": "yes"}', "'is_on' must be of type boolean"),
+        ('{"path": "a"', "not valid JSON; write a JSON object"),
+        ('{"path": "a", "deep": ' + '{"a":' * 5000, "not valid JSON"),
+        ('{"path": "a", "first_line": ' + "9" * 5000 + "}", "not valid JSON"),
+        ('{"path": "a", "first_line": "' + "9" * 5000 + '"}', "'first_line' must be of type integer"),
+        ('{"path": "' + "a" * 60_000 + '"}', "over 50000 characters"),
+        ("[]", "'path' must be of type string"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_line_that_says_what_to_write(text, hint):
+    with pytest.raises(ToolError, match=hint) as caught:
+        parse_arguments(READ, text)
+
+    assert "\n" not in caught.value.what
+    assert len(caught.value.what) < 500
+
+
+def test_a_bare_value_for_several_parameters_is_refused():
+    with pytest.raises(ToolError, match="the arguments of t must be a JSON object"):
+        parse_arguments(tool({"a": {}, "b": {}}), "7")
+
+
+@settings(max_examples=500, deadline=None, derandomize=True)
+@given(
+    st.one_of(
+        st.text(),
+        st.lists(st.sampled_from(['{"', '"', ":", "path", "first_line", "[", "]", "{", "}", "1", "1e9", "NaN", ",", "\\u", " "])).map(
+            "".join
+        ),
+    )
+)
+def test_no_text_raises_anything_but_a_tool_error(text):
+    try:
+        parse_arguments(READ, text)
+    except ToolError as error:
+        assert "\n" not in error.what

@@ -1,0 +1,109 @@
+"""A whole loop in one process: real stores, real journal, real agents, and a model that the test chooses."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from babyagi.journal import Backends, Gate
+from babyagi.llm.base import ChatModel
+from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.loop import Bounds, Loop
+from babyagi.resultstore.builtin import BuiltinIndex
+from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.resultstore.projector import Projector
+from babyagi.resultstore.search import ResultSearch
+from babyagi.tasks import Effect, Limits, Objective, ObjectiveSpec, Role, ToolGrant, Worker
+from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.tools.base import Tool
+from babyagi.worker import Pace, Surroundings, WorkerLoop
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Clock:
+    """A clock that goes only when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+def make_spec(
+    *, text: str = "Find out about limits", initial_task: str = "Begin", limits: Limits | None = None, **more: Any
+) -> ObjectiveSpec:
+    fields: dict[str, Any] = {
+        "model_by_role": dict.fromkeys((Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT), "scripted")
+        | {Role.EMBEDDING: "hash"},
+        "embedding_space": HashEmbedder().space,
+        "prompt_version": "test",
+        **more,
+    }
+    return ObjectiveSpec(text=text, initial_task=initial_task, limits=limits or Limits(), **fields)
+
+
+@dataclass
+class World:
+    """Everything that a run needs, each part real."""
+
+    model: ChatModel = field(default_factory=RehearsalModel)
+    clock: Clock = field(default_factory=Clock)
+    store: TaskStore = None  # type: ignore[assignment]  # made from the clock below
+    tools: Sequence[Tool] = ()
+    concurrency: int = 4
+    models: Mapping[Role, ChatModel] | None = None
+    _worker_numbers: Any = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        if self.store is None:
+            self.store = MemoryTaskStore(self.clock)
+
+    async def start(self, spec: ObjectiveSpec | None = None, **fields: Any) -> Objective:
+        tools = tuple(ToolGrant(name=tool.name, effect=Effect.READ) for tool in self.tools)
+        spec = spec or make_spec(tools=tools, **fields)
+        return (await self.store.create_objective(spec, uid=f"uid{next(self._worker_numbers)}", always_new=True))[0]
+
+    def open_loop(self, objective: Objective, gate: Gate) -> Loop:
+        roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
+        index = BuiltinIndex()
+        backends = Backends(
+            store=self.store, models=self.models or dict.fromkeys(roles, self.model), embedder=HashEmbedder(), gate=gate, sleep=self.sleep
+        )
+        return Loop(
+            backends,
+            search=ResultSearch(self.store, index, objective=objective),
+            projector=Projector(self.store, index, objective=objective),
+            tools=self.tools,
+            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10),
+            clock=self.clock,
+        )
+
+    def open_worker(self, objective: Objective) -> WorkerLoop:
+        gate, number = Gate(), next(self._worker_numbers)
+        identity = Worker(id=f"worker-{number}", name=f"name-{number}", host="here", pid=number, lease_until=self.clock())
+        surroundings = Surroundings(
+            identity=identity, sleep=self.sleep, random=lambda: 0.0, new_id=lambda: f"worker-{next(self._worker_numbers)}"
+        )
+        return WorkerLoop(
+            self.store, self.open_loop(objective, gate), gate, pace=Pace(concurrency=self.concurrency), surroundings=surroundings
+        )
+
+    async def run(self, objective: Objective | None = None, **fields: Any) -> Objective:
+        """Start an objective (or take the one given) and work until it has ended."""
+        objective = objective or await self.start(**fields)
+        async with asyncio.timeout(30):
+            ended, _ = await self.open_worker(objective).run(objective.id)
+        return ended
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(min(seconds, 0.01))
