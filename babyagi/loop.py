@@ -142,7 +142,7 @@ class Loop:
             return await journal.embed(_embed_path("context", texts), texts)
 
         found = await self._search.relevant(task.name, k=N_RELEVANT, embed=embed, exclude={task.id, *task.after})
-        ranked = [*needed, *found.results]
+        ranked = [*needed, *(hit.result for hit in found)]
         return [
             Excerpt(task_id=result.task_id, task_name=result.task_name, text=text)
             for result, text in choose_within(ranked, self._bounds.context_tokens)

@@ -1,6 +1,7 @@
 """The guide and the documents against the code: topics, commands, settings, exit codes, links, names that are reserved."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -79,6 +80,16 @@ def test_every_topic_that_the_documents_send_people_to_exists():
     named = {topic for path in DOCUMENTS for topic in re.findall(r"babyagi guide ([a-z]+)", read(path))}
 
     assert named - {page.stem for page in PAGES} == set()
+
+
+def test_the_health_check_of_the_image_is_a_command_that_exists():
+    found = re.search(r"^HEALTHCHECK .*CMD (\[.*\])$", read(ROOT / "Dockerfile"), re.MULTILINE)
+    assert found is not None
+    program, name, *options = json.loads(found.group(1))
+    command = command_group.commands[name]
+
+    assert program == "babyagi"
+    assert set(options) - {option for parameter in command.params for option in parameter.opts} == set()
 
 
 def remedies():

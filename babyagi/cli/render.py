@@ -84,15 +84,21 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
 
 
 def render_limit_values(limits: Limits) -> str:
-    """The limits alone; `none` where there is none."""
+    """The limits alone, for people."""
     parts = [
-        f"{limits.max_tasks or 'no limit of'} tasks",
-        f"{limits.max_calls or 'no limit of'} calls",
-        f"{limits.max_tokens:,} tokens" if limits.max_tokens else "no limit of tokens",
+        _amount(limits.max_tasks, "task"),
+        _amount(limits.max_calls, "call"),
+        _amount(limits.max_tokens, "token"),
         f"${limits.max_cost_usd:g}" if limits.max_cost_usd else "no limit of money",
         render_duration(limits.max_time_s) if limits.max_time_s else "no limit of time",
     ]
     return ", ".join(parts)
+
+
+def _amount(limit: int, what: str) -> str:
+    if not limit:
+        return f"no limit of {what}s"
+    return f"{limit:,} {what if limit == 1 else what + 's'}"
 
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:

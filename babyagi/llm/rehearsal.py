@@ -139,7 +139,7 @@ def _quote_document(path: str, observations: Sequence[str], objective: str) -> s
     candidates = [
         _Quote(text=text.strip(), path=path, line=int(number))
         for number, text in lines
-        if MIN_QUOTE_CHARS <= len(text.strip()) <= MAX_QUOTE_CHARS and not text.lstrip().startswith("#")
+        if MIN_QUOTE_CHARS <= len(text.strip()) <= MAX_QUOTE_CHARS and not text.lstrip().startswith(("#", "|"))
     ]
     if not candidates:
         return f"{path}: nothing that could be quoted was read. " + " ".join(observations)[:200]

@@ -9,7 +9,7 @@ UPDATE objective SET last_task_id = last_task_id + 1 WHERE id = :objective_id RE
 INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, after_ids, blockers, origins, created_at_us)
 VALUES (:objective_id, :task_id, :name, :name_key, :task_id, :parent_id, :after_ids,
         (SELECT count(*) FROM task
-          WHERE objective_id = :objective_id AND id IN (SELECT value FROM json_each(:after_ids)) AND status <> 'done'),
+          WHERE objective_id = :objective_id AND id IN (SELECT value FROM json_each(:after_ids)) AND +status <> 'done'),
         :origins, now_us());
 
 -- insert_task_after --

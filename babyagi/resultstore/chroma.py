@@ -1,0 +1,289 @@
+"""Chroma, embedded in this process and kept in one directory: the default index.
+
+What is done here for safety, because each was seen to go wrong with chromadb 1.5:
+
+* Two processes on one directory lose entries without an error. One owner holds a lock; the second is told so.
+* A process killed while Chroma writes its graph can leave files that crash every later process. A marker stands while something
+  runs that may crash; two starts in a row that find it, and the directory is emptied. It is a copy, and is made again.
+* Chroma reads `.env` of the working directory and unprefixed variables when it is imported, and fails on some. It is shown neither.
+* Chroma fetches a model when it is to embed. It is never asked to: vectors are given, always.
+
+All calls run one after the other in the injected thread. Nothing of Chroma is imported or opened before the first call.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import shutil
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.base import Hit, IndexItem
+
+if TYPE_CHECKING:
+    from chromadb.api import ClientAPI
+    from chromadb.api.models.Collection import Collection
+
+T = TypeVar("T")
+
+OWNER_FILE = ".babyagi-owner"
+CRASH_FILE = ".babyagi-may-crash"
+MAX_CRASHES = 2
+MAX_BATCH = 500  # Chroma takes 5,461 at once; 500 of 1,536 numbers are 3 MB
+EXCERPT_CHARS = 1_000  # for people who look into the directory; the task store has the text
+# Chroma rewrites its graph in place after so many records, and a kill just then is what damages it. Most objectives never have so
+# many results. More would be safer still, and slow: 5,000 take 2.7 s to open and 65 ms a batch of any size; 1,000 take 0.2 s and 24 ms.
+SYNC_THRESHOLD = 2_000
+NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
+TIME_MENDS = ("disk is full", "database is locked", "readonly database", "no space left", "too many open files")
+
+
+class Offload(Protocol):
+    """Runs blocking work in one thread, one call after the other."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
+
+
+class ChromaIndex:
+    """A `VectorIndex` in a directory that belongs to it alone. Whoever made it closes it, before the offload.
+
+    Args:
+        directory: made when missing; may be emptied when it is damaged.
+        offload: always the same one thread; Chroma must not be shared with a fork.
+        sync_threshold: after how many records Chroma writes its graph; holds for collections made from now on.
+    """
+
+    def __init__(self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD) -> None:
+        self._offload = offload
+        self._chroma = _Chroma(directory, sync_threshold)
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        await self._offload(lambda: self._chroma.upsert(collection, items))
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        return await self._offload(lambda: self._chroma.query(collection, vector, k))
+
+    async def ids(self, collection: str) -> list[str]:
+        return await self._offload(lambda: self._chroma.ids(collection))
+
+    async def drop(self, collection: str) -> None:
+        await self._offload(lambda: self._chroma.drop(collection))
+
+    async def close(self) -> None:
+        await self._offload(self._chroma.close)
+
+
+class _Chroma:
+    """The blocking half. Every public method raises `IndexUnavailableError` or `StoreUnusableError` only."""
+
+    def __init__(self, directory: Path, sync_threshold: int) -> None:
+        self._directory = directory
+        self._sync_threshold = sync_threshold
+        self._crash_mark = directory / CRASH_FILE
+        self._n_crashes = 0  # starts in a row that ended in a crash, as far as we know
+        self._owner_fd: int | None = None
+        self._client: ClientAPI | None = None
+        self._collections: dict[str, Collection] = {}
+
+    def upsert(self, name: str, items: Sequence[IndexItem]) -> None:
+        import numpy as np
+
+        with self._calling(reads_graph=True) as client:
+            collection = self._find(client, name) or self._create(client, name)
+            for start in range(0, len(items), MAX_BATCH):
+                batch = items[start : start + MAX_BATCH]
+                collection.upsert(
+                    ids=[item.id for item in batch],
+                    embeddings=[np.frombuffer(item.vector, dtype="<f4") for item in batch],
+                    documents=[_excerpt(item.text) for item in batch],
+                    metadatas=[{"task_id": item.task_id} for item in batch],
+                )
+
+    def query(self, name: str, vector: bytes, k: int) -> list[Hit]:
+        import numpy as np
+
+        with self._calling(reads_graph=True) as client:
+            collection = self._find(client, name)
+            if collection is None or k < 1:
+                return []
+            found = collection.query(query_embeddings=[np.frombuffer(vector, dtype="<f4")], n_results=k, include=["distances"])
+            distances = (found["distances"] or [[]])[0]
+            return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in zip(found["ids"][0], distances, strict=True)]
+
+    def ids(self, name: str) -> list[str]:
+        with self._calling(reads_graph=False) as client:
+            collection = self._find(client, name)
+            return list(collection.get(include=[])["ids"]) if collection else []
+
+    def drop(self, name: str) -> None:
+        """Remove the collection, and if that cannot be done everything: the other collections are copies, too."""
+        self._collections.pop(name, None)
+        try:
+            with self._calling(reads_graph=False) as client:
+                if self._find(client, name) is not None:
+                    client.delete_collection(name)
+        except StoreUnusableError:
+            self._close_client()
+            with _translating():
+                self._empty_directory()
+        self._collections.pop(name, None)
+
+    def close(self) -> None:
+        self._close_client()
+        if self._owner_fd is not None:
+            os.close(self._owner_fd)  # gives the lock back
+            self._owner_fd = None
+
+    # -- collections -------------------------------------------------------------------------------------------------------
+
+    def _find(self, client: ClientAPI, name: str) -> Collection | None:
+        """The collection, None when there is none. One that does not measure by cosine is not ours to trust."""
+        from chromadb.errors import NotFoundError
+
+        if name not in self._collections:
+            try:
+                collection = client.get_collection(name, embedding_function=None)
+            except NotFoundError:
+                return None
+            space = (collection.configuration.get("hnsw") or {}).get("space")
+            if space != "cosine":
+                raise StoreUnusableError(f"the collection {name} measures by {space}, not by cosine", guide="results")
+            self._collections[name] = collection
+        return self._collections[name]
+
+    def _create(self, client: ClientAPI, name: str) -> Collection:
+        hnsw: Any = {"space": "cosine", "sync_threshold": self._sync_threshold, "batch_size": min(100, self._sync_threshold)}
+        self._collections[name] = client.create_collection(name, configuration={"hnsw": hnsw}, embedding_function=None)
+        return self._collections[name]
+
+    # -- opening, and what may crash ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _calling(self, *, reads_graph: bool) -> Iterator[ClientAPI]:
+        """Run calls of the client, with the marker standing meanwhile.
+
+        Args:
+            reads_graph: the calls read the files that may crash a process; to come through them is proof that those are sound.
+        """
+        with _translating():
+            self._own()
+            self._crash_mark.write_text(str(self._n_crashes), encoding="ascii")
+            try:
+                if self._client is None:
+                    self._client = _open_client(self._directory)
+                yield self._client
+                if reads_graph:
+                    self._n_crashes = 0
+            finally:
+                if self._n_crashes == 0:
+                    self._crash_mark.unlink(missing_ok=True)
+
+    def _own(self) -> None:
+        """Become the directory's one owner, if that is not so, and see how the last one ended."""
+        if self._owner_fd is not None:
+            return
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner_fd = os.open(self._directory / OWNER_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(owner_fd)
+            raise IndexUnavailableError(
+                f"another process is using the Chroma index in {self._directory}",
+                why="Chroma loses entries when two processes open one directory",
+                fix="wait for the other process to end, or set BABYAGI_RESULT_STORE=builtin for this one",
+                guide="results",
+            ) from error
+        self._owner_fd = owner_fd
+        self._n_crashes = _count_crashes(self._crash_mark)
+        if self._n_crashes >= MAX_CRASHES:
+            self._empty_directory()
+
+    def _empty_directory(self) -> None:
+        for path in self._directory.iterdir():
+            if path.name == OWNER_FILE:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        self._n_crashes = 0
+
+    def _close_client(self) -> None:
+        client, self._client = self._client, None
+        self._collections.clear()
+        if client is not None:
+            with _translating():
+                client.close()
+
+
+def _count_crashes(mark: Path) -> int:
+    """How many starts in a row have found the marker, this one included."""
+    try:
+        return int(mark.read_text(encoding="ascii")) + 1
+    except FileNotFoundError:
+        return 0
+    except ValueError:
+        return 1
+
+
+def _open_client(directory: Path) -> ClientAPI:
+    with _showing_no_environment():
+        import chromadb
+        from chromadb.config import Settings
+
+        settings = Settings(anonymized_telemetry=False)
+    return chromadb.PersistentClient(directory, settings=settings)
+
+
+@contextmanager
+def _showing_no_environment() -> Iterator[None]:
+    """Keep chromadb's settings, which are read again and again while it is imported, from `.env` and from variables.
+
+    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use would fail the import. For the
+    half second of the first import this holds for every class of pydantic-settings in this process.
+    """
+    from pydantic_settings import BaseSettings
+
+    original = BaseSettings.__init__
+
+    @functools.wraps(original)
+    def blind(self: BaseSettings, **values: Any) -> None:
+        original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
+
+    BaseSettings.__init__ = blind  # type: ignore[method-assign]  # there is no other way in before the import has read them
+    try:
+        yield
+    finally:
+        BaseSettings.__init__ = original  # type: ignore[method-assign]
+
+
+@contextmanager
+def _translating() -> Iterator[None]:
+    """Turn whatever Chroma and the disk raise into this project's two errors for an index."""
+    try:
+        yield
+    except BabyagiError:
+        raise
+    except ImportError as error:
+        fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin"
+        raise IndexUnavailableError("Chroma cannot be imported", why=str(error), fix=fix, guide="results") from error
+    except OSError as error:
+        raise IndexUnavailableError("the directory of the Chroma index cannot be used", why=str(error), guide="results") from error
+    except BaseException as error:
+        is_panic = type(error).__module__ == "pyo3_runtime"  # of the native part; no Exception
+        if not is_panic and not isinstance(error, Exception):
+            raise
+        why = f"{type(error).__name__}: {error}"[:500]
+        if any(sign in why.lower() for sign in TIME_MENDS):
+            raise IndexUnavailableError("Chroma cannot write now", why=why, guide="results") from error
+        raise StoreUnusableError("the Chroma index is damaged", why=why, guide="results") from error
+
+
+def _excerpt(text: str) -> str:
+    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
