@@ -170,9 +170,7 @@ class App:
                 guide="results",
             )
         index = self._open_index(stack)
-        backends = Backends(
-            store=self.store, models=self._open_models(spec, stack), embedder=embedder, gate=gate, sleep=asyncio.sleep
-        )
+        backends = Backends(store=self.store, models=self._open_models(spec, stack), embedder=embedder, gate=gate, sleep=asyncio.sleep)
         return Loop(
             backends,
             search=ResultSearch(self.store, index, objective=objective),

@@ -37,10 +37,10 @@ from babyagi.tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
-N_RELEVANT = 8
-N_KNOWN_FINISHED = 10
-N_WINDOW_HEAD = 10
-N_WINDOW_NEW = 10
+N_RELEVANT = 5
+N_KNOWN_FINISHED = 8
+N_WINDOW_HEAD = 6
+N_WINDOW_NEW = 8
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_REPORT_TRIES = 4  # claims of the report during an outage, before the results stand in for the model's text

@@ -46,6 +46,26 @@ class StopReason(StrEnum):
     FAILED = "failed"
     CANCELLED = "cancelled"
 
+    @property
+    def words(self) -> str:
+        """The reason in words that follow on "it stopped:"."""
+        return _WORDS_BY_STOP_REASON[self]
+
+
+_WORDS_BY_STOP_REASON = {
+    StopReason.FINISHED: "nothing is left to do",
+    StopReason.OBJECTIVE_MET: "the objective is met, and a check agreed",
+    StopReason.LIMIT_TASKS: "the limit of tasks is reached",
+    StopReason.LIMIT_CALLS: "the limit of model calls is reached",
+    StopReason.LIMIT_TOKENS: "the limit of tokens is reached",
+    StopReason.LIMIT_COST: "the limit of money is reached",
+    StopReason.LIMIT_TIME: "the limit of time is reached",
+    StopReason.WAITING: "only a person can go on",
+    StopReason.STALLED: "nothing that is left can be started, or nothing new came of it",
+    StopReason.FAILED: "it could not go on",
+    StopReason.CANCELLED: "it was cancelled",
+}
+
 
 class Role(StrEnum):
     """Who asks a model; the objective freezes one model name per role."""

@@ -34,9 +34,7 @@ class ScriptedModel:
             completion_tokens=estimate_tokens(text),
             cost_usd=self._cost_usd,
         )
-        return Completion(
-            text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=self.name, usage=usage
-        )
+        return Completion(text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=self.name, usage=usage)
 
     async def close(self) -> None:
         return None

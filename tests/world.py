@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -27,16 +28,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that goes only when it is told to."""
+    """A clock that runs fifty times as fast as the real one, so that a delay of a second is over in 20 ms."""
 
     def __init__(self) -> None:
-        self.now = START
+        self._began_s = time.monotonic()
 
     def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += timedelta(seconds=seconds)
+        return START + timedelta(seconds=50 * (time.monotonic() - self._began_s))
 
 
 def make_spec(

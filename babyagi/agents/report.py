@@ -6,7 +6,7 @@ writes only the answer. Without a model (no money left, an outage) the results t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
@@ -14,21 +14,7 @@ from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt, clean
 from babyagi.tasks import Objective, Passage, Result, Role, StopReason, Task, TaskStatus
 
-REHEARSAL_NOTICE = "REHEARSAL: no language model was asked. The text below was put together from sentences of the documents."
-
-STOP_WORDS: Mapping[StopReason, str] = {
-    StopReason.FINISHED: "every task is done",
-    StopReason.OBJECTIVE_MET: "the objective is met, and a check agreed",
-    StopReason.LIMIT_TASKS: "the limit of tasks is reached",
-    StopReason.LIMIT_CALLS: "the limit of model calls is reached",
-    StopReason.LIMIT_TOKENS: "the limit of tokens is reached",
-    StopReason.LIMIT_COST: "the limit of money is reached",
-    StopReason.LIMIT_TIME: "the limit of time is reached",
-    StopReason.WAITING: "only a person can go on",
-    StopReason.STALLED: "nothing that is left can be started, or nothing new came of it",
-    StopReason.FAILED: "it could not go on",
-    StopReason.CANCELLED: "it was cancelled",
-}
+REHEARSAL_NOTICE = "REHEARSAL: no language model was asked. The text below was put together from lines of the documents."
 
 MAX_QUOTED_CHARS = 4000
 
@@ -39,7 +25,7 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
         "report",
         {
             "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
-            "stop": STOP_WORDS[objective.stop_reason or StopReason.FAILED],
+            "stop": (objective.stop_reason or StopReason.FAILED).words,
             "results": [("result", excerpt.to_passage()) for excerpt in excerpts],
         },
     )
@@ -89,7 +75,7 @@ def _render_results(results: Sequence[Result], why: str) -> str:
 def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
     usage, limits = objective.usage, objective.spec.limits
     n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
-    stop = STOP_WORDS[objective.stop_reason or StopReason.FAILED]
+    stop = (objective.stop_reason or StopReason.FAILED).words
     detail = f" ({_one_line(objective.stop_detail)})" if objective.stop_detail else ""
     cost_limit = f" of {limits.max_cost_usd:g}" if limits.max_cost_usd else ""
     lines = [

@@ -18,14 +18,13 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
+from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.text import has_colour, is_live_terminal
 from babyagi.errors import BabyagiError
 from babyagi.settings import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
-CONNECT_TIMEOUT_S = 2.0
 MIN_FREE_BYTES = 200_000_000
 SLOW_FSYNC_S = 0.1
 FIXED_SQLITE = (3, 51, 3)  # the write-ahead log's reset could corrupt in 3.7 to 3.51.2, https://sqlite.org/wal.html
@@ -127,8 +126,6 @@ def _check_model(settings: Settings) -> Check:
 
 
 def _check_key(settings: Settings) -> Check:
-    from babyagi.cli.credentials import missing_credentials
-
     missing = missing_credentials(settings)
     if missing is not None:
         return Check(name="key", state=WARN, found=missing.what, fix=missing.fix)
@@ -136,14 +133,13 @@ def _check_key(settings: Settings) -> Check:
 
 
 def _check_address(base_url: str) -> Check:
-    parts = urlsplit(base_url)
-    port = parts.port or (443 if parts.scheme == "https" else 80)
+    host, port = host_and_port(base_url)
     try:
-        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT_S):
+        with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
             return Check(name="address", state=OK, found=f"{base_url} answers")
     except OSError as error:
         fix = "start the server, or correct OPENAI_BASE_URL"
-        return Check(name="address", state=FAIL, found=f"nobody listens at {parts.hostname}:{port} ({error.strerror or error})", fix=fix)
+        return Check(name="address", state=FAIL, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
 
 
 def _check_result_store(settings: Settings) -> Check:

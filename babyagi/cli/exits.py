@@ -61,10 +61,11 @@ _CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
 
 
 def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = None) -> int:
-    """Return the code that says how a run came back: by its stop reason, else by the signal that stopped it, else 0 (paused)."""
-    if objective.stop_reason is not None:
-        return int(_CODE_BY_REASON[objective.stop_reason])
-    return 128 + stopped_by_signal if stopped_by_signal else int(ExitCode.OK)
+    """Return the code that says how a run came back: by the signal that cut it short (its report is still owed), else by the stop
+    reason, else 0 (paused)."""
+    if stopped_by_signal and not objective.has_report:
+        return 128 + stopped_by_signal
+    return int(_CODE_BY_REASON[objective.stop_reason] if objective.stop_reason is not None else ExitCode.OK)
 
 
 def code_of_error(error: BabyagiError) -> int:

@@ -163,6 +163,11 @@ def model_of(objective: Objective) -> str:
     return objective.spec.model_by_role.get(Role.EXECUTION, "")
 
 
+def models_of(objective: Objective) -> set[str]:
+    """The names of all models that are asked for words."""
+    return {name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING}
+
+
 def is_rehearsal(objective: Objective) -> bool:
     """Whether no language model is asked for this objective."""
     return model_of(objective) == "rehearsal"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from babyagi.agents.report import STOP_WORDS
 from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
 from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, Task, TaskStatus
@@ -43,7 +42,7 @@ def render_status_words(objective: Objective) -> str:
     if objective.stop_reason is None:
         return objective.status.value
     detail = f" ({one_line(objective.stop_detail)})" if objective.stop_detail else ""
-    return f"ended, {objective.stop_reason.value}: {STOP_WORDS[objective.stop_reason]}{detail}"
+    return f"ended, {objective.stop_reason.value}: {objective.stop_reason.words}{detail}"
 
 
 def render_counts(counts: Mapping[TaskStatus, int]) -> str:

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from babyagi.cli import render
-from babyagi.cli.credentials import require_credentials
 from babyagi.cli.exits import code_of_objective
 from babyagi.cli.follow import Follower, LoggedView, View
-from babyagi.cli.json_shapes import is_rehearsal
+from babyagi.cli.json_shapes import is_rehearsal, models_of
 from babyagi.cli.person import find_person
 from babyagi.cli.plain import JsonView, PlainView
+from babyagi.cli.preflight import require_credentials, require_listener
 from babyagi.cli.session import is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
 from babyagi.errors import SettingsError
 from babyagi.settings import Loaded, Settings
-from babyagi.tasks import Objective, ObjectiveStatus, Role
+from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.base import TaskStore
 
 if TYPE_CHECKING:
@@ -99,9 +99,7 @@ async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
     async with open_app(loaded.settings, ask_human=find_person()) as app:
         objective = await pick_unfinished(app.store, selector)
         if not is_over(objective):
-            require_credentials(
-                loaded.settings, [name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING]
-            )
+            require_credentials(loaded.settings, models_of(objective))
         _tell_notices(loaded.notices)
         return await _work(app, objective, as_json=as_json, after_id=await app.store.last_event_id(objective.id))
 
@@ -128,6 +126,7 @@ async def _work(app: App, objective: Objective, *, as_json: bool, after_id: int,
         say = warn if as_json else echo
         say("This objective has ended already; no model is asked. To start it afresh: --new")
     else:
+        require_listener(app.settings, models_of(objective))
         view = LoggedView(_open_view(app.store, objective, as_json=as_json))
         outcome = await _follow_while(app.run(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view)
         objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
@@ -171,7 +170,7 @@ def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View
     """JSON where it was asked for, the live view on a terminal that no model shares, plain lines elsewhere."""
     if as_json:
         return JsonView()
-    if is_live_terminal() and "human" not in objective.spec.model_by_role.values():
+    if is_live_terminal() and "human" not in models_of(objective):
         from babyagi.cli.live import LiveView
 
         return LiveView(store, objective.id)

@@ -20,13 +20,13 @@ import shutil
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
 
 if TYPE_CHECKING:
-    from chromadb.api import ClientAPI
+    from chromadb.api.client import Client
     from chromadb.api.models.Collection import Collection
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class _Chroma:
         self._crash_mark = directory / CRASH_FILE
         self._n_crashes = 0  # starts in a row that ended in a crash, as far as we know
         self._owner_fd: int | None = None
-        self._client: ClientAPI | None = None
+        self._client: Client | None = None
         self._collections: dict[str, Collection] = {}
 
     def upsert(self, name: str, items: Sequence[IndexItem]) -> None:
@@ -141,7 +141,7 @@ class _Chroma:
 
     # -- collections -------------------------------------------------------------------------------------------------------
 
-    def _find(self, client: ClientAPI, name: str) -> Collection | None:
+    def _find(self, client: Client, name: str) -> Collection | None:
         """The collection, None when there is none. One that does not measure by cosine is not ours to trust."""
         from chromadb.errors import NotFoundError
 
@@ -150,13 +150,13 @@ class _Chroma:
                 collection = client.get_collection(name, embedding_function=None)
             except NotFoundError:
                 return None
-            space = (collection.configuration.get("hnsw") or {}).get("space")
+            space = (collection.configuration_json.get("hnsw") or {}).get("space")
             if space != "cosine":
                 raise StoreUnusableError(f"the collection {name} measures by {space}, not by cosine", guide="results")
             self._collections[name] = collection
         return self._collections[name]
 
-    def _create(self, client: ClientAPI, name: str) -> Collection:
+    def _create(self, client: Client, name: str) -> Collection:
         hnsw: Any = {"space": "cosine", "sync_threshold": self._sync_threshold, "batch_size": min(100, self._sync_threshold)}
         self._collections[name] = client.create_collection(name, configuration={"hnsw": hnsw}, embedding_function=None)
         return self._collections[name]
@@ -164,7 +164,7 @@ class _Chroma:
     # -- opening, and what may crash ---------------------------------------------------------------------------------------
 
     @contextmanager
-    def _calling(self, *, reads_graph: bool) -> Iterator[ClientAPI]:
+    def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
         """Run calls of the client, with the marker standing meanwhile.
 
         Args:
@@ -232,13 +232,13 @@ def _count_crashes(mark: Path) -> int:
         return 1
 
 
-def _open_client(directory: Path) -> ClientAPI:
+def _open_client(directory: Path) -> Client:
     with _showing_no_environment():
         import chromadb
         from chromadb.config import Settings
 
         settings = Settings(anonymized_telemetry=False)
-    return chromadb.PersistentClient(directory, settings=settings)
+    return cast("Client", chromadb.PersistentClient(directory, settings=settings))
 
 
 @contextmanager
@@ -253,14 +253,15 @@ def _showing_no_environment() -> Iterator[None]:
     original = BaseSettings.__init__
 
     @functools.wraps(original)
-    def blind(self: BaseSettings, **values: Any) -> None:
+    def blind(self: BaseSettings, /, **values: Any) -> None:
         original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
 
-    BaseSettings.__init__ = blind  # type: ignore[method-assign]  # there is no other way in before the import has read them
+    # By name, because to mypy a method is no variable; there is no other way in before the import itself has read the file.
+    setattr(BaseSettings, "__init__", blind)  # noqa: B010
     try:
         yield
     finally:
-        BaseSettings.__init__ = original  # type: ignore[method-assign]
+        setattr(BaseSettings, "__init__", original)  # noqa: B010
 
 
 @contextmanager

@@ -116,7 +116,9 @@ class ResultSearch:
             IndexUnavailableError: also when the index lacks results that it should have: one in memory after a restart or
             beside other workers, one that was lost, one that is fed anew.
         """
-        n_held = len(await self._index.ids(self._collection)) if n_expected > 0 else 0
+        if n_expected <= 0:
+            return {}
+        n_held = len(await self._index.ids(self._collection))
         if n_held < n_expected:
             raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
         hits: list[Hit] = await self._index.query(self._collection, query, k=k)

@@ -1,5 +1,4 @@
-"""Reads flags, environment and .env files into `Settings`; renders the example file and the reference page.
-"""
+"""Reads flags, environment and .env files into `Settings`; renders the example file and the reference page."""
 
 from __future__ import annotations
 

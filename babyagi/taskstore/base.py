@@ -131,7 +131,7 @@ class TaskStore(Protocol):
 
         Dead is: a lease in the past, or further in the future than a lease may be (a clock that jumped back); with `name`, also
         every worker of that name (its caller holds the name's lock, so an earlier bearer cannot live).
-        running → queued at its old rank, with `failures` + 1 as for `fail_task` (a crash while held counts; dead at `max_failures`);
+        running → queued at its old rank, with `failures` + 1 and the same `try_no` (a crash while held counts; dead at `max_failures`);
         recorded stays recorded and becomes claimable; a duty becomes claimable.
         """
         ...
@@ -144,8 +144,8 @@ class TaskStore(Protocol):
         """Lease the best claimable task: a recorded one that nobody holds, else the queued one with the least `(rank, id)` whose
         `after` tasks are all done and whose `not_before` has passed.
 
-        None when there is none, the objective is not active, somebody claimed that it is met, or the limit of tasks or of time is
-        reached (recorded tasks are still given out at the limit of tasks).
+        None when there is none, the worker has no living lease, the objective is not active, somebody claimed that it is met, or the
+        limit of tasks or of time is reached (recorded tasks are given out all the same, but for the limit of time).
         """
         ...
 
@@ -157,7 +157,7 @@ class TaskStore(Protocol):
         """recorded → done, and the proposals enter the list at its end, in their order.
 
         A proposal is dropped as a duplicate when a task of this objective (any status) or an earlier proposal has the same
-        `rules.name_key`. Unknown ids in `after` are dropped, as is the task's own. Nothing is added to an ended objective.
+        `rules.name_key`. Unknown ids in `after` are dropped. Nothing is added to an ended objective.
         `is_met` notes the claim that the objective is met: no new claims until `finish_check`.
         """
         ...
@@ -174,7 +174,7 @@ class TaskStore(Protocol):
         ...
 
     async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
-        """A person adds tasks at the end of the list."""
+        """A person adds tasks at the end of the list. Raises `ObjectiveStoppedError` when the objective has ended."""
         ...
 
     # -- duties --------------------------------------------------------------------------------------------------------
@@ -218,8 +218,9 @@ class TaskStore(Protocol):
     async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
         """Record that a call is about to be made, holding its reservation against every limit.
 
-        A step that is done is returned as it is. One that is intended under this same claim is returned unchanged. One left intended by
-        an earlier claim may have been paid: its reservation becomes usage (`STEP_UNCONFIRMED`), and it is intended anew.
+        A step that is done is returned as it is. One that is intended under this same claim is returned unchanged. One that an earlier
+        claim left open may have been paid: its reservation became usage when that claim ended (`STEP_UNCONFIRMED`), and it is
+        intended anew.
         The slice for the report (`rules.report_slice`) is out of reach for every owner but `report`.
 
         Raises:

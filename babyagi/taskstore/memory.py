@@ -56,7 +56,7 @@ class MemoryTaskStore(MemorySteps):
 
     def _book(self, objective_id: int) -> Book:
         if objective_id not in self._books:
-            raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi list")
+            raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi objectives")
         return self._books[objective_id]
 
     def _fenced(self, fence: Fence) -> Book:
@@ -134,7 +134,7 @@ class MemoryTaskStore(MemorySteps):
         book, now = self._book(objective_id), self._clock()
         holders = {*book.holders.values(), *(state.worker_id for state in book.duties.values())}
         if any(worker_id in holders and lease.is_living(now) for worker_id, lease in self._leases.items()):
-            raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause {objective_id}")
+            raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
         del self._books[objective_id]
         for lease in self._leases.values():
             lease.objective_id = None if lease.objective_id == objective_id else lease.objective_id
@@ -251,7 +251,7 @@ class MemoryTaskStore(MemorySteps):
         book, now = self._fenced(claim.fence), self._clock()
         task = book.fenced_task(claim.fence, TaskStatus.RECORDED)
         is_open = book.objective.status is not ObjectiveStatus.ENDED
-        sifted = book.sift(proposals if is_open else (), allow_duplicates=False, own_id=task.id)
+        sifted = book.sift(proposals if is_open else (), allow_duplicates=False)
         plan = book.add(now, sifted, parent_id=task.id)
         book.put_down(now, replace(task, status=TaskStatus.DONE))
         book.note(now, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))
@@ -272,7 +272,7 @@ class MemoryTaskStore(MemorySteps):
     async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
         book = self._book(objective_id)
         rules.require_open(objective_id, book.objective.status)
-        sifted = book.sift(proposals, allow_duplicates=allow_duplicates, own_id=None)
+        sifted = book.sift(proposals, allow_duplicates=allow_duplicates)
         return book.add(self._clock(), sifted, parent_id=None)
 
     # -- duties ------------------------------------------------------------------------------------------------------------

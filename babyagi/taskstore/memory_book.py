@@ -230,9 +230,9 @@ class Book:
 
     # -- adding ------------------------------------------------------------------------------------------------------------
 
-    def sift(self, proposals: Iterable[Proposal], *, allow_duplicates: bool, own_id: int | None) -> list[rules.Sifted]:
+    def sift(self, proposals: Iterable[Proposal], *, allow_duplicates: bool) -> list[rules.Sifted]:
         known = {rules.name_key(task.name) for task in self.tasks.values()}
-        return rules.sift(proposals, is_known=known.__contains__, allow_duplicates=allow_duplicates, last_id=len(self.tasks), own_id=own_id)
+        return rules.sift(proposals, is_known=known.__contains__, allow_duplicates=allow_duplicates, last_id=len(self.tasks))
 
     def add(self, now: datetime, sifted: Iterable[rules.Sifted], *, parent_id: int | None) -> Plan:
         """Put the proposals at the end of the list, in their order, and note the duplicates."""

@@ -35,7 +35,7 @@ from babyagi.taskstore.sqlite import Transaction
 def objective_row(tx: Transaction, objective_id: int) -> sqlite3.Row:
     row = tx.one("objective", objective_id=objective_id)
     if row is None:
-        raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi list")
+        raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi objectives")
     return row
 
 
@@ -186,15 +186,12 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
     append_event(tx, objective_id, log.OBJECTIVE_ENDED, reason=reason, detail=detail)
 
 
-def sift(
-    tx: Transaction, row: sqlite3.Row, proposals: Sequence[Proposal], *, allow_duplicates: bool, own_id: int | None
-) -> list[rules.Sifted]:
+def sift(tx: Transaction, row: sqlite3.Row, proposals: Sequence[Proposal], *, allow_duplicates: bool) -> list[rules.Sifted]:
     return rules.sift(
         proposals,
         is_known=lambda key: tx.has("has_name", objective_id=row["id"], name_key=key),
         allow_duplicates=allow_duplicates,
         last_id=row["last_task_id"],
-        own_id=own_id,
     )
 
 

@@ -105,14 +105,12 @@ class Sifted:
     is_duplicate: bool
 
 
-def sift(
-    proposals: Iterable[Proposal], *, is_known: Callable[[str], bool], allow_duplicates: bool, last_id: int, own_id: int | None
-) -> list[Sifted]:
+def sift(proposals: Iterable[Proposal], *, is_known: Callable[[str], bool], allow_duplicates: bool, last_id: int) -> list[Sifted]:
     """Clean the proposals and say which of them are there already, in their order; blank ones are left out.
 
     Args:
         is_known: whether a task of the objective, whatever its status, has this name key.
-        last_id: the newest id that `after` may name. own_id: the proposing task, which is done before they can start.
+        last_id: the newest id that `after` may name.
     """
     seen: set[str] = set()
     sifted = []
@@ -121,7 +119,7 @@ def sift(
         if not name:
             continue
         key = name_key(name)
-        after = tuple(dict.fromkeys(task_id for task_id in proposal.after if 0 < task_id <= last_id and task_id != own_id))
+        after = tuple(dict.fromkeys(task_id for task_id in proposal.after if 0 < task_id <= last_id))
         clean = Proposal(name=name, after=after, origins=tuple(storable(origin) for origin in proposal.origins))
         sifted.append(Sifted(proposal=clean, key=key, is_duplicate=not allow_duplicates and (key in seen or is_known(key))))
         seen.add(key)
@@ -136,7 +134,10 @@ def first_task(spec: ObjectiveSpec) -> Sifted:
 
 def require_open(objective_id: int, status: ObjectiveStatus) -> None:
     if status is ObjectiveStatus.ENDED:
-        raise ObjectiveStoppedError(f"objective {objective_id} has ended; nothing can be added to it", fix=f"babyagi extend {objective_id}")
+        raise ObjectiveStoppedError(
+            f"objective {objective_id} has ended; nothing can be added to it",
+            fix=f"babyagi extend --objective {objective_id} --max-tasks N",
+        )
 
 
 # -- order -----------------------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     """
     is_report = is_report_owner(owner)
     if objective.status is ObjectiveStatus.PAUSED:
-        raise ObjectiveStoppedError(f"objective {objective.id} is paused", fix=f"babyagi resume {objective.id}")
+        raise ObjectiveStoppedError(f"objective {objective.id} is paused", fix=f"babyagi resume --objective {objective.id}")
     if objective.status is ObjectiveStatus.ENDED and not is_report and owner != "index":
         raise ObjectiveStoppedError(f"objective {objective.id} has ended: {objective.stop_reason}")
     limits = objective.spec.limits

@@ -126,7 +126,7 @@ class SqliteTaskStore(Claims, Steps):
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)
             if tx.has("is_held_by_the_living", objective_id=objective_id):
-                raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause {objective_id}")
+                raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
             tx.run("delete_objective", objective_id=objective_id)
 
         await self._write(work)
@@ -138,7 +138,7 @@ class SqliteTaskStore(Claims, Steps):
         def work(tx: Transaction) -> Plan:
             row = moves.objective_row(tx, objective_id)
             rules.require_open(objective_id, ObjectiveStatus(row["status"]))
-            sifted = moves.sift(tx, row, proposals, allow_duplicates=allow_duplicates, own_id=None)
+            sifted = moves.sift(tx, row, proposals, allow_duplicates=allow_duplicates)
             return moves.add(tx, objective_id, sifted, parent_id=None)
 
         return await self._write(work)

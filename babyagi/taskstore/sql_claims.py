@@ -138,7 +138,7 @@ class Claims(SqlRoom):
             task = moves.fenced_task(tx, claim.fence, TaskStatus.RECORDED)
             row = moves.objective_row(tx, task.objective_id)
             is_open = row["status"] != ObjectiveStatus.ENDED
-            sifted = moves.sift(tx, row, proposals if is_open else (), allow_duplicates=False, own_id=task.id)
+            sifted = moves.sift(tx, row, proposals if is_open else (), allow_duplicates=False)
             plan = moves.add(tx, task.objective_id, sifted, parent_id=task.id)
             moves.put_down(tx, replace(task, status=TaskStatus.DONE))
             moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))

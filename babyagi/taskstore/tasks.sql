@@ -8,8 +8,8 @@ UPDATE objective SET last_task_id = last_task_id + 1 WHERE id = :objective_id RE
 -- A queued task at the end of the list.
 INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, after_ids, blockers, origins, created_at_us)
 VALUES (:objective_id, :task_id, :name, :name_key, :task_id, :parent_id, :after_ids,
-        (SELECT count(*) FROM task
-          WHERE objective_id = :objective_id AND id IN (SELECT value FROM json_each(:after_ids)) AND +status <> 'done'),
+        (SELECT count(*) FROM json_each(:after_ids) AS named
+           CROSS JOIN task AS t ON t.objective_id = :objective_id AND t.id = named.value AND t.status <> 'done'),
         :origins, now_us());
 
 -- insert_task_after --
@@ -97,8 +97,8 @@ UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = 
 
 -- ranks --
 -- The ranks of the queued ones among the tasks.
-SELECT id, rank FROM task
- WHERE objective_id = :objective_id AND id IN (SELECT value FROM json_each(:task_ids)) AND +status = 'queued';
+SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named
+ CROSS JOIN task AS t ON t.objective_id = :objective_id AND t.id = named.value AND +t.status = 'queued';
 
 -- set_rank --
 -- Move a task in the list.

@@ -2,7 +2,7 @@ import pytest
 
 from babyagi import errors
 from babyagi.cli.exits import code_of_error, code_of_objective
-from babyagi.tasks import ObjectiveStatus, StopReason
+from babyagi.tasks import StopReason
 from tests.cli.samples import objective, running_objective
 
 CODES = {
@@ -30,7 +30,7 @@ def test_a_paused_objective_exits_with_0_and_a_signal_with_its_own_code():
     assert code_of_objective(running_objective(), stopped_by_signal=2) == 130
     assert code_of_objective(running_objective(), stopped_by_signal=15) == 143
     assert code_of_objective(objective(stop_reason=StopReason.FINISHED), stopped_by_signal=15) == 0
-    assert running_objective().status is ObjectiveStatus.ACTIVE
+    assert code_of_objective(objective(stop_reason=StopReason.FINISHED, has_report=False), stopped_by_signal=15) == 143
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -158,6 +159,18 @@ def test_on_a_terminal_the_bare_command_says_what_to_type(home):
 
     assert done.returncode == 0
     assert b"babyagi demo" in shown
+
+
+def test_a_port_that_nobody_listens_on_is_one_clear_error_and_nothing_is_lost(monkeypatch, capsys):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{port}/v1")
+
+    assert run_guarded(["run", "an objective"]) == 6
+
+    assert f"nobody listens at 127.0.0.1:{port}" in capsys.readouterr().err
+    assert status_of(capsys)["tasks"]["queued"] == 1
 
 
 def test_hostile_text_in_an_objective_reaches_neither_the_screen_nor_the_log(documents, home, capsys):

@@ -231,7 +231,7 @@ class TaskStoreContract:
         assert [task.name for task in plan.added] == ["D", "C now"]
         assert plan.duplicates == ("make the LIST", "make a list!", "D.")
         assert plan.added[0].parent_id == 1
-        assert plan.added[0].after == (2,)
+        assert plan.added[0].after == (1, 2)
         assert await names_of(store, objective_id) == ["Make a list", "B", "D", "C now"]
 
     async def test_a_person_may_repeat_a_task(self, store):

@@ -124,7 +124,7 @@ def test_an_objective_is_concluded_only_when_nothing_more_can_happen(changes, re
 
 def test_a_proposed_name_becomes_one_bounded_line():
     proposals = [Proposal(name="a\r\n b\x1b[31m\x00"), Proposal(name="\n\x00 "), Proposal(name="x" * 9000)]
-    sifted = rules.sift(proposals, is_known=lambda key: False, allow_duplicates=False, last_id=0, own_id=None)
+    sifted = rules.sift(proposals, is_known=lambda key: False, allow_duplicates=False, last_id=0)
     assert [len(one.proposal.name) for one in sifted] == [7, 2000]
     assert sifted[0].proposal.name == "a b[31m"
 

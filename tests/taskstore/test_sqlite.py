@@ -182,6 +182,10 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
         plan = [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + database._pieces[piece], values)]
         assert all("USING" in line and "INDEX" in line for line in plan), (piece, plan)
         assert not any("TEMP B-TREE" in line or line.startswith("SCAN step") for line in plan), (piece, plan)
+    for piece, ids in (("insert_task", "after_ids"), ("ranks", "task_ids")):
+        values = dict.fromkeys(("objective_id", "task_id", "name", "name_key", "parent_id", "origins"), 1) | {ids: "[1]"}
+        plan = [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + database._pieces[piece], values)]
+        assert any("(objective_id=? AND id=?)" in line for line in plan), (piece, plan)
     first, _ = await finish_one(store, objective_id)
     second = await store.claim_task(objective_id, "w")
     assert (first, second.task.id) == (1, 2)

@@ -1,13 +1,18 @@
-"""Whether a model can be asked at all, found out before anything is opened or paid for."""
+"""Whether a model can be asked at all, found out before anything is paid for."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from babyagi.cli.text import is_person_there
-from babyagi.errors import CredentialsError
+from babyagi.errors import CredentialsError, ModelUnavailableError
 from babyagi.settings import Settings
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+CONNECT_TIMEOUT_S = 2.0
 
 
 def require_credentials(settings: Settings, models: Iterable[str] | None = None) -> None:
@@ -41,3 +46,29 @@ def missing_credentials(settings: Settings, models: Iterable[str] | None = None)
         "or babyagi demo, or LLM_MODEL=human",
         guide="models",
     )
+
+
+def require_listener(settings: Settings, models: Iterable[str]) -> None:
+    """Raise `ModelUnavailableError` when the models are behind a port of this machine that nobody listens on.
+
+    Elsewhere a refusal may be a proxy's or an outage's, and the run waits for its end.
+    """
+    host, port = host_and_port(settings.openai_base_url)
+    if host not in LOOPBACK or set(models) <= set(MODELS_WITHOUT_ENDPOINT):
+        return
+    try:
+        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()
+    except ConnectionRefusedError as error:
+        raise ModelUnavailableError(
+            f"nobody listens at {host}:{port}",
+            why=f"OPENAI_BASE_URL is {settings.openai_base_url}, and the connection was refused",
+            fix="start the server or correct OPENAI_BASE_URL, then type the same again",
+        ) from error
+    except OSError:
+        return  # the run sees what it is, and waits where waiting helps
+
+
+def host_and_port(base_url: str) -> tuple[str, int]:
+    """The host (empty when there is no address) and the port that the address means."""
+    parts = urlsplit(base_url)
+    return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)

@@ -1,0 +1,1 @@
+"""What this program costs, measured: tokens, time, memory. Each is run as `python -m benchmarks.NAME` from the repository."""

@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# Builds the image and runs it on a machine without a Docker engine: with buildah in chroot isolation, on a Debian that debootstrap makes.
+#
+#   docs/container-check.sh [options for `buildah bud`, such as --volume /etc/pip.conf:/etc/pip.conf:ro]
+#
+# Needs root, buildah, debootstrap, python3 3.11, the network, 5 GB in TMPDIR for some minutes, and this repository: the files of its
+# working tree are built, without those that git ignores. Covers the build, the user, the volume, the health check, signals and restarts.
+# Does not cover the official base image, the restart policy itself, cgroups, and networks of containers: those need an engine.
+set -euo pipefail
+
+repository=$(cd "$(dirname "$0")/.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/container-check.XXXXXX")
+server_pid=
+image=localhost/babyagi-daemon:check
+
+clean_up() {
+    [ -z "$server_pid" ] || kill "$server_pid" 2>/dev/null || true
+    [ ! -d "$work/storage" ] || images rm --all >/dev/null 2>&1 || true
+    rm -rf --one-file-system "$work"
+}
+trap clean_up EXIT
+
+images() {
+    buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"
+}
+
+say() {
+    echo "== $*"
+}
+
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+expect() { # what, expected, seen
+    [ "$2" = "$3" ] || fail "$1: expected '$2', saw '$3'"
+    echo "ok: $1: $3"
+}
+
+make_base() {
+    local base
+    debootstrap --variant=minbase --include=python3,python3-venv,ca-certificates bookworm "$work/root" >"$work/debootstrap.log"
+    base=$(images from scratch)
+    images add --quiet "$base" "$work/root" / >/dev/null
+    images commit --quiet --rm "$base" localhost/python-base >/dev/null
+    rm -rf --one-file-system "$work/root"
+}
+
+build() {
+    local path
+    mkdir "$work/source"
+    git -C "$repository" ls-files -z --cached --others --exclude-standard |
+        while IFS= read -r -d '' path; do [ ! -e "$repository/$path" ] || printf '%s\0' "$path"; done |
+        tar --directory "$repository" --null --files-from - --create | tar --directory "$work/source" --extract
+    timeout 1800 buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs bud --isolation chroot --format docker \
+        --build-arg PYTHON_IMAGE=localhost/python-base --tag "$image" "$@" "$work/source" >"$work/build.log" 2>&1 ||
+        { tail -n 40 "$work/build.log" >&2; fail "the build"; }
+}
+
+container_command() { # arguments and NAME=value pairs before `--`, as the entry point gets them
+    local variables=(--env HOME=/data)
+    while [ "$1" != -- ]; do
+        variables+=(--env "$1")
+        shift
+    done
+    shift
+    command=(buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs run --isolation chroot --user 10001:10001
+        --volume "$work/data:/data" --volume "$work/source/babyagi/guide:/files:ro" "${variables[@]}" "$container" -- "$@")
+}
+
+in_container() {
+    local command
+    container_command "$@"
+    timeout 300 "${command[@]}" </dev/null
+}
+
+code_of() {
+    local code=0
+    in_container "$@" >"$work/out" 2>&1 || code=$?
+    echo "$code"
+}
+
+start_server() {
+    PYTHONPATH="$repository" PYTHONDONTWRITEBYTECODE=1 python3 - "$work" <<'PYTHON' &
+import asyncio
+import sys
+from pathlib import Path
+
+from tests.local_server.server import LocalServer
+
+WORK = Path(sys.argv[1])
+
+
+async def serve():
+    async with LocalServer(latency_s=0.5) as server:
+        while True:
+            n_repeated = len(server.answered) - len(set(server.answered))
+            (WORK / "counts.new").write_text(f"{len(server.requests)} {n_repeated}\n")
+            (WORK / "counts.new").replace(WORK / "counts")
+            (WORK / "url").write_text(server.base_url)
+            await asyncio.sleep(0.1)
+
+
+asyncio.run(serve())
+PYTHON
+    server_pid=$!
+    for _ in $(seq 100); do
+        [ ! -s "$work/url" ] || return 0
+        sleep 0.1
+    done
+    fail "the local server did not start"
+}
+
+n_requests() {
+    sleep 0.3 # the server writes its counts ten times a second
+    cut -d ' ' -f 1 "$work/counts"
+}
+
+last_descendant() { # the process at the end of a chain of only children
+    local pid=$1 child
+    while child=$(pgrep -P "$pid" | head -n 1) && [ -n "$child" ]; do pid=$child; done
+    echo "$pid"
+}
+
+check_image() {
+    say "image"
+    images images "$image"
+    expect "user" "10001:10001" "$(images inspect --type image --format '{{.Docker.Config.User}}' "$image")"
+    expect "entry point" "[babyagi]" "$(images inspect --type image --format '{{.Docker.Config.Entrypoint}}' "$image")"
+    expect "health check" "[CMD babyagi doctor --quick]" \
+        "$(images inspect --type image --format '{{.Docker.Config.Healthcheck.Test}}' "$image")"
+    expect "volumes" "map[/data:{}]" "$(images inspect --type image --format '{{.Docker.Config.Volumes}}' "$image")"
+    expect "owner of /data in the image" "10001:10001 700" "$(stat --format '%u:%g %a' "$(images mount "$container")/data")"
+    images inspect --type image --format '{{.Docker.Config.Env}}' "$image"
+}
+
+check_commands() {
+    say "commands"
+    expect "health check of an empty home" 0 "$(code_of -- babyagi doctor --quick)"
+    expect "version" 0 "$(code_of -- babyagi --version)"
+    cat "$work/out"
+    expect "doctor" 0 "$(code_of -- babyagi doctor)"
+    expect "demo" 0 "$(code_of -- babyagi demo)"
+    expect "health check" 0 "$(code_of -- babyagi doctor --quick)"
+    expect "user and certificates" 0 "$(code_of -- sh -c 'id -u && test -s /etc/ssl/certs/ca-certificates.crt')"
+    expect "user id" 10001 "$(cat "$work/out")"
+}
+
+check_ended() {
+    say "an ended objective makes no further call"
+    local variables=(LLM_MODEL=local OPENAI_BASE_URL="$(cat "$work/url")" BABYAGI_FILES=/files OBJECTIVE="What is promised about limits?")
+    expect "first start" 0 "$(code_of "${variables[@]}" -- babyagi)"
+    local n_before
+    n_before=$(n_requests)
+    [ "$n_before" -gt 0 ] || fail "the model was never asked"
+    for number in 1 2 3; do
+        expect "start $number after the end" 0 "$(code_of "${variables[@]}" -- babyagi)"
+    done
+    expect "requests after three more starts" "$n_before" "$(n_requests)"
+}
+
+check_limit() {
+    say "a limit that ended a run holds through restarts"
+    local variables=(LLM_MODEL=local OPENAI_BASE_URL="$(cat "$work/url")" BABYAGI_FILES=/files BABYAGI_MAX_CALLS=4 OBJECTIVE="Is there a limit?")
+    expect "first start" 3 "$(code_of "${variables[@]}" -- babyagi)"
+    local n_before
+    n_before=$(n_requests)
+    for number in 1 2 3; do
+        expect "restart $number" 3 "$(code_of "${variables[@]}" -- babyagi)"
+    done
+    expect "requests after three restarts" "$n_before" "$(n_requests)"
+}
+
+check_signal() {
+    say "TERM, then going on"
+    local variables=(LLM_MODEL=local OPENAI_BASE_URL="$(cat "$work/url")" BABYAGI_FILES=/files OBJECTIVE="What happens at a signal?")
+    local n_before code=0 command
+    n_before=$(n_requests)
+    container_command "${variables[@]}" -- babyagi
+    "${command[@]}" </dev/null >"$work/out" 2>&1 &
+    local pid=$!
+    for _ in $(seq 300); do
+        [ "$(n_requests)" -lt $((n_before + 3)) ] || break
+    done
+    kill -TERM "$(last_descendant "$pid")"
+    wait "$pid" || code=$?
+    expect "exit code after TERM" 143 "$code"
+    expect "the next start ends it" 0 "$(code_of "${variables[@]}" -- babyagi)"
+    [ "$(n_requests)" -gt $((n_before + 3)) ] || fail "the next start asked nothing"
+    expect "answers that were paid for twice" 0 "$(cut -d ' ' -f 2 "$work/counts")"
+}
+
+check_writes() {
+    say "writes"
+    expect "files in the volume that are not of user 10001" 0 "$(find "$work/data" -not -uid 10001 | wc -l)"
+    du -sh "$work/data"
+    expect "files of user 10001 elsewhere" "" "$(find "$(images mount "$container")" -xdev -uid 10001 -not -path '*/data' | head -n 5)"
+}
+
+say "base"
+make_base
+say "build"
+seconds_before=$SECONDS
+build "$@"
+echo "built in $((SECONDS - seconds_before)) s"
+container=$(images from --pull-never "$image")
+install -d -m 0700 -o 10001 -g 10001 "$work/data"
+start_server
+check_image
+check_commands
+check_ended
+check_limit
+check_signal
+check_writes
+say "all good, in $SECONDS s"

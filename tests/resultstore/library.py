@@ -1,0 +1,69 @@
+"""An objective with results to search in, in the memory task store."""
+
+from datetime import UTC, datetime
+
+from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.tasks import Limits, Objective, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.taskstore.memory import MemoryTaskStore
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+TEXTS = {
+    "Bakery": "The revenue of the bakery rose by twelve percent after the new oven was installed.",
+    "Database": "Moving the customer database took nine hours because of an index on the orders table.",
+    "Trails": "Three hiking trails near the lake are closed until the bridge is repaired.",
+    "Vaccine": "The vaccine trial enrolled four hundred volunteers and saw no serious adverse events.",
+    "Solar": "Solar panels on the school roof produce enough electricity for the gymnasium.",
+    "Leak": "A memory leak in the thumbnail service was traced to an unclosed file handle.",
+    "Museum": "The museum extends its opening hours for the exhibition of medieval manuscripts.",
+    "Tomato": "Tomato seedlings should be hardened off for a week before planting them outside.",
+    "Train": "The timetable changes in December and the night train to Vienna is cancelled.",
+    "Cookies": "The penetration test found that session cookies lack the secure flag.",
+}
+
+
+class Embedding:
+    """Embeds by hashing, and remembers what it was asked. `error` is raised instead when it is set."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.error: Exception | None = None
+        self.embedder = HashEmbedder()
+
+    async def __call__(self, texts):
+        if self.error is not None:
+            raise self.error
+        self.asked += texts
+        return (await self.embedder.embed(texts))[0]
+
+
+async def open_library(texts=TEXTS, *, uid="0a1b2c3d") -> tuple[MemoryTaskStore, Objective]:
+    """A store with one objective whose results are `texts` (task name → text), in this order; none is indexed."""
+    store = MemoryTaskStore(lambda: START)
+    names = list(texts)
+    spec = ObjectiveSpec(
+        text="Read everything",
+        initial_task=names[0],
+        limits=Limits(max_tasks=0, max_time_s=0),
+        model_by_role={Role.EXECUTION: "rehearsal"},
+        embedding_space=HashEmbedder().space,
+        prompt_version="1",
+    )
+    objective, _ = await store.create_objective(spec, uid=uid)
+    worker = Worker(id="w", name="w", host="here", pid=1, lease_until=START)
+    await store.register_worker(worker, objective_id=objective.id, lease_s=60)
+    await store.add_tasks(objective.id, [Proposal(name=name) for name in names[1:]])
+    for _ in names:
+        await add_result(store, objective, texts)
+    return store, objective
+
+
+async def add_result(store, objective, texts) -> int:
+    """Carry out the next task of the list, and return its id."""
+    claim = await store.claim_task(objective.id, "w")
+    await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",))
+    await store.record_plan(claim, proposals=[])
+    return claim.task.id
+
+
+async def id_by_name(store, objective) -> dict[str, int]:
+    return {result.task_name: result.task_id for result in await store.results(objective.id)}

@@ -1,0 +1,240 @@
+"""The Chroma index: the contract on the real thing, and what happens when it is damaged, shared or badly surrounded."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.chroma import CRASH_FILE, ChromaIndex
+from babyagi.resultstore.projector import Projector
+from babyagi.taskstore.offload import ThreadOffload
+from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
+from tests.resultstore.library import TEXTS, Embedding, open_library
+
+MANY = [make_item(n, f"result number {n} is about {n * 7919 % 1000}") for n in range(1, 161)]
+CHILD = """
+import asyncio, sys
+from pathlib import Path
+from babyagi.resultstore.chroma import ChromaIndex
+from babyagi.taskstore.offload import run_inline
+from tests.resultstore.test_chroma import MANY
+
+async def main():
+    index = ChromaIndex(Path(sys.argv[1]), offload=run_inline)
+    if sys.argv[2] == "hold":
+        await index.upsert("one", MANY[:3])
+        print("open", flush=True)
+        sys.stdin.read()
+    print(len(await index.query("one", MANY[0].vector, k=5)))
+    await index.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture(scope="module")
+def offload():
+    offload = ThreadOffload(name="chroma")
+    yield offload
+    offload.close()
+
+
+@pytest.fixture
+async def index(tmp_path, offload):
+    index = ChromaIndex(tmp_path / "chroma", offload=offload, sync_threshold=50)
+    yield index
+    await index.close()
+
+
+class TestChromaIndex(VectorIndexContract):
+    """As the contract has it."""
+
+
+def run_child(directory, what="query", **options):
+    command = [sys.executable, "-c", CHILD, str(directory), what]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+
+
+async def fill(directory, offload, items=MANY):
+    """A directory with a collection "one" whose graph is on disk, closed."""
+    index = ChromaIndex(directory, offload=offload, sync_threshold=50)
+    for start in range(0, len(items), 40):
+        await index.upsert("one", items[start : start + 40])
+    await index.close()
+
+
+def cut_to_half(directory, name):
+    (path,) = directory.glob(f"*/{name}")
+    os.truncate(path, path.stat().st_size // 2)
+
+
+async def test_what_was_put_in_is_there_after_a_restart(tmp_path, offload):
+    await fill(tmp_path, offload)
+    index = ChromaIndex(tmp_path, offload=offload)
+
+    assert len(await index.ids("one")) == len(MANY)
+    assert (await index.query("one", MANY[7].vector, k=1))[0].id == MANY[7].id
+    await index.close()
+
+
+async def test_nothing_is_opened_before_the_first_call(tmp_path, offload):
+    index = ChromaIndex(tmp_path / "chroma", offload=offload)
+    await index.close()
+
+    assert not (tmp_path / "chroma").exists()
+
+
+async def test_a_second_owner_is_refused_and_told_the_two_ways_out(tmp_path, offload, index):
+    await index.upsert("one", ITEMS)
+    second = ChromaIndex(tmp_path / "chroma", offload=offload)
+
+    with pytest.raises(IndexUnavailableError) as caught:
+        await second.query("one", ITEMS[0].vector, k=1)
+
+    assert "another process" in caught.value.what
+    assert "wait" in caught.value.fix and "BABYAGI_RESULT_STORE=builtin" in caught.value.fix
+    await index.close()
+    assert len(await second.ids("one")) == 3
+    await second.close()
+
+
+async def test_the_directory_of_a_killed_owner_can_be_taken_over(tmp_path, index):
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(tmp_path / "chroma"), "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with child:
+        assert child.stdout.readline() == "open\n"
+        with pytest.raises(IndexUnavailableError, match="another process"):
+            await index.ids("one")
+        child.send_signal(signal.SIGKILL)
+
+    assert len(await index.ids("one")) == 3
+
+
+async def test_a_file_that_chroma_finds_damaged_is_a_damaged_index_and_a_drop_mends_it(tmp_path, offload, index):
+    await fill(tmp_path / "chroma", offload)
+    cut_to_half(tmp_path / "chroma", "index_metadata.pickle")
+
+    with pytest.raises(StoreUnusableError):
+        await index.query("one", MANY[0].vector, k=1)
+    await index.drop("one")
+    await index.upsert("one", MANY)
+
+    assert len(await index.query("one", MANY[0].vector, k=5)) == 5
+
+
+async def test_a_database_that_cannot_be_opened_is_removed_by_a_drop(tmp_path, offload, index):
+    await fill(tmp_path / "chroma", offload)
+    (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"no database" * 1000)
+
+    with pytest.raises(StoreUnusableError):
+        await index.ids("one")
+    await index.drop("one")
+
+    assert await index.ids("one") == []
+    await index.upsert("one", ITEMS)
+    assert len(await index.ids("one")) == 3
+
+
+@pytest.mark.system
+async def test_two_starts_in_a_row_that_crash_empty_the_directory(tmp_path, offload):
+    await fill(tmp_path, offload)
+    cut_to_half(tmp_path, "header.bin")
+
+    codes = [run_child(tmp_path).returncode for _ in range(2)]
+    found = (tmp_path / CRASH_FILE).exists()
+    third = run_child(tmp_path)
+
+    assert codes == [-signal.SIGSEGV, -signal.SIGSEGV]
+    assert found
+    assert (third.returncode, third.stdout) == (0, "0\n"), third.stderr
+
+
+async def test_one_crash_alone_empties_nothing_and_is_forgotten_after_a_good_query(tmp_path, offload):
+    await fill(tmp_path, offload)
+    (tmp_path / CRASH_FILE).write_text("0")
+    index = ChromaIndex(tmp_path, offload=offload)
+
+    assert len(await index.ids("one")) == len(MANY)
+    assert (tmp_path / CRASH_FILE).read_text() == "1"
+    await index.query("one", MANY[0].vector, k=1)
+
+    assert not (tmp_path / CRASH_FILE).exists()
+    await index.close()
+
+
+@pytest.mark.system
+def test_neither_an_env_file_nor_other_programs_variables_keep_chroma_from_starting(tmp_path):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / ".env").write_bytes(b"NAME=\xff\xfe\nMIGRATIONS=none\n")
+    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": os.getcwd(), "MIGRATIONS": "1", "ALLOW_RESET": "maybe"}
+
+    done = run_child(tmp_path / "chroma", cwd=folder, env=environ)
+
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
+async def test_a_collection_that_measures_otherwise_is_not_trusted(tmp_path, index):
+    import chromadb
+    from chromadb.config import Settings
+
+    client = chromadb.PersistentClient(tmp_path / "chroma", settings=Settings(anonymized_telemetry=False))
+    client.create_collection("one", embedding_function=None)
+    client.close()
+
+    with pytest.raises(StoreUnusableError, match="not by cosine"):
+        await index.upsert("one", ITEMS)
+    await index.drop("one")
+    await index.upsert("one", ITEMS)
+
+    assert len(await index.ids("one")) == 3
+
+
+async def test_a_directory_that_cannot_be_made_is_trouble_that_time_mends(tmp_path, offload):
+    (tmp_path / "file").write_text("")
+    index = ChromaIndex(tmp_path / "file" / "chroma", offload=offload)
+
+    with pytest.raises(IndexUnavailableError, match="directory"):
+        await index.ids("one")
+    await index.close()
+
+
+async def test_results_that_a_damaged_index_silently_lost_are_found_again(tmp_path, offload):
+    texts = {f"Task {n}": f"{text} Number {n * 7919 % 1009}." for n, text in enumerate(list(TEXTS.values()) * 16)}
+    store, objective = await open_library(texts)
+    directory, embed = tmp_path, Embedding()
+    index = ChromaIndex(directory, offload=offload, sync_threshold=50)
+    projector = Projector(store, index, objective=objective)
+    while await projector.run_once(embed=embed, limit=40):
+        pass
+    await index.close()
+    cut_to_half(directory, "data_level0.bin")
+
+    index = ChromaIndex(directory, offload=offload)
+    projector = Projector(store, index, objective=objective)
+    n_embedded = len(embed.asked)
+    await projector.run_once(embed=embed)
+    while await projector.run_once(embed=embed):
+        pass
+
+    assert projector.n_rebuilds == 1
+    report = await projector.check()
+    assert (report.missing, report.extra, report.probe_misses, report.n_probes) == ((), (), (), 10)
+    assert len(embed.asked) == n_embedded
+    await index.close()
+
+
+async def test_a_call_that_is_cancelled_leaves_the_index_usable(index):
+    task = asyncio.create_task(index.upsert("one", MANY))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    await index.upsert("one", MANY)
+
+    assert len(await index.ids("one")) == len(MANY)

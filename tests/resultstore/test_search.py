@@ -1,0 +1,212 @@
+"""Finding earlier results: complete whatever is not indexed yet, and answering whatever is broken."""
+
+import pytest
+
+from babyagi.errors import CredentialsError, IndexUnavailableError, LimitReachedError, StoreUnusableError
+from babyagi.resultstore.base import IndexItem
+from babyagi.resultstore.builtin import BuiltinIndex
+from babyagi.resultstore.projector import Projector, collection_of, item_id
+from babyagi.resultstore.search import MAX_PENDING, ResultSearch, choose_within
+from babyagi.tasks import Proposal, Result
+from tests.resultstore.library import START, TEXTS, Embedding, add_result, id_by_name, open_library
+
+QUERY = "opening hours of the exhibition of manuscripts"
+
+
+class CountingIndex(BuiltinIndex):
+    """Counts queries, and raises `error` from them when it is set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.error: Exception | None = None
+        self.n_queries = 0
+
+    async def query(self, collection, vector, *, k):
+        self.n_queries += 1
+        if self.error is not None:
+            raise self.error
+        return await super().query(collection, vector, k=k)
+
+
+async def open_indexed(texts=TEXTS):
+    store, objective = await open_library(texts)
+    index, embed = CountingIndex(), Embedding()
+    projector = Projector(store, index, objective=objective)
+    while await projector.run_once(embed=embed):
+        pass
+    index.n_queries = 0
+    embed.asked.clear()
+    return store, objective, index, embed
+
+
+def names(ranking):
+    return [entry.result.task_name for entry in ranking]
+
+
+async def test_the_index_gives_the_nearest_results_and_their_texts():
+    store, objective, index, embed = await open_indexed()
+
+    found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
+
+    assert names(found)[0] == "Museum"
+    assert len(found) == 3 and found.degraded == ""
+    assert [entry.score for entry in found] == sorted((entry.score for entry in found), reverse=True)
+    assert next(iter(found)).result.text == TEXTS["Museum"]
+    assert (index.n_queries, embed.asked) == (1, [QUERY])
+
+
+async def test_excluded_tasks_leave_their_place_to_others():
+    store, objective, index, embed = await open_indexed()
+    excluded = (await id_by_name(store, objective))["Museum"]
+
+    found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=9, embed=embed, exclude={excluded})
+
+    assert len(found) == 9 and "Museum" not in names(found)
+
+
+async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once():
+    store, objective, index, embed = await open_indexed()
+    texts = {"Octopus": "The podcast about the intelligence of the octopus was downloaded often."}
+    await store.add_tasks(objective.id, [Proposal(name="Octopus")])
+    await add_result(store, objective, texts)
+    search = ResultSearch(store, index, objective=objective)
+
+    first = await search.relevant("how clever is an octopus", k=2, embed=embed)
+    second = await search.relevant("octopus podcast", k=2, embed=embed)
+    await Projector(store, index, objective=objective).run_once(embed=embed)
+
+    assert names(first)[0] == names(second)[0] == "Octopus"
+    assert first.degraded == ""
+    assert [text for text in embed.asked if text.startswith("Octopus\n")] == [f"Octopus\n{texts['Octopus']}"]
+
+
+@pytest.mark.parametrize("error", [IndexUnavailableError("no answer"), StoreUnusableError("compaction failed")])
+async def test_without_its_index_the_search_is_exact_over_the_stored_vectors(error):
+    store, objective, index, embed = await open_indexed()
+    search = ResultSearch(store, index, objective=objective)
+    with_index = await search.relevant(QUERY, k=5, embed=embed)
+    index.error = error
+
+    without = await search.relevant(QUERY, k=5, embed=embed)
+
+    assert names(without) == names(with_index)
+    assert [entry.score for entry in without] == pytest.approx([entry.score for entry in with_index], abs=1e-5)
+    assert error.what in without.degraded
+
+
+async def test_an_index_that_lacks_results_is_passed_over():
+    store, objective, _, embed = await open_indexed()
+    index = CountingIndex()
+    some = (await id_by_name(store, objective))["Bakery"]
+    vector = (await store.vectors(objective.id, space=objective.spec.embedding_space))[some]
+    await index.upsert(collection_of(objective), [IndexItem(id=item_id(objective.uid, some), vector=vector, text="", task_id=some)])
+
+    found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
+
+    assert names(found)[0] == "Museum"
+    assert "it holds 1 of 10 results" in found.degraded
+
+
+async def test_an_index_that_is_far_behind_is_passed_over():
+    texts = {f"Task {n}": f"number {n}" for n in range(MAX_PENDING + 20)} | {"Museum": TEXTS["Museum"]}
+    store, objective, index, embed = await open_indexed(texts)
+    await store.owe_index(objective.id)
+
+    found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
+
+    assert names(found)[0] == "Museum"
+    assert "behind" in found.degraded and index.n_queries == 0
+
+
+async def test_ghosts_in_the_index_are_dropped():
+    store, objective, index, embed = await open_indexed()
+    vector = (await embed([QUERY]))[0]
+    ghosts = [item_id(objective.uid, 999), item_id("another objective", 1), "no id at all"]
+    await index.upsert(collection_of(objective), [IndexItem(id=ghost, vector=vector, text="", task_id=1) for ghost in ghosts])
+
+    found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
+
+    assert names(found)[0] == "Museum" and len(found) == 3
+
+
+@pytest.mark.parametrize("error", [IndexUnavailableError("no embedder"), CredentialsError("key refused")])
+async def test_without_an_embedder_results_are_compared_by_words(error):
+    store, objective, index, embed = await open_indexed()
+    await store.add_tasks(objective.id, [Proposal(name="Octopus")])
+    await add_result(store, objective, {"Octopus": "An octopus is clever."})
+    embed.error = error
+    search = ResultSearch(store, index, objective=objective)
+
+    found = await search.relevant(QUERY, k=3, embed=embed)
+    newest = await search.relevant("clever octopus", k=3, embed=embed)
+
+    assert names(found)[0] == "Museum" and names(newest)[0] == "Octopus"
+    assert "by words only" in found.degraded and error.what in found.degraded
+
+
+async def test_a_limit_is_no_trouble_of_the_embedder():
+    store, objective, index, embed = await open_indexed()
+    embed.error = LimitReachedError("no calls left", limit="calls", is_final=True)
+
+    with pytest.raises(LimitReachedError):
+        await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
+
+
+async def test_an_objective_without_results_has_none():
+    store, objective = await open_library({"Only": "x"})
+    claimed = (await id_by_name(store, objective))["Only"]
+
+    found = await ResultSearch(store, BuiltinIndex(), objective=objective).relevant("x", k=3, embed=Embedding(), exclude={claimed})
+
+    assert list(found) == []
+
+
+# -- the budget --------------------------------------------------------------------------------------------------------------
+
+
+def make_result(n, text):
+    return Result(task_id=n, objective_id=1, task_name=f"Task {n}", text=text, origins=(), created_at=START)
+
+
+def n_bytes(chosen):
+    return sum(len(text.encode()) for _, text in chosen)
+
+
+def test_what_fits_is_not_cut():
+    results = [make_result(1, "one"), make_result(2, "two")]
+
+    assert choose_within(results, 100) == [(results[0], "one"), (results[1], "two")]
+
+
+@pytest.mark.parametrize("budget_tokens", [1, 3, 50, 61, 500, 1999])
+@pytest.mark.parametrize("letter", ["a", "é", "東", "🦑"])
+def test_a_budget_is_filled_and_never_passed(budget_tokens, letter):
+    results = [make_result(n, letter * size) for n, size in enumerate([3000, 10, 5000, 400, 4000, 9000])]
+
+    chosen = choose_within(results, budget_tokens)
+
+    assert n_bytes(chosen) <= 4 * budget_tokens
+    assert n_bytes(chosen) >= 4 * budget_tokens - 7 * len(chosen)
+    assert [result.task_id for result, _ in chosen] == list(range(len(chosen)))
+
+
+def test_the_best_come_first_when_not_all_get_a_worthwhile_share():
+    results = [make_result(n, "word " * 1000) for n in range(100)]
+
+    chosen = choose_within(results, 600)
+
+    assert [result.task_id for result, _ in chosen] == list(range(10))
+    assert all(len(text) > 200 and text.endswith("…") for _, text in chosen)
+
+
+def test_short_results_leave_their_share_to_long_ones():
+    short, long = make_result(1, "short"), make_result(2, "x" * 10_000)
+
+    (_, first), (_, second) = choose_within([short, long], 1000)
+
+    assert first == "short" and len(second.encode()) == 4000 - 5
+
+
+def test_without_a_budget_there_is_nothing():
+    assert choose_within([make_result(1, "one")], 0) == []
+    assert choose_within([], 100) == []
