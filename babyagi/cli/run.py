@@ -47,7 +47,7 @@ def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], al
     documents = (folder or guide_folder()).resolve()
     settings = {
         **flags,
-        "objective": f"From the documents in {documents.name!r}, answer: {question}",
+        "objective": f"Answer from the documents in the folder: {question}",
         "initial_task": f"List the documents, and find what they say about: {question}",
         "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",  # folders of one name stay apart
         "files": str(documents),

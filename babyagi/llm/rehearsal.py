@@ -25,17 +25,19 @@ QUOTES_PER_DOCUMENT = 3
 QUOTES_IN_REPORT = 10
 MAX_READS = 5
 MIN_QUOTE_CHARS = 30
+MIN_QUOTE_WORDS = 5  # with fewer it is a heading, a link or a piece of a table
 MAX_QUOTE_CHARS = 300
 
 _BLOCK = re.compile(r"^<<([a-z ]+) ([0-9a-f]{8}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
 _READ_TASK = re.compile(r"Read (.+) \(document (\d+) of (\d+), ([\d.]+) (B|kB|MB)\)")
 _LIST_TASK = re.compile(r"^\d+: List the documents from number (\d+) on")
-_COMPARE_TASK = re.compile(r"^\d+: Compare what documents \d+ to \d+ say")
+_COMPARE_TASK = re.compile(r"^\d+: Compare what documents [\d, to]+ say")
 _LISTED = re.compile(r"^- (.+) \((?:document )?(\d+) of (\d+), ([\d.]+ (?:B|kB|MB))\)$", re.MULTILINE)
 _QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
 _NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
 _WORD = re.compile(r"[^\W\d_]{3,}")
+_PROSE_WORD = re.compile(r"(?<!\S)[^\W\d_]+[,.;:]?(?!\S)")
 _STOP_WORDS = frozenset(
     "the and for are was were with that this from what which when how who why does did not but you your its our their they them then than "
     "has have had can could should would will may must all any each about into over under only also more most such these those there here "
@@ -139,11 +141,13 @@ def _quote_document(path: str, observations: Sequence[str], objective: str) -> s
     candidates = [
         _Quote(text=text.strip(), path=path, line=int(number))
         for number, text in lines
-        if MIN_QUOTE_CHARS <= len(text.strip()) <= MAX_QUOTE_CHARS and not text.lstrip().startswith(("#", "|"))
+        if MIN_QUOTE_CHARS <= len(text.strip()) <= MAX_QUOTE_CHARS and len(_PROSE_WORD.findall(text)) >= MIN_QUOTE_WORDS
     ]
     if not candidates:
         return f"{path}: nothing that could be quoted was read. " + " ".join(observations)[:200]
     best = _best(candidates, objective, QUOTES_PER_DOCUMENT)
+    if not best:
+        return "\n".join([f"{path} ({len(lines)} lines read) shares no word with the objective. It begins:", candidates[0].render()])
     return "\n".join([f"{path} ({len(lines)} lines read) says on this:", *(quote.render() for quote in best)])
 
 
@@ -156,7 +160,7 @@ def _compare(blocks: Sequence[tuple[str, str]], objective: str) -> str:
     shared = sorted((word for word, paths in paths_by_word.items() if len(paths) > 1), key=lambda word: (-len(paths_by_word[word]), word))
     said = "; ".join(f"{word} ({', '.join(sorted(paths_by_word[word]))})" for word in shared[:5])
     head = f"Words that more than one document uses on this: {said}." if shared else "No word of weight stands in more than one document."
-    return "\n".join([head, "Closest to the objective:", *(quote.render() for quote in _best(quotes, objective, 5))])
+    return "\n".join([head, "Closest to the objective:", *(quote.render() for quote in _best(quotes, objective, 5) or quotes[:1])])
 
 
 def _list_documents(task: str, listing: str) -> str:
@@ -188,11 +192,16 @@ def _create(blocks: Sequence[tuple[str, str]]) -> str:
 
 def _comparison(last: int, finished: str, listed: str) -> list[dict[str, object]]:
     first = (last - 1) // DOCUMENTS_PER_LIST * DOCUMENTS_PER_LIST + 1
-    lines = [line for line in [finished, *listed.splitlines()] if (read := _READ_TASK.search(line)) and first <= int(read.group(2)) <= last]
-    ids = sorted({int(found.group()) for line in lines if (found := re.match(r"\d+", line))})
-    if len(ids) < 2:
+    id_by_number = {
+        int(read.group(2)): int(line.split(" ", 1)[0].rstrip(":"))
+        for line in [finished, *listed.splitlines()]
+        if (read := _READ_TASK.search(line)) and first <= int(read.group(2)) <= last
+    }
+    if len(id_by_number) < 2:
         return []
-    return [{"name": f"Compare what documents {first} to {last} say", "after": ids}]
+    numbers = sorted(id_by_number)
+    said = f"{first} to {last}" if len(numbers) == last - first + 1 else ", ".join(map(str, numbers))
+    return [{"name": f"Compare what documents {said} say", "after": [id_by_number[number] for number in numbers]}]
 
 
 def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
@@ -217,7 +226,7 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
     if not quotes:
         texts = [text.split("\n", 1)[-1].strip() for label, text in blocks if label == "result"]
         return "\n\n".join(["No document was quoted. The results:", *(text[:MAX_QUOTE_CHARS] for text in texts[:QUOTES_IN_REPORT])])
-    best = _best(quotes, objective, QUOTES_IN_REPORT)
+    best = _best(quotes, objective, QUOTES_IN_REPORT) or quotes[:QUOTES_IN_REPORT]
     paths = sorted({quote.path for quote in quotes})
     shared = [line for _, text in blocks for line in text.splitlines() if line.startswith("Words that more than one document uses")]
     return "\n".join(
@@ -240,21 +249,18 @@ def _quotes(blocks: Sequence[tuple[str, str]]) -> list[_Quote]:
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in (found.casefold() for found in _WORD.findall(text)) if word not in _STOP_WORDS]
+    """The words of weight, folded, a plural like its singular."""
+    return [word.removesuffix("s") for word in (found.casefold() for found in _WORD.findall(text)) if word not in _STOP_WORDS]
 
 
 def _best(quotes: Sequence[_Quote], objective: str, n: int) -> list[_Quote]:
-    """The quotes that share most words with the objective; words that are rare among the quotes count more, ties fall to the earlier."""
+    """The quotes that share words with the objective, those that share most and rarest first chosen, in their own order; a text once."""
     wanted = set(_words(objective))
-    words = [set(_words(quote.text)) for quote in quotes]
-    frequency = Counter(word for found in words for word in found)
-
-    def weigh(index: int) -> tuple[float, int]:
-        shared = sum(1 + 1 / frequency[word] for word in words[index] & wanted)
-        common = sum(frequency[word] for word in words[index]) / (1 + len(words[index])) / (1 + len(quotes))
-        return -(shared + common), index
-
-    return [quotes[index] for index in sorted(sorted(range(len(quotes)), key=weigh)[:n])]
+    shared = {quote: set(_words(quote.text)) & wanted for quote in {quote.text: quote for quote in reversed(quotes)}.values()}
+    frequency = Counter(word for words in shared.values() for word in words)
+    weight = {quote: sum(1 + 1 / frequency[word] for word in words) for quote, words in shared.items() if words}
+    chosen = sorted(weight, key=lambda quote: (-weight[quote], quotes.index(quote)))[:n]
+    return sorted(chosen, key=quotes.index)
 
 
 def _parse_listing(listing: str) -> list[tuple[str, str]]:

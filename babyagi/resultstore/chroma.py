@@ -18,7 +18,7 @@ import functools
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -63,19 +63,29 @@ class ChromaIndex:
         self._chroma = _Chroma(directory, sync_threshold)
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        await self._offload(lambda: self._chroma.upsert(collection, items))
+        await self._run(lambda: self._chroma.upsert(collection, items))
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
-        return await self._offload(lambda: self._chroma.query(collection, vector, k))
+        return await self._run(lambda: self._chroma.query(collection, vector, k))
 
     async def ids(self, collection: str) -> list[str]:
-        return await self._offload(lambda: self._chroma.ids(collection))
+        return await self._run(lambda: self._chroma.ids(collection))
 
     async def drop(self, collection: str) -> None:
-        await self._offload(lambda: self._chroma.drop(collection))
+        await self._run(lambda: self._chroma.drop(collection))
 
     async def close(self) -> None:
         await self._offload(self._chroma.close)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        _import_httpx()
+        return await self._offload(work)
+
+
+def _import_httpx() -> None:
+    """Import on the event loop what chromadb would import in the thread: openai looks into a half imported httpx and fails there."""
+    with suppress(ImportError):  # then chromadb is not whole either, and says so
+        import httpx  # noqa: F401
 
 
 class _Chroma:

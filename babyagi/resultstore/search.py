@@ -16,7 +16,7 @@ from babyagi.errors import (
     ModelUnavailableError,
     StoreUnusableError,
 )
-from babyagi.resultstore.base import Hit, VectorIndex
+from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.builtin import score
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Embed, ResultSource, collection_of, task_id_of, text_of
@@ -121,7 +121,9 @@ class ResultSearch:
         n_held = len(await self._index.ids(self._collection))
         if n_held < n_expected:
             raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
-        hits: list[Hit] = await self._index.query(self._collection, query, k=k)
+        hits = await self._index.query(self._collection, query, k=k)
+        if len(hits) < min(k, n_expected):
+            raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
         found = {task_id_of(self._uid, hit.id): hit.score for hit in hits}
         return {task_id: score for task_id, score in found.items() if task_id is not None}
 
