@@ -1,0 +1,191 @@
+import asyncio
+import os
+import signal
+
+import pytest
+
+from babyagi import log
+from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
+from tests.scripted import ScriptedModel
+from tests.test_loop import Script, make_world, propose
+from tests.world import World
+
+
+class SlowModel(ScriptedModel):
+    """Does something in the middle of each execution call, while it is in flight."""
+
+    def __init__(self, script, during):
+        super().__init__(script)
+        self._during = during
+        self.n_in_flight = self.most_in_flight = 0
+
+    async def complete(self, prompt, *, role):
+        self.n_in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.n_in_flight)
+        try:
+            if role is Role.EXECUTION:
+                await self._during()
+            return await super().complete(prompt, role=role)
+        finally:
+            self.n_in_flight -= 1
+
+
+class FlakyStore:
+    """A store of which one method fails some times before it works."""
+
+    def __init__(self, store, method, error, times):
+        self._store, self._method, self._error, self._left = store, method, error, times
+
+    def __getattr__(self, name):
+        if name != self._method or not self._left:
+            return getattr(self._store, name)
+
+        async def fail(*args, **kwargs):
+            self._left -= 1
+            raise self._error
+
+        return fail
+
+
+async def breathe():
+    await asyncio.sleep(0.01)
+
+
+async def test_no_more_tasks_run_at_once_than_the_concurrency():
+    plans = {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"))}
+    world = World(model=SlowModel(Script(plans), breathe), concurrency=3)
+
+    await world.run()
+
+    assert world.model.most_in_flight == 3
+
+
+async def test_a_pause_takes_effect_before_the_next_call():
+    world = World()
+    objective = await world.start()
+
+    async def pause():
+        await world.store.pause_objective(objective.id)
+
+    world.model = SlowModel(Script(), pause)
+
+    paused = await world.run(objective)
+
+    assert paused.status is ObjectiveStatus.PAUSED
+    assert [role for role, _ in world.model.calls] == [Role.EXECUTION]
+    assert (await world.store.task(objective.id, 1)).status is TaskStatus.RECORDED
+
+
+async def test_a_paused_objective_goes_on_where_it_was():
+    world = World()
+    objective = await world.start()
+
+    async def pause():
+        await world.store.pause_objective(objective.id)
+
+    world.model = SlowModel(Script(), pause)
+    await world.run(objective)
+
+    ended = await world.run(await world.store.resume_objective(objective.id))
+
+    assert ended.stop_reason is StopReason.FINISHED
+    assert len(world.model.asked(Role.EXECUTION)) == 1
+
+
+async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other():
+    async def signal_us():
+        os.kill(os.getpid(), signal.SIGTERM)
+        await breathe()
+
+    world = World(model=SlowModel(Script(), signal_us))
+    objective = await world.start()
+
+    left, signal_number = await world.open_worker(objective).run(objective.id)
+
+    assert signal_number == signal.SIGTERM
+    assert left.status is ObjectiveStatus.ACTIVE
+    assert [role for role, _ in world.model.calls] == [Role.EXECUTION]
+    task = await world.store.task(objective.id, 1)
+    assert (task.status, task.failures) == (TaskStatus.RECORDED, 0)
+    assert await world.store.workers() == []
+
+
+async def test_a_second_signal_stops_now_and_what_was_in_flight_counts_as_spent():
+    async def signal_us_twice():
+        os.kill(os.getpid(), signal.SIGINT)
+        await breathe()
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.sleep(60)
+
+    world = World(model=SlowModel(Script(), signal_us_twice))
+    objective = await world.start()
+
+    async with asyncio.timeout(5):
+        left, signal_number = await world.open_worker(objective).run(objective.id)
+
+    task = await world.store.task(objective.id, 1)
+    assert (signal_number, task.status, task.failures) == (signal.SIGINT, TaskStatus.QUEUED, 0)
+    assert left.usage.calls == 1
+    assert left.held.calls == 0
+
+
+async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_call_is_not_paid_again():
+    world = World()
+    objective = await world.start()
+    names = []
+
+    async def declare_dead():
+        if not names:
+            names.extend(worker.name for worker in await world.store.workers())
+            await world.store.reap_workers(name=names[0])
+
+    world.model = SlowModel(Script(), declare_dead)
+
+    ended = await world.run(objective)
+
+    assert ended.stop_reason is StopReason.FINISHED
+    assert len(world.model.asked(Role.EXECUTION)) == 1
+    assert len(await world.store.results(objective.id)) == 1
+    assert log.WORKER_LOST in [event.kind for event in await world.store.events(objective.id)]
+
+
+@pytest.mark.parametrize("method", ["record_result", "record_plan", "claim_task", "conclude_objective", "renew_lease", "record_report"])
+async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
+    world = make_world(Script({"Begin": propose("One", "Two")}))
+    world.store = FlakyStore(world.store, method, StoreUnavailableError("disk full"), times=2)  # type: ignore[assignment]
+
+    objective = await world.run()
+
+    tasks = await world.store.tasks(objective.id)
+    assert [(task.status, task.failures) for task in tasks] == [(TaskStatus.DONE, 0)] * 3
+    assert len(world.model.asked(Role.EXECUTION)) == 3
+
+
+async def test_a_damaged_store_stops_the_worker_with_its_own_error():
+    world = make_world(Script())
+    world.store = FlakyStore(world.store, "record_result", StoreUnusableError("damaged"), times=10**9)  # type: ignore[assignment]
+
+    with pytest.raises(StoreUnusableError, match="damaged"):
+        await world.run()
+
+
+async def test_results_are_in_the_result_store_when_a_run_has_ended():
+    world = make_world(Script({"Begin": propose("One", "Two")}))
+
+    objective = await world.run()
+
+    assert await world.store.unindexed_results(objective.id, limit=10) == []
+
+
+async def test_two_workers_on_one_list_do_each_task_once():
+    plans = {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"))}
+    world = World(model=SlowModel(Script(plans), breathe), concurrency=2)
+    objective = await world.start()
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(world.open_worker(objective).run(objective.id) for _ in range(2)))
+
+    assert len(await world.store.results(objective.id)) == 11
+    assert len(world.model.asked(Role.EXECUTION)) == 11
+    assert len(world.model.asked(Role.REPORT)) == 1
