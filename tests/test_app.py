@@ -1,0 +1,193 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import babyagi
+from babyagi.app import open_app, open_store, run_objective
+from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
+from babyagi.settings import load_settings
+from babyagi.tasks import ObjectiveStatus, Role, StopReason
+
+
+@pytest.fixture
+def documents(tmp_path):
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    for name in ("one", "two", "three"):
+        (folder / f"{name}.md").write_text(f"The limit of page {name} is held before each call is made.\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def settings(tmp_path):
+    def load(**flags):
+        given = {
+            "objective": "What is said about the limit?",
+            "llm_model": "rehearsal",
+            "result_store": "builtin",
+            "home": tmp_path / "home",
+        }
+        environ = {name: str(flags.pop(name)) for name in list(flags) if name.isupper()}
+        environ = {"BABYAGI_HOME": str(given.pop("home")), "BABYAGI_RESULT_STORE": str(given.pop("result_store")), **environ}
+        return load_settings(flags={**given, **flags}, environ=environ, cwd=tmp_path).settings
+
+    return load
+
+
+async def start_and_run(settings):
+    async with open_app(settings) as app:
+        objective, is_new = await app.start_objective()
+        return (await app.run(objective.id)).objective, is_new
+
+
+async def test_a_run_on_a_folder_ends_with_a_report_that_quotes_it(settings, documents):
+    objective, _ = await start_and_run(settings(files=documents))
+
+    async with open_store(settings()) as store:
+        assert objective.stop_reason is StopReason.FINISHED
+        assert "(one.md:1)" in (await store.report(objective.id) or "")
+
+
+async def test_starting_the_same_objective_again_finds_it_and_makes_no_call(settings):
+    first, is_new = await start_and_run(settings())
+    again, is_new_again = await start_and_run(settings())
+
+    assert (is_new, is_new_again) == (True, False)
+    assert (again.id, again.usage) == (first.id, first.usage)
+
+
+async def test_another_first_task_makes_it_another_objective(settings):
+    first, _ = await start_and_run(settings())
+    other, is_new = await start_and_run(settings(initial_task="Begin elsewhere"))
+
+    assert is_new
+    assert other.id != first.id
+
+
+async def test_what_belongs_to_the_objective_is_frozen_and_what_belongs_to_the_worker_is_not_stored(settings, documents, tmp_path):
+    key = "sk-secret-of-this-worker"
+    objective, _ = await start_and_run(settings(files=documents, OPENAI_API_KEY=key))
+
+    assert objective.spec.model_by_role[Role.EXECUTION] == "rehearsal"
+    assert [tool.name for tool in objective.spec.tools] == ["list_files", "read_file"]
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "home").glob("tasks.db*"))
+    assert key.encode() not in stored
+    assert str(documents).encode() not in stored
+
+
+async def test_going_on_finds_the_folder_again_and_another_home_is_asked_for_it(settings, documents, tmp_path):
+    async with open_app(settings(files=documents)) as app:
+        objective, _ = await app.start_objective()
+
+    async with open_app(settings()) as app:
+        assert (await app.run(objective.id)).objective.stop_reason is StopReason.FINISHED
+
+    (tmp_path / "home" / "folders" / objective.uid).unlink()
+    async with open_app(settings(initial_task="Another", files=documents)) as app:
+        other, _ = await app.start_objective()
+    (tmp_path / "home" / "folders" / other.uid).unlink()
+    async with open_app(settings()) as app:
+        with pytest.raises(SettingsError, match="needs a folder"):
+            await app.run(other.id)
+
+
+async def test_a_folder_that_is_gone_is_a_clear_error(settings, tmp_path):
+    async with open_app(settings(files=tmp_path / "gone")) as app:
+        objective, _ = await app.start_objective()
+        with pytest.raises(SettingsError) as caught:
+            await app.run(objective.id)
+    assert "gone is no folder" in caught.value.why
+
+
+async def test_an_unknown_price_refuses_a_money_limit_that_a_person_set(settings):
+    async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1", max_cost_usd="2")) as app:
+        with pytest.raises(SettingsError, match=r"\$2 cannot be held"):
+            await app.start_objective()
+
+
+async def test_an_unknown_price_switches_the_default_money_limit_off_and_says_so(settings):
+    async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
+        objective, _ = await app.start_objective()
+
+        assert objective.spec.limits.max_cost_usd == 0
+        assert objective.spec.limits.max_tokens == 2_000_000
+        assert "home-made" in app.notices[0]
+
+
+async def test_vectors_of_another_space_are_refused(settings):
+    async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
+        objective, _ = await app.start_objective()
+    async with open_app(settings(OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
+        again = await app.store.objective(objective.id)
+        assert again.spec.embedding_space == objective.spec.embedding_space == "hash:v1:768"
+
+
+async def test_the_human_model_needs_somebody_to_ask(settings):
+    async with open_app(settings(llm_model="human")) as app:
+        objective, _ = await app.start_objective()
+        with pytest.raises(CredentialsError, match="somebody at a terminal"):
+            await app.run(objective.id)
+
+
+async def test_the_human_model_asks_and_takes_what_is_typed(settings):
+    asked = []
+
+    async def ask(prompt):
+        asked.append(prompt)
+        return "forty-two" if "Role: execution agent" in prompt else "There are no tasks to add."
+
+    async with open_app(settings(llm_model="human"), ask_human=ask) as app:
+        objective, _ = await app.start_objective()
+        ended = (await app.run(objective.id)).objective
+        (result,) = await app.store.results(objective.id)
+
+    assert (ended.stop_reason, result.text) == (StopReason.FINISHED, "forty-two")
+    assert len(asked) == 3
+
+
+async def test_two_workers_of_one_home_have_two_names(settings):
+    async with open_app(settings(BABYAGI_WORKER_NAME="me")) as one, open_app(settings(BABYAGI_WORKER_NAME="me")) as two:
+        assert (one._identity.name, two._identity.name) == ("me", "me-2")
+
+
+async def test_what_a_killed_worker_of_our_name_held_is_queued_again_at_once(settings):
+    async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:
+        objective, _ = await app.start_objective()
+        await app.store.register_worker(app._identity, objective_id=objective.id, lease_s=3600)
+        assert await app.store.claim_task(objective.id, app._identity.id) is not None
+
+    async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:
+        assert (await app.store.workers()) == []
+        assert (await app.run(objective.id)).objective.status is ObjectiveStatus.ENDED
+
+
+async def test_a_home_that_cannot_be_used_is_a_clear_error(settings, tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+
+    with pytest.raises(StoreUnusableError, match="cannot be used"):
+        async with open_store(settings(BABYAGI_HOME=tmp_path / "file" / "home")):
+            pass
+
+
+async def test_the_python_door_gives_objective_report_and_results(documents, tmp_path):
+    environ = {"BABYAGI_HOME": str(tmp_path / "home"), "BABYAGI_RESULT_STORE": "builtin"}
+    options = {"objective": "What is said about the limit?", "files": documents, "llm_model": "rehearsal"}
+
+    outcome = await run_objective(options, environ=environ, cwd=tmp_path)
+
+    assert outcome.objective.stop_reason is StopReason.FINISHED
+    assert "(one.md:1)" in outcome.report
+    assert len(outcome.results) == 5
+
+
+def test_the_synchronous_door_is_the_same(documents, tmp_path, monkeypatch):
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
+    monkeypatch.chdir(tmp_path)
+
+    outcome = babyagi.run("What is said about the limit?", files=documents, llm_model="rehearsal")
+
+    assert outcome.objective.stop_reason is StopReason.FINISHED
+    assert Path(documents).is_dir()
+    assert asyncio.iscoroutinefunction(babyagi.run_async)
