@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -36,7 +36,11 @@ IDLE_WAIT_S = 1.0
 FEED_PAUSE_S = 0.5  # results that come close together go into the result store as one batch
 MAX_BACK_OFF_S = 60.0
 RETRY_DELAY_S = 1.0
-DUTIES = (Duty.REPORT, Duty.CHECK, Duty.ORDER)
+DUTIES: Mapping[ObjectiveStatus, tuple[Duty, ...]] = {
+    ObjectiveStatus.ACTIVE: (Duty.CHECK, Duty.ORDER),
+    ObjectiveStatus.PAUSED: (),
+    ObjectiveStatus.ENDED: (Duty.REPORT,),
+}
 PERSON_MENDS = (CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError, NotFoundError)
 
 Fail = Callable[[str], Awaitable[None]]
@@ -83,7 +87,7 @@ class WorkerLoop:
         self._stopped_by: int | None = None
         self._fatal: BabyagiError | None = None
         self._n_outages = 0
-        self._resting = False
+        self._rests_until_s = 0.0  # the event loop's clock
 
     async def run(self, objective_id: int) -> tuple[Objective, int | None]:
         """Work, and return the objective as it is then and the number of the signal that stopped us, if one did.
@@ -142,14 +146,14 @@ class WorkerLoop:
             return False
         if self._gate.reason or self._fatal is not None or self._is_over(objective):
             return True
-        if objective.status is ObjectiveStatus.ACTIVE and not self._resting:
+        if objective.status is ObjectiveStatus.ACTIVE and not self._is_resting():
             objective = await self._store.conclude_objective(objective_id)
             if objective.status is ObjectiveStatus.ENDED:
                 self._wake.set()
         return False
 
     def _must_not_claim(self) -> bool:
-        return bool(self._gate.reason) or self._fatal is not None or self._resting
+        return bool(self._gate.reason) or self._fatal is not None or self._is_resting()
 
     @staticmethod
     def _is_over(objective: Objective) -> bool:
@@ -158,7 +162,7 @@ class WorkerLoop:
 
     async def _fill_slots(self, objective: Objective, group: asyncio.TaskGroup) -> int:
         n_claimed = 0
-        for duty in DUTIES:
+        for duty in DUTIES[objective.status]:
             if len(self._running) < self._pace.concurrency:
                 duty_claim = await self._store.claim_duty(objective.id, self._identity.id, duty)
                 if duty_claim is not None:
@@ -169,7 +173,7 @@ class WorkerLoop:
             if claim is None:
                 break
             n_claimed += 1
-            self._start(group, self._guard_turn(claim, objective.id))
+            self._start(group, self._guard_turn(claim, objective))
         return n_claimed
 
     def _start(self, group: asyncio.TaskGroup, work: Awaitable[None]) -> None:
@@ -194,15 +198,14 @@ class WorkerLoop:
 
     # -- one piece of work, and everything that can become of it ---------------------------------------------------------
 
-    async def _guard_turn(self, claim: Claim, objective_id: int) -> None:
+    async def _guard_turn(self, claim: Claim, objective: Objective) -> None:
         async def release(reason: str, delay_s: float = 0.0) -> None:
             await self._store.release_task(claim, delay_s=delay_s, reason=reason)
 
         async def fail(error: str) -> None:
             await self._store.fail_task(claim, error=error, max_failures=self._pace.max_failures, delay_s=RETRY_DELAY_S)
 
-        objective = await self._store.objective(objective_id)
-        await self._guard(self._loop.run_turn(claim, objective), objective_id, release=release, fail=fail)
+        await self._guard(self._loop.run_turn(claim, objective), objective.id, release=release, fail=fail)
 
     async def _guard_duty(self, claim: DutyClaim, objective_id: int) -> None:
         async def release(reason: str, delay_s: float = 0.0) -> None:
@@ -273,20 +276,19 @@ class WorkerLoop:
         self._rest(delay_s)
 
     def _back_off(self) -> float:
-        """Seconds until the next try: doubling from 1 s to a minute, with jitter."""
-        self._n_outages += 1
+        """Seconds until the next try: doubling from 1 s to a minute, with jitter. What strikes several at once is one outage."""
+        if not self._is_resting():
+            self._n_outages += 1
         return min(MAX_BACK_OFF_S, 2.0 ** min(self._n_outages - 1, 10)) * (0.5 + 0.5 * self._surroundings.random())
 
     def _rest(self, delay_s: float) -> None:
         """Claim nothing for a while: what is down for one task is down for all."""
-        self._resting = True
         loop = asyncio.get_running_loop()
+        self._rests_until_s = max(self._rests_until_s, loop.time() + delay_s)
+        loop.call_later(delay_s, self._wake.set)
 
-        def go_on() -> None:
-            self._resting = False
-            self._wake.set()
-
-        loop.call_later(delay_s, go_on)
+    def _is_resting(self) -> bool:
+        return asyncio.get_running_loop().time() < self._rests_until_s
 
     # -- beside the work -------------------------------------------------------------------------------------------------
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
 
 from babyagi.llm.prompt import Prompt, estimate_tokens, prompt_text_bytes
 from babyagi.tasks import Limits, Proposal, Role
+from benchmarks.script import OBJECTIVE, Script
 from benchmarks.table import print_table, verdict
 from tests.scripted import ScriptedModel
 from tests.world import World
@@ -27,14 +26,13 @@ MAX_SHORT_TOKENS = 1600
 MIN_CONTEXT_TOKENS = 800
 N_WARM_UP = 15
 N_MEASURED = 20
-OBJECTIVE = "Find out which payment provider's client libraries keep to the limits they document."
 AGENTS = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION)
-WORDS = (
-    "retry limits of connections pools timeouts headers tokens quotas bursts queues webhooks refunds disputes payouts currencies "
-    "documented observed default maximum hourly account region version client server library provider sandbox production change"
-).split()
 
 _RESULT = re.compile(r"<<result (\w{8}) from [^\n]*\n[^\n]*\n(.*?)\n\1>>", re.DOTALL)
+
+
+Call = tuple[Role, Prompt, str]
+"""Who asked, what, and the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,57 +49,23 @@ class Cost:
 
 async def measure(n_queued: int, *, result_bytes: int, n_measured: int = N_MEASURED) -> Cost:
     """Return what a finished task costs while `n_queued` tasks are queued."""
-    script = _Script(result_bytes)
-    model = ScriptedModel(script.answer)
-    world = World(model=model, concurrency=1)
+    script, calls = Script(result_bytes=result_bytes), list[Call]()
+
+    def answer(prompt: Prompt, role: Role) -> str:
+        text = script.reply(role, prompt.messages[-1].text)
+        calls.append((role, prompt, text))
+        return text
+
+    world = World(model=ScriptedModel(answer), concurrency=1)
     n_run = N_WARM_UP + n_measured + 1
     limits = Limits(max_tasks=n_run, max_tokens=0, max_cost_usd=0, max_time_s=0)
     objective = await world.start(text=OBJECTIVE, initial_task=script.next_name(), limits=limits)
     await world.store.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(n_queued)])
     await world.run(objective)
-    return _cost(script.calls, n_measured)
+    return _cost(calls, n_measured)
 
 
-class _Script:
-    """Answers as the three agents would, and remembers what each call read and wrote."""
-
-    def __init__(self, result_bytes: int) -> None:
-        self.calls: list[tuple[Role, Prompt, str]] = []
-        self._result_bytes = result_bytes
-        self._numbers = count(1)
-
-    def next_name(self) -> str:
-        """A task of about 80 bytes, as in the runs that the original's figures come from, and like no other."""
-        n = next(self._numbers)
-        return f"Compare the {_words(n, 3)} of client library {100 + n} with what it documents"
-
-    def answer(self, prompt: Prompt, role: Role) -> str:
-        match role:
-            case Role.EXECUTION:
-                text = _sentences(len(self.calls), self._result_bytes)
-            case Role.CREATION:
-                text = json.dumps({"tasks": [{"name": self.next_name(), "after": []}], "objective_met": False})
-            case Role.PRIORITIZATION:
-                queue = re.findall(r"^(\d+): ", prompt.messages[-1].text, re.MULTILINE)
-                text = json.dumps({"order": [int(number) for number in reversed(queue)]})
-            case _:
-                text = "The report."
-        self.calls.append((role, prompt, text))
-        return text
-
-
-def _words(seed: int, n: int) -> str:
-    return " ".join(WORDS[(seed * 7 + i * i * 3 + i * seed) % len(WORDS)] for i in range(n))
-
-
-def _sentences(seed: int, n_bytes: int) -> str:
-    text = ""
-    while len(text) < n_bytes:
-        text += f"The {_words(seed + len(text), 9)} is {seed % 90 + 10}. "
-    return text[:n_bytes].strip()
-
-
-def _cost(calls: Sequence[tuple[Role, Prompt, str]], n_measured: int) -> Cost:
+def _cost(calls: Sequence[Call], n_measured: int) -> Cost:
     starts = [at for at, (role, _, _) in enumerate(calls) if role is Role.EXECUTION]
     counted = calls[starts[N_WARM_UP] : starts[N_WARM_UP + n_measured]]
     tokens = dict.fromkeys(AGENTS, 0)
@@ -137,7 +101,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="tasks that are queued all the time")
     parser.add_argument("--tasks", type=int, default=N_MEASURED, help="finished tasks that are counted")
     options = parser.parse_args(argv)
-    long, short = ({n: asyncio.run(measure(n, result_bytes=size, n_measured=options.tasks)) for n in options.lengths} for size in (2048, 120))
+    long, short = (
+        {n: asyncio.run(measure(n, result_bytes=size, n_measured=options.tasks)) for n in options.lengths} for size in (2048, 120)
+    )
     show("Results of 2 kB", long, goal=f"within {MAX_SPREAD:.0%}")
     apart, least = spread(list(long.values())), min(cost.context_tokens for cost in long.values())
     print(f"{apart:.1%} apart, goal at most {MAX_SPREAD:.0%}: {verdict(apart <= MAX_SPREAD)}")

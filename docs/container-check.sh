@@ -12,6 +12,7 @@ repository=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/container-check.XXXXXX")
 server_pid=
 image=localhost/babyagi-daemon:check
+touch "$work/out"
 
 clean_up() {
     [ -z "$server_pid" ] || kill "$server_pid" 2>/dev/null || true
@@ -34,7 +35,7 @@ fail() {
 }
 
 expect() { # what, expected, seen
-    [ "$2" = "$3" ] || fail "$1: expected '$2', saw '$3'"
+    [ "$2" = "$3" ] || { tail -n 40 "$work/out" >&2; fail "$1: expected '$2', saw '$3'"; }
     echo "ok: $1: $3"
 }
 

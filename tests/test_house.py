@@ -24,6 +24,15 @@ def test_a_file_and_its_functions_can_be_held_in_the_head(path):
     assert {name: lines for name, lines in long.items() if lines > MAX_FUNCTION_LINES} == {}
 
 
+def test_every_file_has_a_room():
+    rooms = {"agents", "cli", "files", "guide", "llm", "react", "resultstore", "settings", "taskstore", "tools"}
+    halls = {"__init__", "__main__", "app", "errors", "journal", "log", "loop", "tasks", "worker"}
+    found = {path.relative_to(ROOT / "babyagi") for path in (ROOT / "babyagi").rglob("*") if path.suffix in (".py", ".md", ".sql")}
+
+    assert {str(path) for path in found if len(path.parts) == 1 and path.stem not in halls} == set()
+    assert {path.parts[0] for path in found if len(path.parts) > 1} == rooms
+
+
 def test_sql_stands_in_sql_files_only():
     statement = re.compile(r"\b(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
     found = [str(path) for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines() if statement.search(line)]

@@ -81,7 +81,7 @@ async def test_another_try_is_really_made_anew():
 
 
 async def test_a_call_is_intended_before_it_is_made():
-    states = []
+    states: list[tuple[StepState, int]] = []
     desk = await open_desk()
 
     async def look():

@@ -52,7 +52,7 @@ def make_world(script, **more):
 
 
 async def names_by_status(world, objective):
-    found = {}
+    found: dict[TaskStatus, list[str]] = {}
     for task in await world.store.tasks(objective.id):
         found.setdefault(task.status, []).append(task.name)
     return found

@@ -133,7 +133,7 @@ async def test_a_second_signal_stops_now_and_what_was_in_flight_counts_as_spent(
 async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_call_is_not_paid_again():
     world = World()
     objective = await world.start()
-    names = []
+    names: list[str] = []
 
     async def declare_dead():
         if not names:
@@ -153,7 +153,7 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
 @pytest.mark.parametrize("method", ["record_result", "record_plan", "claim_task", "conclude_objective", "renew_lease", "record_report"])
 async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
     world = make_world(Script({"Begin": propose("One", "Two")}))
-    world.store = FlakyStore(world.store, method, StoreUnavailableError("disk full"), times=2)  # type: ignore[assignment]
+    world.store = FlakyStore(world.store, method, StoreUnavailableError("disk full"), times=2)
 
     objective = await world.run()
 
@@ -164,7 +164,7 @@ async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
 
 async def test_a_damaged_store_stops_the_worker_with_its_own_error():
     world = make_world(Script())
-    world.store = FlakyStore(world.store, "record_result", StoreUnusableError("damaged"), times=10**9)  # type: ignore[assignment]
+    world.store = FlakyStore(world.store, "record_result", StoreUnusableError("damaged"), times=10**9)
 
     with pytest.raises(StoreUnusableError, match="damaged"):
         await world.run()

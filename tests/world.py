@@ -19,7 +19,6 @@ from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
 from babyagi.tasks import Effect, Limits, Objective, ObjectiveSpec, Role, ToolGrant, Worker
-from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.tools.base import Tool
 from babyagi.worker import Pace, Surroundings, WorkerLoop
@@ -54,9 +53,9 @@ def make_spec(
 class World:
     """Everything that a run needs, each part real."""
 
-    model: ChatModel = field(default_factory=RehearsalModel)
+    model: Any = field(default_factory=RehearsalModel)
     clock: Clock = field(default_factory=Clock)
-    store: TaskStore = None  # type: ignore[assignment]  # made from the clock below
+    store: Any = None  # the memory store on the clock, when none is given
     tools: Sequence[Tool] = ()
     concurrency: int = 4
     models: Mapping[Role, ChatModel] | None = None
@@ -69,7 +68,9 @@ class World:
     async def start(self, spec: ObjectiveSpec | None = None, **fields: Any) -> Objective:
         tools = tuple(ToolGrant(name=tool.name, effect=Effect.READ) for tool in self.tools)
         spec = spec or make_spec(tools=tools, **fields)
-        return (await self.store.create_objective(spec, uid=f"uid{next(self._worker_numbers)}", always_new=True))[0]
+        objective: Objective
+        objective, _ = await self.store.create_objective(spec, uid=f"uid{next(self._worker_numbers)}", always_new=True)
+        return objective
 
     def open_loop(self, objective: Objective, gate: Gate) -> Loop:
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)

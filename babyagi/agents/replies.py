@@ -14,6 +14,7 @@ import unicodedata
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
@@ -268,8 +269,12 @@ class _Names:
             key = _fold(name[:SHOWN_NAME_CHARS]).strip(" .,;:…")
             self._ids_by_name.setdefault(key, []).append(id_)
             patterns[key] = re.escape(key) + ("" if len(name) > SHOWN_NAME_CHARS else r"(?!\w)")
-        longest_first = [patterns[key] for key in sorted(patterns, key=len, reverse=True) if key]
-        self._pattern = re.compile(rf"(?<!\w)(?:{'|'.join(longest_first)})") if longest_first else None
+        self._longest_first = [(key, patterns[key]) for key in sorted(patterns, key=len, reverse=True) if key]
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """Any of the names; compiled only for a reply that holds one, because that takes a millisecond."""
+        return re.compile(rf"(?<!\w)(?:{'|'.join(pattern for _, pattern in self._longest_first)})")
 
     def resolve(self, lines: Iterable[str]) -> tuple[int, ...]:
         folded = [_fold(line) for line in lines]
@@ -285,11 +290,11 @@ class _Names:
 
     def _named(self, line: str) -> list[str]:
         """The names in list position: all that the line is made of, or the one that an item begins with or holds."""
-        found = list(self._pattern.finditer(line)) if self._pattern else []
+        found = list(self._pattern.finditer(line)) if any(key in line for key, _ in self._longest_first) else []
         if not found:
             return []
         head, colon, tail = line[: found[0].start()].rpartition(":")
-        rest = (tail if colon and len(head) < 60 else head + tail) + " " + self._pattern.sub(" ", line[found[0].end() :])  # type: ignore[union-attr]  # found by it
+        rest = (tail if colon and len(head) < 60 else head + tail) + " " + self._pattern.sub(" ", line[found[0].end() :])
         if set(re.split(r"[\W\d]+", rest)) <= _CONNECTIVES:
             return list(dict.fromkeys(match.group() for match in found))
         mark = _LIST_MARK.match(line)

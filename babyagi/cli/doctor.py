@@ -43,16 +43,18 @@ class Check:
         return asdict(self)
 
 
-def run_checks() -> list[Check]:
-    """All checks, in the order in which a run would meet them."""
+def run_checks(*, is_quick: bool = False) -> list[Check]:
+    """All checks, in the order in which a run would meet them; with `is_quick` only those of the settings, the home and its store."""
     from babyagi.cli.session import load
 
-    checks = [_check_python(), _check_sqlite()]
+    program = [] if is_quick else [_check_python(), _check_sqlite()]
     try:
         settings = load().settings
     except BabyagiError as error:
-        return [*checks, Check(name="settings", state=FAIL, found=error.what, fix=error.fix)]
-    checks += [Check(name="settings", state=OK, found="every value can be read"), *_check_home(settings.home)]
+        return [*program, Check(name="settings", state=FAIL, found=error.what, fix=error.fix)]
+    checks = [*program, Check(name="settings", state=OK, found="every value can be read"), *_check_home(settings.home)]
+    if is_quick:
+        return checks
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
         checks.append(_check_address(settings.openai_base_url))
@@ -86,7 +88,7 @@ def _check_home(home: Path) -> list[Check]:
     except OSError as error:
         fix = "set BABYAGI_HOME to a folder that this user may write"
         return [Check(name="home", state=FAIL, found=f"{home} cannot be written: {error.strerror or error}", fix=fix)]
-    return [Check(name="home", state=OK, found=str(home)), _check_free_space(free), lock, _check_fsync(fsync_s)]
+    return [Check(name="home", state=OK, found=str(home)), _check_free_space(free), lock, _check_fsync(fsync_s), _check_store()]
 
 
 def _check_free_space(free: int) -> Check:
@@ -110,6 +112,17 @@ def _check_fsync(fsync_s: float) -> Check:
     if fsync_s > SLOW_FSYNC_S:
         return Check(name="disk", state=WARN, found=found, fix="set BABYAGI_HOME to a faster disk; every commit waits for it")
     return Check(name="disk", state=OK, found=found)
+
+
+def _check_store() -> Check:
+    """Whether the home's task store opens; a home without one gets one."""
+    from babyagi.cli.session import with_store
+
+    try:
+        n_objectives = len(with_store(lambda store: store.objectives()))
+    except BabyagiError as error:
+        return Check(name="store", state=FAIL, found=error.what, fix=error.fix)
+    return Check(name="store", state=OK, found=f"opens, and holds {n_objectives} objective{'' if n_objectives == 1 else 's'}")
 
 
 def _check_model(settings: Settings) -> Check:

@@ -23,13 +23,14 @@ def config(as_json: bool) -> None:
 
 
 @click.command()
+@click.option("--quick", "is_quick", is_flag=True, help="Only whether the settings, the home and its store can be used.")
 @json_option
-def doctor(as_json: bool) -> int:
+def doctor(is_quick: bool, as_json: bool) -> int:
     """Check the surroundings, and say what to type where something is wrong."""
     from babyagi.cli.doctor import FAIL, run_checks
     from babyagi.cli.exits import ExitCode
 
-    checks = run_checks()
+    checks = run_checks(is_quick=is_quick)
     is_sound = all(check.state != FAIL for check in checks)
     if as_json:
         print_json({"v": 1, "is_sound": is_sound, "checks": [check.to_json() for check in checks]})

@@ -66,6 +66,7 @@ class ResultSearch:
         self._collection = collection_of(objective)
         self._lexical = HashEmbedder()
         self._lexical_vectors: dict[int, bytes] = {}
+        self._n_held = 0  # by the index when it was last counted, which reads all of its ids
 
     async def relevant(self, text: str, *, k: int, embed: Embed, exclude: Collection[int] = ()) -> Ranking:
         """Return the `k` results that are nearest to the text; fewer if there are fewer.
@@ -79,6 +80,9 @@ class ResultSearch:
         """
         # Counted first: what is recorded or indexed from here on can only make the index hold more than is expected of it.
         counts = await self._source.counts(self._objective_id)
+        n_results = counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE]
+        if n_results == 0:
+            return Ranking(ranked=())
         pending = await self._source.unindexed_results(self._objective_id, limit=MAX_PENDING)
         try:
             query, vectors = await self._embed(text, pending, embed)
@@ -86,7 +90,7 @@ class ResultSearch:
             scores = await self._score_by_words(text, pending)
             return await self._rank(scores, k=k, exclude=exclude, degraded=f"compared by words only: {error.what}")
         degraded = ""
-        n_expected = counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] - len(pending)
+        n_expected = n_results - len(pending)
         try:
             if len(pending) == MAX_PENDING:
                 raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
@@ -118,11 +122,13 @@ class ResultSearch:
         """
         if n_expected <= 0:
             return {}
-        n_held = len(await self._index.ids(self._collection))
-        if n_held < n_expected:
-            raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
+        if self._n_held < n_expected:
+            self._n_held = len(await self._index.ids(self._collection))
+        if self._n_held < n_expected:
+            raise IndexUnavailableError(f"it holds {self._n_held} of {n_expected} results")
         hits = await self._index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
+            self._n_held = 0
             raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
         found = {task_id_of(self._uid, hit.id): hit.score for hit in hits}
         return {task_id: score for task_id, score in found.items() if task_id is not None}

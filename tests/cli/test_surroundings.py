@@ -1,11 +1,14 @@
 import json
 import socket
+import subprocess
+import sys
 
 import pytest
 
 from babyagi.cli import doctor
 from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
+from tests.cli.homes import fill_home
 
 KEY = "sk-never-to-be-seen"
 
@@ -107,6 +110,35 @@ def test_the_doctor_tells_of_settings_that_cannot_be_read(monkeypatch, capsys):
     assert run_guarded(["doctor"]) == 6
 
     assert "BABYAGI_MAX_TASKS" in capsys.readouterr().out
+
+
+def test_the_doctor_finds_a_store_that_does_not_open(tmp_path, capsys):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "tasks.db").write_bytes(b"no database at all" * 100)
+
+    assert run_guarded(["doctor", "--quick"]) == 6
+
+    assert "fail  store: " in capsys.readouterr().out
+
+
+def test_the_quick_doctor_opens_the_store_and_asks_nobody(monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    fill_home()
+
+    assert run_guarded(["doctor", "--quick"]) == 0
+
+    out = capsys.readouterr().out
+    assert "ok    store: opens, and holds 1 objective\n" in out
+    assert "127.0.0.1" not in out
+
+
+def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
+    code = "import sys; from babyagi.cli.failures import run_guarded; run_guarded(['doctor', '--quick']); print(*sys.modules)"
+
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+
+    assert "ok    store: " in ran.stdout
+    assert {"openai", "chromadb", "httpx2", "genai_prices"} & set(ran.stdout.split()) == set()
 
 
 def test_a_slow_or_full_disk_is_a_warning():

@@ -48,7 +48,8 @@ async def test_without_tools_a_task_costs_one_call():
 
 
 async def test_a_tool_is_run_and_the_model_sees_what_it_gave():
-    seen, desk = [], await open_desk(answering((call("hello"),), "it said hello"))
+    seen: list[str] = []
+    desk = await open_desk(answering((call("hello"),), "it said hello"))
 
     answer = await execute(desk, [echo_tool(seen)])
 
@@ -60,7 +61,8 @@ async def test_a_tool_is_run_and_the_model_sees_what_it_gave():
 
 async def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model():
     wrong = (call("x", name="ecko"), ToolCall(id="call_2", name="echo", arguments="{}"))
-    seen, desk = [], await open_desk(answering(wrong, "done"))
+    seen: list[str] = []
+    desk = await open_desk(answering(wrong, "done"))
 
     await execute(desk, [echo_tool(seen)])
 
@@ -84,7 +86,8 @@ async def test_on_the_last_step_no_tool_is_offered_so_that_there_is_an_answer():
 
 async def test_a_flood_of_calls_is_bounded_and_each_is_answered():
     flood = tuple(call(str(n), number=n) for n in range(50))
-    seen, desk = [], await open_desk(answering(flood, "done"))
+    seen: list[str] = []
+    desk = await open_desk(answering(flood, "done"))
 
     await execute(desk, [echo_tool(seen)])
 
@@ -113,7 +116,8 @@ async def test_a_cut_answer_is_asked_for_again_with_more_room_and_then_taken_as_
 
 async def test_half_a_tool_call_is_never_run():
     half = completion(tool_calls=(call("half"),), finish_reason="length")
-    seen, desk = [], await open_desk(answering(half, "done"))
+    seen: list[str] = []
+    desk = await open_desk(answering(half, "done"))
 
     answer = await execute(desk, [echo_tool(seen)])
 
@@ -130,7 +134,8 @@ async def test_a_refusal_ends_the_try(reply):
 
 
 async def test_a_replay_calls_neither_the_model_nor_a_tool():
-    seen, desk = [], await open_desk(answering((call("hello"),), "it said hello"))
+    seen: list[str] = []
+    desk = await open_desk(answering((call("hello"),), "it said hello"))
     first = await execute(desk, [echo_tool(seen)])
 
     again = await execute(desk, [echo_tool(seen)])

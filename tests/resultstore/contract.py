@@ -24,7 +24,7 @@ class VectorIndexContract:
 
         hits = await index.query("one", EMBEDDER.embed_text("the orders table"), k=2)
 
-        assert [hit.id for hit in hits][0] == ITEMS[1].id
+        assert hits[0].id == ITEMS[1].id
         assert hits[0].score == pytest.approx(1.0, abs=1e-5)
         assert len(hits) == 2 and hits[0].score > hits[1].score
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.tasks import Limits, Objective, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -36,9 +36,14 @@ class Embedding:
         return (await self.embedder.embed(texts))[0]
 
 
-async def open_library(texts=TEXTS, *, uid="0a1b2c3d") -> tuple[MemoryTaskStore, Objective]:
+async def open_library(texts=TEXTS):
     """A store with one objective whose results are `texts` (task name → text), in this order; none is indexed."""
     store = MemoryTaskStore(lambda: START)
+    return store, await fill_library(store, texts)
+
+
+async def fill_library(store, texts):
+    """Add the objective and its results to the store, and return the objective."""
     names = list(texts)
     spec = ObjectiveSpec(
         text="Read everything",
@@ -48,21 +53,20 @@ async def open_library(texts=TEXTS, *, uid="0a1b2c3d") -> tuple[MemoryTaskStore,
         embedding_space=HashEmbedder().space,
         prompt_version="1",
     )
-    objective, _ = await store.create_objective(spec, uid=uid)
+    objective, _ = await store.create_objective(spec, uid="0a1b2c3d")
     worker = Worker(id="w", name="w", host="here", pid=1, lease_until=START)
     await store.register_worker(worker, objective_id=objective.id, lease_s=60)
     await store.add_tasks(objective.id, [Proposal(name=name) for name in names[1:]])
     for _ in names:
         await add_result(store, objective, texts)
-    return store, objective
+    return objective
 
 
-async def add_result(store, objective, texts) -> int:
-    """Carry out the next task of the list, and return its id."""
+async def add_result(store, objective, texts) -> None:
+    """Carry out the next task of the list."""
     claim = await store.claim_task(objective.id, "w")
     await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",))
     await store.record_plan(claim, proposals=[])
-    return claim.task.id
 
 
 async def id_by_name(store, objective) -> dict[str, int]:

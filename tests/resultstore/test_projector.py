@@ -1,6 +1,7 @@
 """Feeding the index: nothing lost, nothing paid twice, whatever crashes in between."""
 
 import re
+from array import array
 
 import pytest
 
@@ -187,12 +188,17 @@ async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_
     await feed_all(projector, embed)
     task_ids = sorted((await id_by_name(store, objective)).values())
     whole = dict(await store.vectors(objective.id, space=objective.spec.embedding_space))
-    other = (await Embedding()(["something else"]))[0]
+    opposite = array("f", whole[task_ids[0]])
     await index.drop(collection)
     await index.upsert(
         collection,
         [
-            IndexItem(id=item_id(objective.uid, task_ids[0]), vector=other, text="", task_id=task_ids[0]),
+            IndexItem(
+                id=item_id(objective.uid, task_ids[0]),
+                vector=array("f", (-value for value in opposite)).tobytes(),
+                text="",
+                task_id=task_ids[0],
+            ),
             *[IndexItem(id=item_id(objective.uid, n), vector=whole[n], text="", task_id=n) for n in task_ids[1:-1]],
             IndexItem(id=item_id(objective.uid, 999), vector=whole[task_ids[-1]], text="", task_id=999),
         ],

