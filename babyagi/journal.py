@@ -100,7 +100,7 @@ class Journal:
             Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the call may be billed.
         """
         model = self._backends.models[role]
-        step = await self._intend(path, kind="model", request=_prompt_text(prompt), reservation=model.reserve(prompt), model=model.name)
+        step = await self._intend(path, kind="model", request=repr(prompt), reservation=model.reserve(prompt), model=model.name)
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
@@ -195,10 +195,6 @@ def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
     if not (isinstance(error, ModelUnavailableError) and error.may_be_billed):
         return Usage()
     return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
-
-
-def _prompt_text(prompt: Prompt) -> str:
-    return json.dumps(asdict(prompt), sort_keys=True, ensure_ascii=False, default=str)
 
 
 def _digest(text: str) -> str:

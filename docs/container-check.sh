@@ -195,7 +195,8 @@ check_signal() {
 check_writes() {
     say "writes"
     expect "files in the volume that are not of user 10001" "" "$(in_container -- find /data -not -uid 10001)"
-    expect "files of user 10001 elsewhere" "/data" "$(in_container -- find / -xdev -uid 10001)"
+    in_container -- find / -xdev -path /data -prune -o -uid 10001 -print >"$work/out" 2>/dev/null || true # some folders are root's alone
+    expect "files of user 10001 elsewhere" "" "$(cat "$work/out")"
     in_container -- du -sh /data
 }
 

@@ -77,7 +77,7 @@ async def create_tasks(
             said = Message(speaker=Speaker.ASSISTANT, text=completion.text, origins=(f"model:{completion.model}",))
             prompt = replace(prompt, messages=(*messages, said, feedback))
         else:
-            return reply, (f"model:{completion.model}", *prompt.origins)
+            return reply, tuple(dict.fromkeys((f"model:{completion.model}", *prompt.origins)))
     return CreationReply(tasks=(), is_met=False, note="its reply could not be read"), prompt.origins
 
 

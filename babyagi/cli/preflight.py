@@ -11,6 +11,7 @@ from babyagi.errors import CredentialsError, ModelUnavailableError
 from babyagi.settings import Settings
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT
 
+OPENAI_HOSTS = ("", "api.openai.com")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 CONNECT_TIMEOUT_S = 2.0
 
@@ -46,6 +47,15 @@ def missing_credentials(settings: Settings, models: Iterable[str] | None = None)
         "or babyagi demo, or LLM_MODEL=human",
         guide="models",
     )
+
+
+def require_living_models(settings: Settings) -> None:
+    """Raise `ModelRejectedError` when OpenAI is to be asked for a model that it has shut down."""
+    from babyagi.llm.faults import check_model_name
+
+    if host_and_port(settings.openai_base_url)[0] in OPENAI_HOSTS:
+        for name in settings.model_by_role.values():
+            check_model_name(name)
 
 
 def require_listener(settings: Settings, models: Iterable[str]) -> None:

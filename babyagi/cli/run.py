@@ -16,7 +16,7 @@ from babyagi.cli.follow import Follower, LoggedView, View
 from babyagi.cli.json_shapes import is_rehearsal, models_of
 from babyagi.cli.person import find_person
 from babyagi.cli.plain import JsonView, PlainView
-from babyagi.cli.preflight import require_credentials, require_listener
+from babyagi.cli.preflight import require_credentials, require_listener, require_living_models
 from babyagi.cli.session import is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
 from babyagi.errors import SettingsError
@@ -37,6 +37,7 @@ def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) 
     loaded = load(flags)
     _require_objective(loaded.settings)
     require_credentials(loaded.settings)
+    require_living_models(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
 
 

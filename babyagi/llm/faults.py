@@ -25,6 +25,7 @@ from babyagi.llm.retry import parse_retry_after
 
 MAX_WHY_CHARS = 300
 SUCCESSOR = "gpt-6-luna"
+AFRESH = "; an objective keeps the model that it was started with, so start it afresh with --new"
 # From https://developers.openai.com/api/docs/deprecations, read in November 2026.
 SHUT_DOWN_MODELS = frozenset(
     "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
@@ -88,7 +89,7 @@ def check_model_name(name: str) -> None:
         ModelRejectedError: names the successor.
     """
     if name in SHUT_DOWN_MODELS:
-        raise ModelRejectedError(f"OpenAI has shut down the model {name}", fix=f"set LLM_MODEL={SUCCESSOR}", guide="models")
+        raise ModelRejectedError(f"OpenAI has shut down the model {name}", fix=f"set LLM_MODEL={SUCCESSOR}{AFRESH}", guide="models")
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------------
@@ -189,8 +190,8 @@ def _judge_not_found(refusal: Refusal, place: Place, why: str) -> BabyagiError:
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
         return ModelRejectedError(f"{place.url} has no such address", why=why, fix=fix, guide="models")
-    fix = f"set LLM_MODEL={SUCCESSOR}" if place.model in SHUT_DOWN_MODELS else "set LLM_MODEL to a model that it serves"
-    return ModelRejectedError(f"{place.url} has no model {place.model}", why=why, fix=fix, guide="models")
+    wanted = f"={SUCCESSOR}" if place.model in SHUT_DOWN_MODELS else " to a model that it serves"
+    return ModelRejectedError(f"{place.url} has no model {place.model}", why=why, fix=f"set LLM_MODEL{wanted}{AFRESH}", guide="models")
 
 
 # -- the client's own errors --------------------------------------------------------------------------------------------------

@@ -185,7 +185,7 @@ class SqliteDatabase:
         connection.row_factory = sqlite3.Row
         connection.create_function("now_us", 0, lambda: self._now_us)
         try:
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+            for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
         except BaseException:
             connection.close()
@@ -197,7 +197,7 @@ class SqliteDatabase:
             return
         found = [str(row[0]) for row in self._open().execute("PRAGMA quick_check(1)")]
         if found != ["ok"]:
-            raise self._damaged(" ".join(found)[:200])
+            raise self._damaged(" ".join(" ".join(found).split())[:200])
 
     def _migrate(self) -> None:
         """Bring the schema to this program's version, each version in one transaction."""
@@ -209,6 +209,7 @@ class SqliteDatabase:
                 fix="pip install --upgrade babyagi-daemon",
                 guide="store",
             )
+        self._open().execute("PRAGMA journal_mode = WAL").fetchall()  # the first change, and made to no file but our own
         for number in range(version + 1, SCHEMA_VERSION + 1):
             script = files(__package__).joinpath(f"schema_{number:03}.sql").read_text("utf-8")
             connection = self._open()

@@ -17,7 +17,6 @@ from tests.system.processes import COMMAND, SUBJECTS, babyagi, environ, look, ro
 pytestmark = pytest.mark.system
 
 PATHS = {"chat": CHAT, "responses": RESPONSES}
-TASK_OF_PROMPT = re.compile(r"<<(?:finished )?task [0-9a-f]{8} from [^\n]*\n(\d+): ")
 
 
 def propose(*batches):
