@@ -344,6 +344,19 @@ class TaskStoreContract:
         assert task.status is TaskStatus.DEAD
         assert await store.workers() == []
 
+    async def test_a_crash_after_a_call_was_journaled_counts_as_no_failure(self, store, clock):
+        objective_id = await begin(store)
+        for n, is_further in enumerate((True, True, True, True, False, False, False), start=1):
+            await store.register_worker(make_worker(f"w{n}"), objective_id=objective_id, lease_s=30)
+            claim = await store.claim_task(objective_id, f"w{n}")
+            await store.put_step(claim.fence, key=f"1/inputs{n}", kind="inputs", request_hash="h", output="{}")
+            if is_further:
+                await store.put_step(claim.fence, key=f"1/execute/{n}/tool/1", kind="tool", request_hash="h", output="{}")
+            clock.tick(31)
+            assert await store.reap_workers() == 1
+            assert (await store.task(objective_id, 1)).failures == max(0, n - 4)
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DEAD
+
     async def test_a_recorded_task_of_a_dead_worker_goes_to_the_next(self, store, clock):
         objective_id = await begin(store, "B")
         claim = await store.claim_task(objective_id, "w")
