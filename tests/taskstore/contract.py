@@ -575,6 +575,14 @@ class TaskStoreContract:
         late = await store.record_step(fence, key="k", output="1", usage=SPENT)
         assert (late.state, (await store.objective(objective_id)).usage) == (StepState.DONE, SPENT + SPENT)
 
+    async def test_the_limit_that_ends_a_run_is_named_also_while_calls_in_flight_hold_another(self, store):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=2, max_tokens=1000))
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=1))
+        with pytest.raises(LimitReachedError) as caught:
+            await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=5000))
+        assert (caught.value.limit, caught.value.is_final) == ("tokens", True)
+
     async def test_spent_and_held_never_exceed_a_limit_and_the_reports_slice_is_kept(self, store):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=3))
         fence = (await store.claim_task(objective_id, "w")).fence
