@@ -30,7 +30,7 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
         },
     )
     completion = await journal.complete("report", Prompt(messages=messages, max_output_tokens=max_output_tokens), role=Role.REPORT)
-    return completion.text.strip()
+    return clean(completion.text).strip()
 
 
 def render_report(objective: Objective, *, answer: str, why_no_answer: str, tasks: Sequence[Task], results: Sequence[Result]) -> str:

@@ -131,7 +131,8 @@ class TaskStore(Protocol):
 
         Dead is: a lease in the past, or further in the future than a lease may be (a clock that jumped back); with `name`, also
         every worker of that name (its caller holds the name's lock, so an earlier bearer cannot live).
-        running → queued at its old rank, with `failures` + 1 and the same `try_no` (a crash while held counts; dead at `max_failures`);
+        running → queued at its old rank and the same `try_no`; with `failures` + 1, and dead at `max_failures`, when no model or tool
+        call of the task was journaled since it was claimed: whoever gets further each time is not what kills the workers.
         recorded stays recorded and becomes claimable; a duty becomes claimable.
         """
         ...

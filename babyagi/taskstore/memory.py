@@ -184,7 +184,7 @@ class MemoryTaskStore(MemorySteps):
             for task_id in sorted(task_id for task_id, holder in book.holders.items() if holder == worker.id):
                 n_freed += 1
                 task = book.tasks[task_id]
-                if is_crash and task.status is TaskStatus.RUNNING:
+                if is_crash and task.status is TaskStatus.RUNNING and not book.has_got_further(task):
                     error = f"worker {worker.name} was lost while it held the task"
                     book.give_up_or_retry(now, changes.crashed(task, error=error), max_failures=self._max_failures)
                 else:

@@ -21,6 +21,7 @@ from babyagi.tasks import (
     Reservation,
     Result,
     Step,
+    StepState,
     StopReason,
     Task,
     TaskStatus,
@@ -102,6 +103,11 @@ class Book:
 
     def is_unblocked(self, task: Task) -> bool:
         return all(self.tasks[task_id].status is TaskStatus.DONE for task_id in task.after)
+
+    def has_got_further(self, task: Task) -> bool:
+        """Whether a model or tool call of the task was journaled under its present claim."""
+        mine = (step for (owner, _), step in self.steps.items() if owner == f"task:{task.id}" and step.claim_no == task.claim_no)
+        return any(step.state is StepState.DONE and step.kind != "inputs" for step in mine)
 
     def snapshot(self, objective: Objective) -> rules.Snapshot:
         n_by_status = self.counts()

@@ -61,6 +61,11 @@ def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
     return {status: found.get(status.value, 0) for status in TaskStatus}
 
 
+def has_got_further(tx: Transaction, task: Task) -> bool:
+    """Whether a model or tool call of the task was journaled under its present claim."""
+    return tx.has("has_finished_step", objective_id=task.objective_id, owner=f"task:{task.id}", claim_no=task.claim_no)
+
+
 # -- time ------------------------------------------------------------------------------------------------------------------
 
 

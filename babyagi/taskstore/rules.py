@@ -249,10 +249,10 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     limits = objective.spec.limits
     if not is_report and is_reached(limits.max_time_s, objective.active_s):
         raise LimitReachedError(f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True)
-    name = refuse_reservation(limits, objective.usage, objective.held, reservation, is_report=is_report)
+    final = refuse_reservation(limits, objective.usage, Reservation(), reservation, is_report=is_report)
+    name = final or refuse_reservation(limits, objective.usage, objective.held, reservation, is_report=is_report)
     if name is not None:
-        is_final = refuse_reservation(limits, objective.usage, Reservation(), reservation, is_report=is_report) is not None
-        raise LimitReachedError(f"the next call does not fit under the limit of {name}", limit=name, is_final=is_final)
+        raise LimitReachedError(f"the next call does not fit under the limit of {name}", limit=name, is_final=final is not None)
 
 
 def is_report_owner(owner: str) -> bool:

@@ -88,7 +88,7 @@ class Claims(SqlRoom):
         held = tx.all("tasks_held_by", worker_id=worker["id"])
         for row in held:
             task = moves.read_task(tx, row["objective_id"], row["id"])
-            if is_crash and task.status is TaskStatus.RUNNING:
+            if is_crash and task.status is TaskStatus.RUNNING and not moves.has_got_further(tx, task):
                 error = f"worker {worker['name']} was lost while it held the task"
                 _give_up_or_retry(tx, changes.crashed(task, error=error), max_failures=self._max_failures)
             else:

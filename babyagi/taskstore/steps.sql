@@ -12,6 +12,11 @@ SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner ORDER B
 -- An owner's steps that still hold their reservation.
 SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1 ORDER BY id;
 
+-- has_finished_step --
+-- A row when a call of the owner was journaled under the claim.
+SELECT 1 FROM step
+ WHERE objective_id = :objective_id AND owner = :owner AND claim_no = :claim_no AND state = 'done' AND kind <> 'inputs' LIMIT 1;
+
 -- put_step --
 -- Write a step whole.
 INSERT INTO step (objective_id, owner, key, kind, request_hash, state, output, model, origins, is_held, held_calls, held_tokens,

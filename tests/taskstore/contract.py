@@ -344,6 +344,19 @@ class TaskStoreContract:
         assert task.status is TaskStatus.DEAD
         assert await store.workers() == []
 
+    async def test_a_crash_after_a_call_was_journaled_counts_as_no_failure(self, store, clock):
+        objective_id = await begin(store)
+        for n, is_further in enumerate((True, True, True, True, False, False, False), start=1):
+            await store.register_worker(make_worker(f"w{n}"), objective_id=objective_id, lease_s=30)
+            claim = await store.claim_task(objective_id, f"w{n}")
+            await store.put_step(claim.fence, key=f"1/inputs{n}", kind="inputs", request_hash="h", output="{}")
+            if is_further:
+                await store.put_step(claim.fence, key=f"1/execute/{n}/tool/1", kind="tool", request_hash="h", output="{}")
+            clock.tick(31)
+            assert await store.reap_workers() == 1
+            assert (await store.task(objective_id, 1)).failures == max(0, n - 4)
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DEAD
+
     async def test_a_recorded_task_of_a_dead_worker_goes_to_the_next(self, store, clock):
         objective_id = await begin(store, "B")
         claim = await store.claim_task(objective_id, "w")
@@ -561,6 +574,14 @@ class TaskStoreContract:
         assert await store.look_up_step(fence, "k") is None
         late = await store.record_step(fence, key="k", output="1", usage=SPENT)
         assert (late.state, (await store.objective(objective_id)).usage) == (StepState.DONE, SPENT + SPENT)
+
+    async def test_the_limit_that_ends_a_run_is_named_also_while_calls_in_flight_hold_another(self, store):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=2, max_tokens=1000))
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=1))
+        with pytest.raises(LimitReachedError) as caught:
+            await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=5000))
+        assert (caught.value.limit, caught.value.is_final) == ("tokens", True)
 
     async def test_spent_and_held_never_exceed_a_limit_and_the_reports_slice_is_kept(self, store):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=3))

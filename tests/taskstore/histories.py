@@ -1,0 +1,196 @@
+"""Random histories of what is reserved and settled under limits, on any task store: several claims at once, calls that answer, fail or
+are never heard of again, workers that die, late answers of dead workers, and endpoints whose usage is missing, negative or huge.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from babyagi.errors import LeaseLostError, LimitReachedError, ObjectiveStoppedError
+from babyagi.tasks import Claim, Fence, Limits, ObjectiveSpec, Proposal, Reservation, Role, Usage, Worker
+from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.rules import report_slice, to_microusd
+
+START = datetime(2030, 1, 1, tzinfo=UTC)
+LEASE_S = 30.0
+N_MOVES = 60
+LIMIT_NAMES = ("calls", "tokens", "cost")
+
+
+@dataclass
+class Time:
+    now: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call that was intended and has not come back yet, for the history; its claim may be gone by then."""
+
+    fence: Fence
+    key: str
+    reservation: Reservation
+
+
+@dataclass
+class Ended:
+    """How a history ended: the name of the limit that stopped it, if one did, and what was spent."""
+
+    limit: str = ""
+    n_calls: int = 0
+    largest: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LIMIT_NAMES, 0))
+
+
+class History:
+    """One random history; `is_honest` keeps every usage within its reservation. Raises `AssertionError` at once when a promise breaks."""
+
+    def __init__(self, store: TaskStore, time: Time, *, seed: int, is_honest: bool) -> None:
+        self._store = store
+        self._time = time
+        self._chance = random.Random(seed)
+        self._is_honest = is_honest
+        self._flying: list[Call] = []
+        self._claims: list[Claim] = []
+        self._n_workers = self._n_keys = 0
+        self._spent_before = (0, 0, 0)
+        self.ended = Ended()
+
+    async def run(self) -> Ended:
+        chance = self._chance
+        limits = Limits(
+            max_tasks=0,
+            max_calls=chance.choice((0, chance.randint(1, 30))),
+            max_tokens=chance.choice((0, chance.randint(1, 30_000))),
+            max_cost_usd=chance.choice((0.0, chance.uniform(0.000_001, 0.2))),
+            max_time_s=0,
+        )
+        spec = ObjectiveSpec(
+            text="o", initial_task="t", limits=limits, model_by_role={Role.EXECUTION: "m"}, embedding_space="s", prompt_version="1"
+        )
+        objective, _ = await self._store.create_objective(spec, uid=f"uid{chance.random()}", always_new=True)
+        self._objective_id = objective.id
+        await self._store.add_tasks(objective.id, [Proposal(name=f"task {n}") for n in range(3)])
+        moves = (self._claim, self._intend, self._intend, self._intend, self._come_back, self._come_back, self._die)
+        for _ in range(N_MOVES):
+            await chance.choice(moves)()
+            await self._check(limits)
+            if self.ended.limit:
+                break
+        await self._finish(limits)
+        return self.ended
+
+    # -- moves -----------------------------------------------------------------------------------------------------------
+
+    async def _claim(self) -> None:
+        self._n_workers += 1
+        worker_id = f"w{self._n_workers}"
+        worker = Worker(id=worker_id, name=worker_id, host="h", pid=1, lease_until=self._time())
+        await self._store.register_worker(worker, objective_id=self._objective_id, lease_s=LEASE_S)
+        claim = await self._store.claim_task(self._objective_id, worker_id)
+        if claim is not None:
+            self._claims.append(claim)
+
+    async def _intend(self) -> None:
+        if not self._claims:
+            return
+        fence, reservation = self._chance.choice(self._claims[-4:]).fence, self._reservation()
+        self._n_keys += self._chance.random() < 0.9  # now and then the same key again
+        key = f"1/{self._n_keys}"
+        try:
+            step = await self._store.intend_step(fence, key=key, kind="model", request_hash="h", reservation=reservation)
+        except LimitReachedError as error:
+            if error.is_final:
+                self.ended.limit = error.limit
+                self._note(reservation)
+            return
+        except (LeaseLostError, ObjectiveStoppedError):
+            return
+        call = Call(fence, key, step.reservation)
+        if step.output is None and call not in self._flying:  # intending what is intended already is no second call
+            self._note(step.reservation)
+            self._flying.append(call)
+            self.ended.n_calls += 1
+
+    async def _come_back(self) -> None:
+        if not self._flying:
+            return
+        call = self._flying.pop(self._chance.randrange(len(self._flying)))
+        if self._chance.random() < 0.7:
+            usage = self._usage(call.reservation)
+            await self._store.record_step(call.fence, key=call.key, output="{}", usage=usage)
+        else:
+            usage = self._chance.choice((Usage(), self._usage(call.reservation)))
+            await self._store.abandon_step(call.fence, key=call.key, usage=usage)
+
+    async def _die(self) -> None:
+        """All workers are silent for longer than their lease; calls in flight may still come back later, unless nobody hears them."""
+        if self._chance.random() < 0.5:
+            return
+        self._time.now += timedelta(seconds=LEASE_S + 1)
+        await self._store.reap_workers()
+        # An answer that comes after its reservation was charged is money spent twice over: no promise covers it, so honest ones get lost.
+        self._flying = [] if self._is_honest else [call for call in self._flying if self._chance.random() < 0.5]
+
+    # -- random values -----------------------------------------------------------------------------------------------------
+
+    def _reservation(self) -> Reservation:
+        chance = self._chance
+        tokens = chance.choice((0, 1, chance.randint(1, 3000), chance.randint(1, 3000)))
+        return Reservation(calls=1, tokens=tokens, cost_usd=chance.choice((0.0, chance.uniform(0, 0.02))))
+
+    def _usage(self, reservation: Reservation) -> Usage:
+        chance = self._chance
+        if self._is_honest:
+            prompt = chance.randint(0, reservation.tokens)
+            cost_usd = chance.choice((reservation.cost_usd, chance.uniform(0, reservation.cost_usd)))
+            return Usage(calls=1, prompt_tokens=prompt, completion_tokens=chance.randint(0, reservation.tokens - prompt), cost_usd=cost_usd)
+        odd: tuple[Any, ...] = (0, -1, -(10**18), 10**18, 5, 700)
+        cost_usd = chance.choice((0.0, -1.0, float("nan"), float("inf"), 1e300, 0.003))
+        return Usage(calls=1, prompt_tokens=chance.choice(odd), completion_tokens=chance.choice(odd), cost_usd=cost_usd)
+
+    # -- what must hold ----------------------------------------------------------------------------------------------------
+
+    def _note(self, reservation: Reservation) -> None:
+        sizes = {"calls": reservation.calls, "tokens": reservation.tokens, "cost": to_microusd(reservation.cost_usd)}
+        self.ended.largest = {name: max(size, sizes[name]) for name, size in self.ended.largest.items()}
+
+    async def _check(self, limits: Limits) -> None:
+        objective = await self._store.objective(self._objective_id)
+        spent, held = objective.usage, objective.held
+        now = (spent.calls, spent.tokens, to_microusd(spent.cost_usd))
+        assert all(value >= before for value, before in zip(now, self._spent_before, strict=True)), "a usage lowered the spend"
+        self._spent_before = now
+        if not self._is_honest:
+            return
+        assert not limits.max_calls or spent.calls + held.calls <= limits.max_calls
+        assert not limits.max_tokens or spent.tokens + held.tokens <= limits.max_tokens
+        total_microusd = to_microusd(spent.cost_usd) + to_microusd(held.cost_usd)
+        assert not limits.max_cost_usd or total_microusd <= to_microusd(limits.max_cost_usd)
+
+    async def _finish(self, limits: Limits) -> None:
+        """When nothing is in flight any more nothing is held, and a limit that ended it was nearly reached."""
+        while self._flying:
+            await self._come_back()
+            await self._check(limits)
+        self._time.now += timedelta(seconds=LEASE_S + 1)
+        await self._store.reap_workers()
+        await self._check(limits)
+        objective = await self._store.objective(self._objective_id)
+        assert objective.held == Reservation()
+        if self.ended.limit:
+            self._check_end(limits, objective.usage)
+
+    def _check_end(self, limits: Limits, spent: Usage) -> None:
+        kept = report_slice(limits)
+        left_by_name = {
+            "calls": limits.max_calls - kept.calls - spent.calls,
+            "tokens": limits.max_tokens - kept.tokens - spent.tokens,
+            "cost": to_microusd(limits.max_cost_usd) - to_microusd(kept.cost_usd) - to_microusd(spent.cost_usd),
+        }
+        left, largest = left_by_name[self.ended.limit], self.ended.largest[self.ended.limit]
+        assert left < largest, f"it ended by {self.ended.limit} with {left} left; no reservation was larger than {largest}"

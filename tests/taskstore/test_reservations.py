@@ -1,0 +1,34 @@
+"""The limits hold whatever is reserved, settled or lost; 10,000 histories: `python -m benchmarks.reservations`."""
+
+import asyncio
+
+import pytest
+
+from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.sql import open_sqlite
+from tests.taskstore.histories import History, Time
+
+
+@pytest.mark.parametrize("is_honest", [True, False], ids=["usage within its reservation", "any usage"])
+def test_spent_and_held_never_exceed_a_limit_and_no_usage_lowers_what_was_spent(is_honest):
+    async def run():
+        time = Time()
+        return [await History(MemoryTaskStore(time), time, seed=seed, is_honest=is_honest).run() for seed in range(250)]
+
+    ended = asyncio.run(run())
+
+    assert {"calls", "tokens", "cost", ""} == {one.limit for one in ended}
+    assert sum(one.n_calls for one in ended) > 1000
+
+
+@pytest.mark.parametrize("is_honest", [True, False], ids=["usage within its reservation", "any usage"])
+def test_the_limits_hold_in_sqlite_too(is_honest, tmp_path):
+    async def run():
+        time = Time()
+        store = await open_sqlite(tmp_path / "tasks.db", clock=time, offload=run_inline)
+        ended = [await History(store, time, seed=seed, is_honest=is_honest).run() for seed in range(40)]
+        await store.close()
+        return ended
+
+    assert len({one.limit for one in asyncio.run(run())}) >= 3
