@@ -15,20 +15,24 @@ TIMEOUT_S = 300.0
 LAUNCHER = """
 import json, resource, subprocess, sys, time
 began_at = time.monotonic()
-code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 took_s, kib = time.monotonic() - began_at, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-print(json.dumps({"began_at": began_at, "took_s": took_s, "peak_mib": kib / 1024, "code": code}))
+print(json.dumps({"began_at": began_at, "took_s": took_s, "peak_mib": kib / 1024, "code": done.returncode, "said": done.stderr}))
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """How a process came out. `began_at` is on the clock of this machine's event loops; `peak_mib` is its largest resident size."""
+    """How a process came out. `began_at` is on the clock of this machine's event loops; `peak_mib` is its largest resident size.
+
+    `said` is what it wrote to standard error.
+    """
 
     began_at: float
     took_s: float
     peak_mib: float
     code: int
+    said: str
 
 
 async def run_child(arguments: Sequence[str], *, environ: Mapping[str, str], cwd: Path) -> Child:

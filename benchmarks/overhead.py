@@ -41,15 +41,19 @@ from tests.world import make_spec
 OWN_TIME_MS = 7.0
 FIRST_CALL_S = 0.5
 PEAK_MIB = {"builtin": 150.0, "chroma": 300.0}
-IMPORT_MS = {"import babyagi": 60.0, "babyagi --help": 150.0}
-IMPORTED = {"import babyagi": ["-c", "import babyagi"], "babyagi --help": ["-m", "babyagi", "--help"]}
+IMPORT_MS = {"import babyagi": 60, "babyagi --help": 150}  # openai is measured as part of what comes before a first call
+IMPORTED = {
+    "import babyagi": ["-c", "import babyagi"],
+    "babyagi --help": ["-m", "babyagi", "--help"],
+    "import openai": ["-c", "import openai"],
+}
 STORES = ("builtin", "chroma")
 N_QUEUED = 20
 RESULT_BYTES = 500
 
 
-async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> float:
-    """Return the seconds of wall time that a task takes when the model takes none."""
+async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tuple[float, float]:
+    """Return the seconds that a task takes when the model takes none: on the wall's clock, and of the processor."""
     script = Script(result_bytes=RESULT_BYTES)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -79,9 +83,9 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> flo
         identity = Worker(id="worker", name="benchmark", host="here", pid=0, lease_until=_utc_now())
         surroundings = Surroundings(identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another")
         worker = WorkerLoop(tasks, loop, gate, pace=Pace(concurrency=concurrency), surroundings=surroundings)
-        began_s = time.perf_counter()
+        began_s, cpu_s = time.perf_counter(), time.process_time()
         await worker.run(objective.id)
-        return (time.perf_counter() - began_s) / n_tasks
+        return (time.perf_counter() - began_s) / n_tasks, (time.process_time() - cpu_s) / n_tasks
 
 
 def _open_index(store: str, folder: Path, stack: AsyncExitStack) -> VectorIndex:
@@ -106,6 +110,8 @@ async def measure_run(store: str, *, n_tasks: int) -> tuple[Child, float]:
             variables = endpoint_variables(server.base_url, Path(folder) / "home", BABYAGI_RESULT_STORE=store)
             line = ["-m", "babyagi", "run", OBJECTIVE, "-t", script.next_name(), "--max-tasks", str(n_tasks)]
             child = await run_child(line, environ=variables, cwd=Path(folder))
+            if not server.requests:
+                raise RuntimeError(f"no call was made, exit code {child.code}: {child.said}")
             return child, server.requests[0].at - child.began_at
 
 
@@ -136,7 +142,10 @@ async def show_runs(n_runs: int, n_tasks: int) -> None:
 
 def show_imports(n_runs: int) -> None:
     found = measure_imports(n_runs)
-    rows = [(name, f"{1000 * s:.0f} ms", f"{IMPORT_MS[name]:.0f} ms", verdict(1000 * s <= IMPORT_MS[name])) for name, s in found.items()]
+    rows = [
+        (name, f"{1000 * s:.0f} ms", *((f"{goal} ms", verdict(1000 * s <= goal)) if (goal := IMPORT_MS.get(name)) else ("", "")))
+        for name, s in found.items()
+    ]
     print_table(f"Imports, over bare Python (median of {n_runs})", ("what", "measured", "goal", ""), rows)
 
 
@@ -145,12 +154,11 @@ async def show_own_time(n_runs: int, n_tasks: int) -> None:
     for store in STORES:
         for concurrency in (1, 4):
             found = [await measure_own_time(store, concurrency=concurrency, n_tasks=n_tasks) for _ in range(n_runs)]
-            ms = 1000 * statistics.median(found)
-            rows.append(
-                (store, concurrency, f"{ms:.1f} ms", f"{1000 * min(found):.1f} ms", f"{OWN_TIME_MS:g} ms", verdict(ms <= OWN_TIME_MS))
-            )
+            wall_ms, cpu_ms = (1000 * statistics.median(times) for times in zip(*found, strict=True))
+            measured = (f"{wall_ms:.1f} ms", f"{1000 * min(found)[0]:.1f} ms", f"{cpu_ms:.1f} ms")
+            rows.append((store, concurrency, *measured, f"{OWN_TIME_MS:g} ms", verdict(wall_ms <= OWN_TIME_MS)))
     title = f"Own time per task, {n_tasks} tasks, model of 0 latency, SQLite on disk"
-    print_table(title, ("index", "concurrency", f"median of {n_runs}", "least", "goal", ""), rows)
+    print_table(title, ("index", "concurrency", f"median of {n_runs}", "least", "processor", "goal", ""), rows)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -62,7 +62,7 @@ async def measure(base_url: str, *, n_tasks: int, concurrency: int) -> tuple[flo
             events = await store.events(objective.id, limit=100 * n_tasks)
         done_at: list[datetime] = [event.at for event in events if event.kind == TASK_DONE]
         if child.code != 0 or len(done_at) != n_tasks:
-            raise RuntimeError(f"{len(done_at)} of {n_tasks} tasks were done, exit code {child.code}")
+            raise RuntimeError(f"{len(done_at)} of {n_tasks} tasks were done, exit code {child.code}: {child.said}")
         after_s = (events[-1].at - max(done_at)).total_seconds()
         return child.took_s - after_s, child.took_s
 
