@@ -136,7 +136,9 @@ class Loop:
 
     async def _choose_excerpts(self, task: Task, objective: Objective, journal: Journal) -> list[Excerpt]:
         """The results of the tasks that this one comes after, then the nearest others, within the token budget."""
-        needed = await self._store.results(objective.id, task_ids=task.after) if task.after else []
+        needed = (
+            sorted(await self._store.results(objective.id, task_ids=task.after), key=lambda result: result.task_id) if task.after else []
+        )
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
             return await journal.embed(_embed_path("context", texts), texts)

@@ -178,7 +178,7 @@ async def test_a_person_at_a_terminal_takes_the_models_place(tmp_path):
 
     assert code == 0, terminal.shown
     assert "Traceback" not in terminal.shown
-    assert [re.search(r"Role: (\w+) agent", prompt)[1] for prompt in asked] == ["execution", "creation", "report"]
+    assert re.findall(r"Role: (\w+) agent", "".join(asked)) == ["execution", "creation", "report"]
     assert "Say hello" in asked[0]
     assert [row["result"] for row in await look("results", env=env)] == ["Hello from a person."]
     assert "The person said hello." in (await look("report", env=env))["markdown"]

@@ -1,0 +1,60 @@
+"""`babyagi demo` on documents that nobody wrote for it: what installed packages say about themselves."""
+
+import re
+from importlib.metadata import distribution
+
+import pytest
+
+from tests.system.processes import babyagi, environ, look
+
+pytestmark = pytest.mark.system
+
+QUESTION = "How is it installed, and what does it support?"
+PACKAGES = (
+    ("chromadb", "click", "numpy", "openai", "platformdirs", "pytest", "python-dotenv", "rich"),
+    ("build", "genai-prices", "hypothesis", "import-linter", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "ruff"),
+)
+QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
+
+
+def write_descriptions(folder, packages):
+    folder.mkdir()
+    for package in packages:
+        _, _, text = (distribution(package).read_text("METADATA") or "").partition("\n\n")
+        assert len(text) > 500, package
+        (folder / f"{package}.md").write_text(text, encoding="utf-8")
+    return folder
+
+
+def cited(text, folder):
+    """The quotes of a text, each of which really stands where it says."""
+    quotes = QUOTE.findall(text)
+    for said, name, line in quotes:
+        assert (folder / name).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip() == said
+    return set(quotes)
+
+
+@pytest.mark.timeout(120)
+async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
+    quotes = []
+    for name, packages in zip("ab", PACKAGES, strict=True):
+        folder = write_descriptions(tmp_path / name, packages)
+        env = environ(tmp_path / "home")
+
+        ended = await babyagi("demo", str(folder), "--question", QUESTION, env=env)
+
+        assert ended.code == 0, ended.said
+        assert ended.out.startswith("REHEARSAL: no language model was asked")
+        tasks = await look("tasks", env=env)
+        results = await look("results", env=env)
+        assert len(tasks) == len(results) >= 8
+        assert {task["status"] for task in tasks} == {"done"}
+        assert re.search(r"the list was ordered \([1-9]\d* moved\)", ended.out)
+        report = (await look("report", env=env))["markdown"]
+        assert "REHEARSAL" in report
+        quotes.append(cited(report, folder))
+        assert len(quotes[-1]) >= 5
+        assert all(cited(result["result"], folder) for result in results if result["task"].startswith("Read "))
+
+    assert not quotes[0] & quotes[1]
+    assert len(await look("objectives", env=env)) == 2
