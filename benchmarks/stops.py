@@ -64,7 +64,7 @@ async def _running(
     process = await start("run", OBJECTIVE, env=env)
     try:
         while len(server.requests) < n_requests and process.returncode is None:
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # noqa: ASYNC110  # it is another process that we wait for
         yield process, env
     finally:
         with suppress(ProcessLookupError):
