@@ -22,6 +22,7 @@ from babyagi.errors import (
     LimitReachedError,
     ModelUnavailableError,
     ObjectiveStoppedError,
+    StoreUnavailableError,
     ToolError,
 )
 from babyagi.llm.base import ChatModel, Completion, Embedder
@@ -29,6 +30,8 @@ from babyagi.llm.prompt import Prompt, clean
 from babyagi.tasks import Fence, Passage, Reservation, Role, Step, StepState, Usage
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
+
+RECORD_PAUSE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,8 +112,8 @@ class Journal:
             await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
             raise
         origins = (*prompt.origins, f"model:{completion.model}")
-        step = await self._store.record_step(
-            self._fence, key=step.key, output=completion.to_json(), usage=completion.usage, model=completion.model, origins=origins
+        step = await self._record(
+            key=step.key, output=completion.to_json(), usage=completion.usage, model=completion.model, origins=origins
         )
         return Completion.from_json(step.output or "")
 
@@ -147,7 +150,7 @@ class Journal:
                 await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
                 raise
             output = json.dumps([base64.b64encode(vector).decode() for vector in vectors])
-            step = await self._store.record_step(self._fence, key=step.key, output=output, usage=usage, model=embedder.space)
+            step = await self._record(key=step.key, output=output, usage=usage, model=embedder.space)
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
     async def _intend(self, path: str, *, kind: str, request: str, reservation: Reservation, model: str) -> Step:
@@ -170,6 +173,16 @@ class Journal:
                 self._fence.objective_id, kind=log.STEP_REQUEST_CHANGED, data={"owner": self._fence.owner, "key": key}
             )
         return step
+
+    async def _record(self, *, key: str, output: str, usage: Usage, model: str, origins: Sequence[str] = ()) -> Step:
+        """Record an outcome that is paid for, however long the store cannot answer; only a worker that stops gives it up."""
+        while True:
+            try:
+                return await self._store.record_step(self._fence, key=key, output=output, usage=usage, model=model, origins=origins)
+            except StoreUnavailableError:
+                if self._backends.gate.reason:
+                    raise
+                await self._backends.sleep(RECORD_PAUSE_S)
 
 
 async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:

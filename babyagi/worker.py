@@ -35,6 +35,7 @@ logger = logging.getLogger(__name__)
 IDLE_WAIT_S = 1.0
 FEED_PAUSE_S = 0.5  # results that come close together go into the result store as one batch
 MAX_BACK_OFF_S = 60.0
+STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
 DUTIES: Mapping[ObjectiveStatus, tuple[Duty, ...]] = {
     ObjectiveStatus.ACTIVE: (Duty.CHECK, Duty.ORDER),
@@ -259,7 +260,7 @@ class WorkerLoop:
     async def _release_when_possible(self, release: Release, reason: str) -> None:
         """Give the claim back once the store answers again; our lease would keep it from everybody else."""
         while True:
-            await self._surroundings.sleep(self._back_off())
+            await self._surroundings.sleep(STORE_PAUSE_S)
             try:
                 return await release(reason)
             except StoreUnavailableError as error:
@@ -271,9 +272,8 @@ class WorkerLoop:
         self._wake.set()
 
     def _rest_from_store(self, error: StoreUnavailableError) -> None:
-        delay_s = self._back_off()
-        logger.warning("the task store is unavailable, next try in %.1f s: %s", delay_s, error.what)
-        self._rest(delay_s)
+        logger.warning("the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what)
+        self._rest(STORE_PAUSE_S)
 
     def _back_off(self) -> float:
         """Seconds until the next try: doubling from 1 s to a minute, with jitter. What strikes several at once is one outage."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import random
 import signal
 import sys
@@ -58,13 +57,12 @@ async def _running(
         BABYAGI_DRAIN_S=str(DRAIN_S),
         BABYAGI_EMBEDDING_MODEL="hash",
         OPENAI_API_KEY="sk-test",
-        PYTHONPATH=os.environ.get("PYTHONPATH", ""),
     )
     server.reset()
     process = await start("run", OBJECTIVE, env=env)
     try:
-        while len(server.requests) < n_requests and process.returncode is None:
-            await asyncio.sleep(0.005)  # noqa: ASYNC110  # it is another process that we wait for
+        while len(server.requests) < n_requests and process.returncode is None:  # noqa: ASYNC110  # it is another process that we wait for
+            await asyncio.sleep(0.005)
         yield process, env
     finally:
         with suppress(ProcessLookupError):

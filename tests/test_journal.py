@@ -3,11 +3,19 @@ import asyncio
 import pytest
 
 from babyagi import log
-from babyagi.errors import LeaseLostError, LimitReachedError, ModelUnavailableError, ObjectiveStoppedError, ToolError
+from babyagi.errors import (
+    LeaseLostError,
+    LimitReachedError,
+    ModelUnavailableError,
+    ObjectiveStoppedError,
+    StoreUnavailableError,
+    ToolError,
+)
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Effect, Limits, Passage, Role, StepState
+from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.tools.base import Tool
 from tests.scripted import ScriptedModel
 from tests.world import World
@@ -40,8 +48,8 @@ class Desk:
         return [event.kind for event in await self.world.store.events(self.claim.task.objective_id)]
 
 
-async def open_desk(answer=lambda prompt, role: "an answer", *, limits=None):
-    world = World()
+async def open_desk(answer=lambda prompt, role: "an answer", *, limits=None, world=None):
+    world = world or World()
     objective = await world.start(limits=limits)
     worker = world.open_worker(objective)
     await world.store.register_worker(worker._identity, objective_id=objective.id, lease_s=30)
@@ -214,3 +222,39 @@ async def test_a_tool_that_hangs_is_stopped_and_its_flood_is_cut():
     assert hung.is_error
     assert "longer than 0.01 s" in hung.passage.text
     assert flooded.passage.text == "x" * 10 + "\n… cut: 990 more characters"
+
+
+class FullStore(MemoryTaskStore):
+    """A store that cannot record an outcome `n_refusals` times, as one whose disk is full."""
+
+    n_refusals = 0
+
+    async def record_step(self, *args, **kwargs):
+        if self.n_refusals:
+            self.n_refusals -= 1
+            raise StoreUnavailableError("the disk is full")
+        return await super().record_step(*args, **kwargs)
+
+
+async def test_an_answer_that_is_paid_for_is_kept_until_the_store_can_record_it():
+    world = World()
+    world.store = FullStore(world.clock)
+    desk = await open_desk(world=world)
+    world.store.n_refusals = 3
+
+    completion = await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+    assert completion.text == "an answer"
+    assert len(desk.model.calls) == 1
+    assert (await desk.usage()).calls == 1
+
+
+async def test_a_worker_that_stops_gives_up_what_the_store_cannot_record():
+    world = World()
+    world.store = FullStore(world.clock)
+    desk = await open_desk(world=world)
+    world.store.n_refusals = 10**9
+    asyncio.get_running_loop().call_later(0.05, desk.gate.close, "asked to stop")
+
+    with pytest.raises(StoreUnavailableError):
+        await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
