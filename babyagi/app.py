@@ -264,12 +264,13 @@ class App:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings) -> AsyncIterator[TaskStore]:
-    """The task store of the home, to look at and to steer; opens no model and no result store."""
+async def open_store(settings: Settings, *, tell: Callable[[str], None] = lambda _: None) -> AsyncIterator[TaskStore]:
+    """The task store of the home, to look at and to steer; opens no model and no result store. `tell`: see `open_sqlite`."""
     _make_home(settings.home)
     offload = ThreadOffload(name="taskstore")
     try:
-        store = await open_sqlite(settings.home / "tasks.db", clock=utc_now, offload=offload, max_failures=settings.max_failures)
+        path = settings.home / "tasks.db"
+        store = await open_sqlite(path, clock=utc_now, offload=offload, max_failures=settings.max_failures, tell=tell)
         try:
             yield store
         finally:
@@ -279,13 +280,16 @@ async def open_store(settings: Settings) -> AsyncIterator[TaskStore]:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, *, ask_human: AskHuman | None = None) -> AsyncIterator[App]:
+async def open_app(
+    settings: Settings, *, ask_human: AskHuman | None = None, tell: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[App]:
     """The whole, closed again in the reverse order. What an earlier process of our name left behind is queued again.
 
     Args:
         ask_human: shows a prompt and returns what was typed, for LLM_MODEL=human; None where nobody is there.
+        tell: see `open_sqlite`.
     """
-    async with open_store(settings) as store:
+    async with open_store(settings, tell=tell) as store:
         with _take_name(settings) as name:
             await store.reap_workers(name=name)
             await store.reap_workers()

@@ -85,7 +85,7 @@ def _require_objective(settings: Settings) -> None:
 async def _start_and_work(loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False) -> int:
     from babyagi.app import open_app
 
-    async with open_app(loaded.settings, ask_human=find_person()) as app:
+    async with open_app(loaded.settings, ask_human=find_person(), tell=_tell) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         if is_demo and is_over(objective):
             objective, is_new = await app.start_objective(always_new=True)
@@ -97,7 +97,7 @@ async def _start_and_work(loaded: Loaded, *, always_new: bool, as_json: bool, is
 async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
-    async with open_app(loaded.settings, ask_human=find_person()) as app:
+    async with open_app(loaded.settings, ask_human=find_person(), tell=_tell) as app:
         objective = await pick_unfinished(app.store, selector)
         if not is_over(objective):
             require_credentials(loaded.settings, models_of(objective))
@@ -188,7 +188,11 @@ def _say_opening(objective: Objective) -> None:
 
 def _tell_notices(notices: Iterable[str]) -> None:
     for notice in notices:
-        warn(f"note: {notice}", Style.YELLOW)
+        _tell(notice)
+
+
+def _tell(notice: str) -> None:
+    warn(f"note: {notice}", Style.YELLOW)
 
 
 async def _say_closing(store: TaskStore, objective: Objective, *, home: Path, as_json: bool) -> None:

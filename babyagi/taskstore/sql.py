@@ -35,18 +35,26 @@ from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 POLL_S = 0.05
 
 
-async def open_sqlite(path: Path | str, *, clock: Callable[[], datetime], offload: Offload, max_failures: int = 3) -> SqliteTaskStore:
+async def open_sqlite(
+    path: Path | str,
+    *,
+    clock: Callable[[], datetime],
+    offload: Offload,
+    max_failures: int = 3,
+    tell: Callable[[str], None] = lambda _: None,
+) -> SqliteTaskStore:
     """Open the task store in this file, creating it when there is none. Its folder must exist.
 
     Args:
         clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the caller closes it, after the store.
         max_failures: after how many failures a task is dead, for workers that die while they hold it.
+        tell: says to a person, once for each trouble, that the store cannot be written.
 
     Raises:
         StoreUnusableError: damaged, newer than this program, no task store, or not writable. StoreUnavailableError: locked, disk full.
     """
     database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
-    return SqliteTaskStore(database, offload=offload, max_failures=max_failures)
+    return SqliteTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
 
 
 class SqliteTaskStore(Claims, Steps):

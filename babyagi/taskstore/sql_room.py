@@ -7,10 +7,13 @@ import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
+from babyagi.errors import StoreUnavailableError
 from babyagi.taskstore import moves
 from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 
 T = TypeVar("T")
+
+CALM_WRITES = 50  # in a row, before a trouble is a new one: a full disk still takes a small write now and then
 
 
 class Offload(Protocol):
@@ -22,15 +25,25 @@ class Offload(Protocol):
 class SqlRoom:
     """One open database, used through one thread."""
 
-    def __init__(self, database: SqliteDatabase, *, offload: Offload, max_failures: int) -> None:
+    def __init__(self, database: SqliteDatabase, *, offload: Offload, max_failures: int, tell: Callable[[str], None]) -> None:
         self._database = database
         self._offload = offload
         self._max_failures = max_failures
+        self._tell = tell
+        self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
 
     async def _write(self, work: Callable[[Transaction], T]) -> T:
         try:
-            return await self._offload(lambda: self._database.write(work))
+            done = await self._offload(lambda: self._database.write(work))
+        except StoreUnavailableError as error:
+            if self._n_calm >= CALM_WRITES:
+                self._tell(f"the task store cannot be written now ({error.why or error.what}); work goes on by itself when it can")
+            self._n_calm = 0
+            raise
+        else:
+            self._n_calm += 1
+            return done
         finally:
             self._written.set()
             self._written = asyncio.Event()

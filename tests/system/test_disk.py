@@ -96,6 +96,7 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_by_itself_and_no_answer_is
         assert n_while_full <= 8 + 4
         assert resumed_s <= 10
         assert ended.code == 0, ended.said
+        assert ended.err.count("cannot be written now (database or disk is full)") == 1
         check_whole(home, server)
 
 
