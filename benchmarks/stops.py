@@ -78,7 +78,8 @@ async def drain(folder: Path, server: LocalServer, chance: random.Random, *, n_s
         await asyncio.sleep(chance.uniform(0.0, 0.5))
         for n in range(n_signals):
             began_s = time.monotonic()
-            process.send_signal(signal.SIGTERM)
+            with suppress(ProcessLookupError):  # the first was enough
+                process.send_signal(signal.SIGTERM)
             if n + 1 < n_signals:
                 await asyncio.sleep(chance.uniform(0.05, 0.5))
         n_before = len(server.requests)

@@ -59,6 +59,7 @@ class World:
     tools: Sequence[Tool] = ()
     concurrency: int = 4
     models: Mapping[Role, ChatModel] | None = None
+    embedder: HashEmbedder = field(default_factory=HashEmbedder)
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -76,7 +77,7 @@ class World:
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
         index = BuiltinIndex()
         backends = Backends(
-            store=self.store, models=self.models or dict.fromkeys(roles, self.model), embedder=HashEmbedder(), gate=gate, sleep=self.sleep
+            store=self.store, models=self.models or dict.fromkeys(roles, self.model), embedder=self.embedder, gate=gate, sleep=self.sleep
         )
         return Loop(
             backends,
