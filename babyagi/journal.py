@@ -20,7 +20,6 @@ from babyagi import log
 from babyagi.errors import (
     BabyagiError,
     LimitReachedError,
-    ModelUnavailableError,
     ObjectiveStoppedError,
     ToolError,
 )
@@ -192,7 +191,7 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
     """The usage of a call that gave no outcome: all that it had reserved when it may be billed, else nothing."""
-    if not (isinstance(error, ModelUnavailableError) and error.may_be_billed):
+    if not error.may_be_billed:
         return Usage()
     return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
 
