@@ -85,12 +85,11 @@ class ModelUnavailableError(BabyagiError):
         *,
         why: str = "",
         fix: str = "",
-        guide: str = "models",
         may_be_billed: bool = False,
         retry_after_s: float | None = None,
         is_limit: bool = False,
     ) -> None:
-        super().__init__(what, why=why, fix=fix, guide=guide, may_be_billed=may_be_billed)
+        super().__init__(what, why=why, fix=fix, guide="models", may_be_billed=may_be_billed)
         self.retry_after_s = retry_after_s
         self.is_limit = is_limit
 

@@ -34,6 +34,9 @@ STEP_ABANDONED = "step.abandoned"
 STEP_UNCONFIRMED = "step.unconfirmed"
 STEP_REQUEST_CHANGED = "step.request_changed"
 
+MODEL_UNAVAILABLE = "model.unavailable"  # this worker waits, and tries again by itself
+MODEL_AVAILABLE = "model.available"
+
 WORKER_JOINED = "worker.joined"
 WORKER_LEFT = "worker.left"
 WORKER_LOST = "worker.lost"
