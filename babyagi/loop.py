@@ -158,14 +158,18 @@ class Loop:
         return tuple(Excerpt(task_id=entry["task_id"], task_name=names[entry["task_id"]], text=entry["text"]) for entry in chosen)
 
     async def _create(self, claim: Claim, result: Result, objective: Objective, journal: Journal) -> None:
-        reply, origins = await create_tasks(
-            claim.task,
-            result.text,
-            objective_text=objective.spec.text,
-            known=await self._known_tasks(claim.task),
-            journal=journal,
-            max_new_tasks=self._bounds.max_new_tasks,
-        )
+        try:
+            reply, origins = await create_tasks(
+                claim.task,
+                result.text,
+                objective_text=objective.spec.text,
+                known=await self._known_tasks(claim.task),
+                journal=journal,
+                max_new_tasks=self._bounds.max_new_tasks,
+            )
+        except FAULTS_OF_THE_TASK as error:  # the result stands; only what could have come of it is given up
+            await self._store.fail_task(claim, error=f"nothing was planned from its result: {error.what}", max_failures=1)
+            return
         if reply.note:
             logger.warning("task %d: of the creation agent's reply: %s", claim.task.id, reply.note)
         proposals = [Proposal(name=task.name, after=task.after, origins=origins) for task in reply.tasks]
