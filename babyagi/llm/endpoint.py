@@ -59,7 +59,7 @@ class Endpoint:
         self._random = random
         self._client: AsyncOpenAI | None = None
         self._breaker = Breaker()
-        self._answering: set[object] = set()  # the calls whose answer has begun
+        self._has_begun_by_call: dict[object, bool] = {}  # calls with a request in flight: whether its answer has begun
 
     @property
     def is_openai(self) -> bool:
@@ -79,7 +79,12 @@ class Endpoint:
         place, caller = self._place(model), asyncio.current_task()
 
         async def send() -> T:
-            return await self._send_guarded(path, request, place, parse)
+            self._has_begun_by_call[caller] = False
+            try:
+                return await self._send_guarded(path, request, place, parse)
+            except Exception:  # not the deadline's: after it, what was in flight decides
+                del self._has_begun_by_call[caller]
+                raise
 
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -90,13 +95,13 @@ class Endpoint:
                     may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
                 )
         except TimeoutError as error:
-            raise self._overdue(place, has_begun=caller in self._answering) from error
+            raise self._overdue(place, self._has_begun_by_call.get(caller)) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=_now_s() + error.retry_after_s)
             raise
         finally:
-            self._answering.discard(caller)
+            self._has_begun_by_call.pop(caller, None)
             self._breaker.stop_retrying(caller)
 
     async def _send_guarded(self, path: str, request: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]) -> T:
@@ -120,11 +125,14 @@ class Endpoint:
         except MalformedReplyError as error:
             raise _unreadable(place, error.what) from error
 
-    def _overdue(self, place: Place, *, has_begun: bool) -> BabyagiError:
+    def _overdue(self, place: Place, has_begun: bool | None) -> BabyagiError:
+        """Return the error for a call whose deadline has come: with its answer begun or not, or (None) between two requests."""
         what = f"{place.model} at {place.url} gave no answer in {self._timeout_s:g} s"
         if has_begun:
             return EndlessAnswerError(f"{what}, though it had begun to", fix=LONGER, guide="models", may_be_billed=True)
-        overdue = ModelUnavailableError(what, fix=LONGER, may_be_billed=True)
+        overdue = ModelUnavailableError(what, fix=LONGER, may_be_billed=has_begun is not None)
+        if has_begun is None:
+            return overdue
         self._breaker.note_failure(overdue, now_s=_now_s())
         return overdue
 
@@ -191,7 +199,7 @@ class Endpoint:
         return self._client
 
     async def _begin_answer(self, response: httpx2.Response) -> None:
-        self._answering.add(asyncio.current_task())
+        self._has_begun_by_call[asyncio.current_task()] = True
         await _cap_body(response)
 
 
