@@ -78,6 +78,7 @@ class App:
         self.notices: list[str] = []
         self._identity = identity
         self._ask_human = ask_human
+        self._endpoint_by_url: dict[str, Endpoint] = {}
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the unfinished or ended one that it is.
@@ -134,6 +135,8 @@ class App:
                 f"{limits.max_tokens:,} tokens holds"
             )
         embedding = settings.effective_embedding_model
+        if embedding != "hash" and limits.max_cost_usd and self._embedding_price() is None:
+            self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
         return ObjectiveSpec(
             text=settings.objective,
             initial_task=settings.initial_task,
@@ -201,13 +204,16 @@ class App:
         return OpenAIModel(name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price)
 
     def _open_endpoint(self, base_url: str) -> Endpoint:
-        return Endpoint(
-            base_url=base_url,
-            api_key=self.settings.openai_api_key.reveal(),
-            timeout_s=self.settings.model_timeout_s,
-            sleep=asyncio.sleep,
-            random=random.SystemRandom().random,
-        )
+        """One for each address, so that its circuit breaker is shared by all who ask there."""
+        if base_url not in self._endpoint_by_url:
+            self._endpoint_by_url[base_url] = Endpoint(
+                base_url=base_url,
+                api_key=self.settings.openai_api_key.reveal(),
+                timeout_s=self.settings.model_timeout_s,
+                sleep=asyncio.sleep,
+                random=random.SystemRandom().random,
+            )
+        return self._endpoint_by_url[base_url]
 
     def _open_human(self) -> ChatModel:
         if self._ask_human is None:
@@ -223,7 +229,14 @@ class App:
         if name == "hash":
             return HashEmbedder()
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
-        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._price(name, base_url))
+        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._embedding_price())
+
+    def _embedding_price(self) -> Price | None:
+        """From the table alone: what a person says about prices is about the chat model."""
+        from babyagi.llm.prices import find_price
+
+        base_url = self.settings.embedding_base_url or self.settings.openai_base_url
+        return find_price(self.settings.effective_embedding_model, base_url=base_url)
 
     def _open_index(self, stack: AsyncExitStack) -> VectorIndex:
         if self.settings.result_store == "builtin":

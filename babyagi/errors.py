@@ -10,7 +10,8 @@ BabyagiError
 │   └── ModelUnavailableError   outage, rate limit, cut connection
 ├── the task ends with it, the others go on
 │   ├── ContextTooLongError     the prompt does not fit the model
-│   └── RequestRefusedError     this request can never work (content filter, refusal)
+│   ├── RequestRefusedError     this request can never work (content filter, refusal)
+│   └── EndlessAnswerError      an answer over the bound of bytes, or still coming at the deadline
 ├── a person mends it: four lines on stderr, an exit code, no traceback
 │   ├── SettingsError           usage: a wrong flag, variable or file
 │   ├── CredentialsError        no key, or a key that is refused
@@ -34,16 +35,18 @@ class BabyagiError(Exception):
         why: why we think so (the measured fact, the server's words); empty when `what` says it all.
         fix: what to type; empty when there is nothing to type.
         guide: the page of `babyagi guide` that says more.
+        may_be_billed: True when a request was sent that may have been worked on (a cut answer, a time-out).
     """
 
     transient = False
 
-    def __init__(self, what: str, *, why: str = "", fix: str = "", guide: str = "") -> None:
+    def __init__(self, what: str, *, why: str = "", fix: str = "", guide: str = "", may_be_billed: bool = False) -> None:
         super().__init__(what)
         self.what = what
         self.why = why
         self.fix = fix
         self.guide = guide
+        self.may_be_billed = may_be_billed
 
 
 class MalformedReplyError(BabyagiError):
@@ -70,8 +73,8 @@ class ModelUnavailableError(BabyagiError):
     """The model cannot answer now.
 
     Args:
-        retry_after_s: what the endpoint asked us to wait, if it did.
-        may_be_billed: True when the request may have been worked on (a cut answer, a time-out).
+        retry_after_s: how long to wait before the next call, as the endpoint or its circuit breaker says.
+        is_limit: True when the endpoint is up and limits us (429).
     """
 
     transient = True
@@ -82,13 +85,13 @@ class ModelUnavailableError(BabyagiError):
         *,
         why: str = "",
         fix: str = "",
-        guide: str = "models",
-        retry_after_s: float | None = None,
         may_be_billed: bool = False,
+        retry_after_s: float | None = None,
+        is_limit: bool = False,
     ) -> None:
-        super().__init__(what, why=why, fix=fix, guide=guide)
+        super().__init__(what, why=why, fix=fix, guide="models", may_be_billed=may_be_billed)
         self.retry_after_s = retry_after_s
-        self.may_be_billed = may_be_billed
+        self.is_limit = is_limit
 
 
 class ContextTooLongError(BabyagiError):
@@ -97,6 +100,10 @@ class ContextTooLongError(BabyagiError):
 
 class RequestRefusedError(BabyagiError):
     """The endpoint or the model refuses this very request; sending it again cannot help."""
+
+
+class EndlessAnswerError(BabyagiError):
+    """An answer was longer than we take, or still coming at the deadline; it is asked for once more, never for ever."""
 
 
 class SettingsError(BabyagiError):

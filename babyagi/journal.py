@@ -20,7 +20,6 @@ from babyagi import log
 from babyagi.errors import (
     BabyagiError,
     LimitReachedError,
-    ModelUnavailableError,
     ObjectiveStoppedError,
     StoreUnavailableError,
     ToolError,
@@ -112,10 +111,11 @@ class Journal:
             await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
             raise
         origins = (*prompt.origins, f"model:{completion.model}")
-        step = await self._record(
+        recorded = await self._record(
             key=step.key, output=completion.to_json(), usage=completion.usage, model=completion.model, origins=origins
         )
-        return Completion.from_json(step.output or "")
+        await self._note_overspending(step, completion.usage)
+        return Completion.from_json(recorded.output or "")
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes back as an error observation."""
@@ -150,8 +150,24 @@ class Journal:
                 await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
                 raise
             output = json.dumps([base64.b64encode(vector).decode() for vector in vectors])
+            intended = step
             step = await self._record(key=step.key, output=output, usage=usage, model=embedder.space)
+            await self._note_overspending(intended, usage)
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
+
+    async def _note_overspending(self, step: Step, usage: Usage) -> None:
+        """Say so when an endpoint counted more than was reserved; it is counted in full, so the next call over a limit is refused."""
+        held = step.reservation
+        if usage.tokens > held.tokens or usage.cost_usd > held.cost_usd + 1e-6:
+            data = {
+                "owner": step.owner,
+                "key": step.key,
+                "tokens": usage.tokens,
+                "reserved_tokens": held.tokens,
+                "cost_usd": usage.cost_usd,
+                "reserved_cost_usd": held.cost_usd,
+            }
+            await self._store.append_event(self._fence.objective_id, kind=log.STEP_OVERSPENT, data=data)
 
     async def _intend(self, path: str, *, kind: str, request: str, reservation: Reservation, model: str) -> Step:
         """Record the intention, waiting for calls in flight when only what they hold stands in the way."""
@@ -205,7 +221,7 @@ async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
     """The usage of a call that gave no outcome: all that it had reserved when it may be billed, else nothing."""
-    if not (isinstance(error, ModelUnavailableError) and error.may_be_billed):
+    if not error.may_be_billed:
         return Usage()
     return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
 

@@ -32,7 +32,11 @@ STEP_INTENDED = "step.intended"
 STEP_RECORDED = "step.recorded"
 STEP_ABANDONED = "step.abandoned"
 STEP_UNCONFIRMED = "step.unconfirmed"
+STEP_OVERSPENT = "step.overspent"  # the endpoint counted more than the call had reserved
 STEP_REQUEST_CHANGED = "step.request_changed"
+
+MODEL_UNAVAILABLE = "model.unavailable"  # this worker waits, and tries again by itself
+MODEL_AVAILABLE = "model.available"
 
 WORKER_JOINED = "worker.joined"
 WORKER_LEFT = "worker.left"

@@ -22,6 +22,7 @@ from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
     CredentialsError,
+    EndlessAnswerError,
     LimitReachedError,
     MalformedReplyError,
     ModelRejectedError,
@@ -44,6 +45,7 @@ N_WINDOW_NEW = 8
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 MAX_REPORT_TRIES = 4  # claims of the report during an outage, before the results stand in for the model's text
+FAULTS_OF_THE_TASK = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, MalformedReplyError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,14 +158,18 @@ class Loop:
         return tuple(Excerpt(task_id=entry["task_id"], task_name=names[entry["task_id"]], text=entry["text"]) for entry in chosen)
 
     async def _create(self, claim: Claim, result: Result, objective: Objective, journal: Journal) -> None:
-        reply, origins = await create_tasks(
-            claim.task,
-            result.text,
-            objective_text=objective.spec.text,
-            known=await self._known_tasks(claim.task),
-            journal=journal,
-            max_new_tasks=self._bounds.max_new_tasks,
-        )
+        try:
+            reply, origins = await create_tasks(
+                claim.task,
+                result.text,
+                objective_text=objective.spec.text,
+                known=await self._known_tasks(claim.task),
+                journal=journal,
+                max_new_tasks=self._bounds.max_new_tasks,
+            )
+        except FAULTS_OF_THE_TASK as error:  # the result stands; only what could have come of it is given up
+            await self._store.fail_task(claim, error=f"nothing was planned from its result: {error.what}", max_failures=1)
+            return
         if reply.note:
             logger.warning("task %d: of the creation agent's reply: %s", claim.task.id, reply.note)
         proposals = [Proposal(name=task.name, after=task.after, origins=origins) for task in reply.tasks]
@@ -183,7 +189,7 @@ class Loop:
         if len(window.tasks) > 1:
             try:
                 task_ids = await order_tasks(window.tasks, objective_text=objective.spec.text, journal=journal)
-            except (ContextTooLongError, RequestRefusedError, MalformedReplyError) as error:
+            except FAULTS_OF_THE_TASK as error:
                 logger.warning("the list keeps its order: %s", error.what)
         try:
             await self._store.reorder(claim, revision=window.revision, task_ids=task_ids)
@@ -196,7 +202,7 @@ class Loop:
         try:
             reply = await check_objective(objective_text=objective.spec.text, excerpts=excerpts, journal=journal)
             is_met, reason = reply.is_met, reply.reason
-        except (ContextTooLongError, RequestRefusedError, MalformedReplyError) as error:
+        except FAULTS_OF_THE_TASK as error:
             is_met, reason = False, f"the check could not be made: {error.what}"
         await self._store.finish_check(claim, is_met=is_met, reason=reason)
 
@@ -219,7 +225,7 @@ class Loop:
                 if claim.fence.claim_no < MAX_REPORT_TRIES:
                     raise
                 why = f"the model could not be reached: {error.what}"
-            except (CredentialsError, ModelRejectedError, ContextTooLongError, RequestRefusedError, MalformedReplyError) as error:
+            except (CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK) as error:
                 why = error.what
         markdown = render_report(objective, answer=answer, why_no_answer=why, tasks=tasks, results=results)
         await self._store.record_report(claim, markdown=markdown)
@@ -238,5 +244,12 @@ def _embed_path(owner: str, texts: Sequence[str]) -> str:
 
 
 def is_fault_of_the_task(error: BabyagiError) -> bool:
-    """Whether trying the task anew may help, and giving it up is right when it does not."""
-    return isinstance(error, ContextTooLongError | RequestRefusedError | MalformedReplyError)
+    """Whether the error ends a try of the task, and no other task has anything to do with it."""
+    return isinstance(error, FAULTS_OF_THE_TASK)
+
+
+def tries_for(error: BabyagiError, max_failures: int) -> int:
+    """How many failed tries an error is worth: one where the same would come again, two where an answer had no end."""
+    if isinstance(error, ContextTooLongError | RequestRefusedError):
+        return 1
+    return min(2, max_failures) if isinstance(error, EndlessAnswerError) else max_failures

@@ -9,9 +9,11 @@ import asyncio
 import logging
 import signal
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from babyagi import log
 from babyagi.errors import (
     BabyagiError,
     CredentialsError,
@@ -26,7 +28,8 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.journal import Gate
-from babyagi.loop import Loop, is_fault_of_the_task
+from babyagi.loop import Loop, is_fault_of_the_task, tries_for
+from babyagi.outages import MAX_MODEL_BACK_OFF_S, MAX_MODEL_WAIT_S, Outages
 from babyagi.tasks import Claim, Duty, DutyClaim, Objective, ObjectiveStatus, StopReason, Worker
 from babyagi.taskstore.base import TaskStore
 
@@ -34,7 +37,6 @@ logger = logging.getLogger(__name__)
 
 IDLE_WAIT_S = 1.0
 FEED_PAUSE_S = 0.5  # results that come close together go into the result store as one batch
-MAX_BACK_OFF_S = 60.0
 STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
 DUTIES: Mapping[ObjectiveStatus, tuple[Duty, ...]] = {
@@ -44,7 +46,8 @@ DUTIES: Mapping[ObjectiveStatus, tuple[Duty, ...]] = {
 }
 PERSON_MENDS = (CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError, NotFoundError)
 
-Fail = Callable[[str], Awaitable[None]]
+Fail = Callable[[str, int], Awaitable[None]]
+"""Records a failed try, and how many of them the error is worth."""
 
 
 class Release(Protocol):
@@ -87,8 +90,7 @@ class WorkerLoop:
         self._wake = asyncio.Event()
         self._stopped_by: int | None = None
         self._fatal: BabyagiError | None = None
-        self._n_outages = 0
-        self._rests_until_s = 0.0  # the event loop's clock
+        self._outages = Outages(clock=lambda: asyncio.get_running_loop().time(), random=surroundings.random)
 
     async def run(self, objective_id: int) -> tuple[Objective, int | None]:
         """Work, and return the objective as it is then and the number of the signal that stopped us, if one did.
@@ -147,14 +149,14 @@ class WorkerLoop:
             return False
         if self._gate.reason or self._fatal is not None or self._is_over(objective):
             return True
-        if objective.status is ObjectiveStatus.ACTIVE and not self._is_resting():
+        if objective.status is ObjectiveStatus.ACTIVE and not self._outages.is_resting:
             objective = await self._store.conclude_objective(objective_id)
             if objective.status is ObjectiveStatus.ENDED:
                 self._wake.set()
         return False
 
     def _must_not_claim(self) -> bool:
-        return bool(self._gate.reason) or self._fatal is not None or self._is_resting()
+        return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting
 
     @staticmethod
     def _is_over(objective: Objective) -> bool:
@@ -163,13 +165,14 @@ class WorkerLoop:
 
     async def _fill_slots(self, objective: Objective, group: asyncio.TaskGroup) -> int:
         n_claimed = 0
+        n_slots = 1 if self._outages.n else self._pace.concurrency  # after an outage one goes ahead to see whether it is over
         for duty in DUTIES[objective.status]:
-            if len(self._running) < self._pace.concurrency:
+            if len(self._running) < n_slots:
                 duty_claim = await self._store.claim_duty(objective.id, self._identity.id, duty)
                 if duty_claim is not None:
                     n_claimed += 1
                     self._start(group, self._guard_duty(duty_claim, objective.id))
-        while len(self._running) < self._pace.concurrency:
+        while len(self._running) < n_slots:
             claim = await self._store.claim_task(objective.id, self._identity.id)
             if claim is None:
                 break
@@ -203,8 +206,8 @@ class WorkerLoop:
         async def release(reason: str, delay_s: float = 0.0) -> None:
             await self._store.release_task(claim, delay_s=delay_s, reason=reason)
 
-        async def fail(error: str) -> None:
-            await self._store.fail_task(claim, error=error, max_failures=self._pace.max_failures, delay_s=RETRY_DELAY_S)
+        async def fail(error: str, max_failures: int) -> None:
+            await self._store.fail_task(claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S)
 
         await self._guard(self._loop.run_turn(claim, objective), objective.id, release=release, fail=fail)
 
@@ -213,8 +216,8 @@ class WorkerLoop:
             logger.info("%s is put off: %s", claim.duty, reason)
             await self._store.release_duty(claim, delay_s=delay_s)
 
-        async def fail(error: str) -> None:
-            await release(error, delay_s=self._back_off())
+        async def fail(error: str, max_failures: int) -> None:
+            await release(error, delay_s=self._outages.back_off())
 
         objective = await self._store.objective(objective_id)
         await self._guard(self._loop.run_duty(claim, objective), objective_id, release=release, fail=fail)
@@ -235,16 +238,14 @@ class WorkerLoop:
         """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
         try:
             await work
-            self._n_outages = 0
+            await self._note_success(objective_id)
         except LimitReachedError as error:
             await release(error.what)
             await self._store.end_objective(objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what)
         except ObjectiveStoppedError as error:
             await release(error.what)
         except ModelUnavailableError as error:
-            delay_s = max(self._back_off(), error.retry_after_s or 0.0)
-            self._rest(delay_s)
-            await release(f"the model is unavailable: {error.what}", delay_s=delay_s)
+            await release(f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error, objective_id))
         except (LeaseLostError, StoreUnavailableError):
             raise
         except PERSON_MENDS as error:
@@ -252,10 +253,29 @@ class WorkerLoop:
             await release(error.what)
         except Exception as error:
             if isinstance(error, BabyagiError) and is_fault_of_the_task(error):
-                await fail(error.what)
+                await fail(error.what, tries_for(error, self._pace.max_failures))
             else:  # ours: the task fails with its traceback in the log, the worker lives
                 logger.exception("a piece of work raised what nobody expected")
-                await fail(f"{type(error).__name__}: {error}")
+                await fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+
+    async def _wait_for_model(self, error: ModelUnavailableError, objective_id: int) -> float:
+        """Rest, say so, and return the seconds before the task is tried again."""
+        is_known = self._outages.is_resting
+        delay_s = max(self._outages.back_off(MAX_MODEL_BACK_OFF_S), error.retry_after_s or 0.0)
+        if not is_known:
+            rest_s = min(delay_s, MAX_MODEL_WAIT_S)
+            self._rest(rest_s)
+            self._outages.waits_for_model = True
+            data = {"reason": error.what, "why": error.why, "retry_in_s": round(rest_s, 1)}
+            await self._store.append_event(objective_id, kind=log.MODEL_UNAVAILABLE, data=data)
+        return delay_s
+
+    async def _note_success(self, objective_id: int) -> None:
+        waited = self._outages.waits_for_model
+        self._outages.end()
+        if waited:
+            with suppress(BabyagiError):  # the work is committed; a line on the screen is not worth its claim
+                await self._store.append_event(objective_id, kind=log.MODEL_AVAILABLE, data={})
 
     async def _release_when_possible(self, release: Release, reason: str) -> None:
         """Give the claim back once the store answers again; our lease would keep it from everybody else."""
@@ -263,6 +283,8 @@ class WorkerLoop:
             await self._surroundings.sleep(STORE_PAUSE_S)
             try:
                 return await release(reason)
+            except LeaseLostError:
+                return None  # the commit that seemed to fail went through
             except StoreUnavailableError as error:
                 logger.warning("the task store is still unavailable: %s", error.what)
 
@@ -275,20 +297,10 @@ class WorkerLoop:
         logger.warning("the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what)
         self._rest(STORE_PAUSE_S)
 
-    def _back_off(self) -> float:
-        """Seconds until the next try: doubling from 1 s to a minute, with jitter. What strikes several at once is one outage."""
-        if not self._is_resting():
-            self._n_outages += 1
-        return min(MAX_BACK_OFF_S, 2.0 ** min(self._n_outages - 1, 10)) * (0.5 + 0.5 * self._surroundings.random())
-
     def _rest(self, delay_s: float) -> None:
-        """Claim nothing for a while: what is down for one task is down for all."""
-        loop = asyncio.get_running_loop()
-        self._rests_until_s = max(self._rests_until_s, loop.time() + delay_s)
-        loop.call_later(delay_s, self._wake.set)
-
-    def _is_resting(self) -> bool:
-        return asyncio.get_running_loop().time() < self._rests_until_s
+        """Claim nothing for a while."""
+        self._outages.rest(delay_s)
+        asyncio.get_running_loop().call_later(delay_s, self._wake.set)
 
     # -- beside the work -------------------------------------------------------------------------------------------------
 

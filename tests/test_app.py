@@ -115,6 +115,16 @@ async def test_an_unknown_price_switches_the_default_money_limit_off_and_says_so
         assert "home-made" in app.notices[0]
 
 
+async def test_what_a_person_says_about_prices_is_not_about_vectors(settings):
+    own = settings(llm_model="home-made", OPENAI_API_KEY="sk-x", price_in="5", price_out="15", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    remote = settings(llm_model="home-made", OPENAI_API_KEY="sk-x", price_in="5", price_out="15", BABYAGI_EMBEDDING_MODEL="embedder")
+    async with open_app(own) as app:
+        assert app._open_embedder("text-embedding-3-small").reserve(["x" * 3000]).cost_usd == 0
+    async with open_app(remote) as app:
+        await app.start_objective()
+        assert "no price is known for embedder" in app.notices[0]
+
+
 async def test_vectors_of_another_space_are_refused(settings):
     async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
         objective, _ = await app.start_objective()

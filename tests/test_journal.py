@@ -12,9 +12,10 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.journal import Backends, Gate, Journal
+from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.tasks import Effect, Limits, Passage, Role, StepState
+from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.tools.base import Tool
 from tests.scripted import ScriptedModel
@@ -116,6 +117,19 @@ async def test_a_call_that_does_not_fit_under_a_limit_is_not_made():
     assert caught.value.limit == "tokens"
     assert desk.model.calls == []
     assert (await desk.usage()).calls == 0
+
+
+async def test_a_call_that_cost_more_than_it_reserved_is_counted_in_full_said_and_stops_the_next_one():
+    usage = Usage(calls=1, prompt_tokens=60, completion_tokens=60)
+    greedy = Completion(text="much", model="scripted", usage=usage)
+    desk = await open_desk(lambda prompt, role: greedy, limits=Limits(max_tokens=130))
+    journal = desk.open_journal()
+
+    await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    assert (await desk.usage()).tokens == 120
+    assert (await desk.kinds()).count(log.STEP_OVERSPENT) == 1
+    with pytest.raises(LimitReachedError):
+        await journal.complete("execute/2/model", ask("what?"), role=Role.EXECUTION)
 
 
 @pytest.mark.parametrize(("may_be_billed", "calls"), [(True, 1), (False, 0)])

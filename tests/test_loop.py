@@ -3,7 +3,14 @@ import json
 import pytest
 
 from babyagi import log
-from babyagi.errors import ContextTooLongError, CredentialsError, ModelUnavailableError
+from babyagi.errors import (
+    ContextTooLongError,
+    CredentialsError,
+    EndlessAnswerError,
+    MalformedReplyError,
+    ModelUnavailableError,
+    RequestRefusedError,
+)
 from babyagi.llm.prompt import Prompt
 from babyagi.tasks import Limits, Role, StopReason, TaskStatus
 from tests.scripted import ScriptedModel
@@ -202,7 +209,7 @@ async def test_a_limit_stops_the_run_before_it_is_exceeded_and_there_is_a_report
 
 async def test_a_task_that_fails_is_tried_anew_and_then_given_up_while_the_others_go_on():
     def execute(prompt):
-        return ContextTooLongError("it does not fit") if ": Poison" in user_of(prompt) else "fine"
+        return MalformedReplyError("it says nothing") if ": Poison" in user_of(prompt) else "fine"
 
     world = make_world(Script({"Begin": propose("Poison", "Good")}, execute=execute))
 
@@ -210,7 +217,20 @@ async def test_a_task_that_fails_is_tried_anew_and_then_given_up_while_the_other
 
     assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "Good"], TaskStatus.DEAD: ["Poison"]}
     assert sum(": Poison" in user_of(prompt) for prompt in world.model.asked(Role.EXECUTION)) == 3
-    assert "it does not fit" in (await world.store.report(objective.id) or "")
+    assert "it says nothing" in (await world.store.report(objective.id) or "")
+
+
+@pytest.mark.parametrize(("error", "n_tries"), [(ContextTooLongError, 1), (RequestRefusedError, 1), (EndlessAnswerError, 2)])
+async def test_a_task_that_would_only_fail_again_is_given_up_soon_and_the_others_go_on(error, n_tries):
+    def execute(prompt):
+        return error("never") if ": Poison" in user_of(prompt) else "fine"
+
+    world = make_world(Script({"Begin": propose("Poison", "Good")}, execute=execute))
+
+    objective = await world.run()
+
+    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "Good"], TaskStatus.DEAD: ["Poison"]}
+    assert (await world.store.task(objective.id, 2)).failures == n_tries
 
 
 async def test_an_outage_fails_no_task_and_the_run_goes_on_after_it():
@@ -222,6 +242,8 @@ async def test_an_outage_fails_no_task_and_the_run_goes_on_after_it():
 
     tasks = await world.store.tasks(objective.id)
     assert [(task.status, task.failures, task.try_no) for task in tasks] == [(TaskStatus.DONE, 0, 1)] * 2
+    kinds = [event.kind for event in await world.store.events(objective.id)]
+    assert kinds.count(log.MODEL_UNAVAILABLE) == 3 and kinds.count(log.MODEL_AVAILABLE) == 1
 
 
 async def test_a_refused_key_stops_the_worker_at_once_and_leaves_every_task_queued():

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any
 
 from babyagi.journal import Backends, Gate
-from babyagi.llm.base import ChatModel
+from babyagi.llm.base import ChatModel, Embedder
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.resultstore.builtin import BuiltinIndex
@@ -59,7 +59,7 @@ class World:
     tools: Sequence[Tool] = ()
     concurrency: int = 4
     models: Mapping[Role, ChatModel] | None = None
-    embedder: HashEmbedder = field(default_factory=HashEmbedder)
+    embedder: Embedder = field(default_factory=HashEmbedder)
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class World:
 
     async def start(self, spec: ObjectiveSpec | None = None, **fields: Any) -> Objective:
         tools = tuple(ToolGrant(name=tool.name, effect=Effect.READ) for tool in self.tools)
-        spec = spec or make_spec(tools=tools, **fields)
+        spec = spec or make_spec(tools=tools, embedding_space=self.embedder.space, **fields)
         objective: Objective
         objective, _ = await self.store.create_objective(spec, uid=f"uid{next(self._worker_numbers)}", always_new=True)
         return objective

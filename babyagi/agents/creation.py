@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import CheckReply, CreationReply, parse_check, parse_creation
-from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
-from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Prompt
+from babyagi.react.asking import ask
 from babyagi.tasks import Passage, Role, Task
 
 MAX_RESULT_CHARS = 6000
@@ -52,7 +52,7 @@ async def create_tasks(
     Args:
         known: the tasks that it is shown; only their ids count in `after`.
 
-    A reply that cannot be read is shown to the agent once; after that nothing is proposed.
+    Raises as `ask`.
     """
     cut = result_text if len(result_text) <= MAX_RESULT_CHARS else result_text[:MAX_RESULT_CHARS] + " …"
     lines = [f"{other.id} [{other.status}] {bounded_name(other)}" for other in known]
@@ -68,21 +68,16 @@ async def create_tasks(
     )
     known_ids = {other.id for other in known} | {task.id}
     prompt = Prompt(messages=messages, schema_name="tasks", schema=CREATION_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
-    for path in ("create", "create/again"):
-        completion = await journal.complete(path, prompt, role=Role.CREATION)
-        try:
-            reply = parse_creation(completion.text, known_ids=known_ids, max_tasks=max_new_tasks)
-        except MalformedReplyError as error:
-            feedback = Message(speaker=Speaker.USER, text=f"{error.what} Reply again, with JSON only.", origins=("program",))
-            said = Message(speaker=Speaker.ASSISTANT, text=completion.text, origins=(f"model:{completion.model}",))
-            prompt = replace(prompt, messages=(*messages, said, feedback))
-        else:
-            return reply, tuple(dict.fromkeys((f"model:{completion.model}", *prompt.origins)))
-    return CreationReply(tasks=(), is_met=False, note="its reply could not be read"), prompt.origins
+
+    def read(completion: Completion) -> CreationReply:
+        return parse_creation(completion.text, known_ids=known_ids, max_tasks=max_new_tasks)
+
+    asked = await ask(journal, "create", prompt, role=Role.CREATION, read=read)
+    return asked.value, tuple(dict.fromkeys((f"model:{asked.completion.model}", *asked.prompt.origins)))
 
 
 async def check_objective(*, objective_text: str, excerpts: Sequence[Excerpt], journal: Journal) -> CheckReply:
-    """Return whether the results fulfil the objective, judged from both alone."""
+    """Return whether the results fulfil the objective, judged from both alone. Raises as `ask`."""
     messages = build_messages(
         "check",
         {
@@ -91,8 +86,7 @@ async def check_objective(*, objective_text: str, excerpts: Sequence[Excerpt], j
         },
     )
     prompt = Prompt(messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
-    completion = await journal.complete("check", prompt, role=Role.CREATION)
-    return parse_check(completion.text)
+    return (await ask(journal, "check", prompt, role=Role.CREATION, read=lambda completion: parse_check(completion.text))).value
 
 
 def bounded_name(task: Task) -> str:

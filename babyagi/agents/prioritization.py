@@ -10,6 +10,7 @@ from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import parse_order
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt
+from babyagi.react.asking import ask
 from babyagi.tasks import Passage, Role, Task
 
 ORDER_SCHEMA: Mapping[str, Any] = {
@@ -21,7 +22,7 @@ ORDER_SCHEMA: Mapping[str, Any] = {
 
 
 async def order_tasks(tasks: Sequence[Task], *, objective_text: str, journal: Journal) -> tuple[int, ...]:
-    """Return ids of the given tasks in the order that the agent wishes; it may be partial or empty, whatever the reply."""
+    """Return ids of the given tasks in the order that the agent wishes; it may be partial or empty. Raises as `ask`."""
     lines = [_line(task) for task in tasks]
     messages = build_messages(
         "prioritization",
@@ -31,8 +32,11 @@ async def order_tasks(tasks: Sequence[Task], *, objective_text: str, journal: Jo
         },
     )
     prompt = Prompt(messages=messages, schema_name="order", schema=ORDER_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
-    completion = await journal.complete("order", prompt, role=Role.PRIORITIZATION)
-    return parse_order(completion.text, window=[(task.id, task.name) for task in tasks])
+    window = [(task.id, task.name) for task in tasks]
+    asked = await ask(
+        journal, "order", prompt, role=Role.PRIORITIZATION, read=lambda completion: parse_order(completion.text, window=window)
+    )
+    return asked.value
 
 
 def _line(task: Task) -> str:

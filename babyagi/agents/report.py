@@ -12,6 +12,7 @@ from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt, clean
+from babyagi.react.asking import ask, read_text
 from babyagi.tasks import Objective, Passage, Result, Role, StopReason, Task, TaskStatus
 
 REHEARSAL_NOTICE = "REHEARSAL: no language model was asked. The text below was put together from lines of the documents."
@@ -20,7 +21,7 @@ MAX_QUOTED_CHARS = 4000
 
 
 async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int) -> str:
-    """Return the model's answer to the objective, as Markdown. Raises as `Journal.complete`."""
+    """Return the model's answer to the objective, as Markdown. Raises as `ask`."""
     messages = build_messages(
         "report",
         {
@@ -29,8 +30,8 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
             "results": [("result", excerpt.to_passage()) for excerpt in excerpts],
         },
     )
-    completion = await journal.complete("report", Prompt(messages=messages, max_output_tokens=max_output_tokens), role=Role.REPORT)
-    return clean(completion.text).strip()
+    prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)
+    return clean((await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)).value).strip()
 
 
 def render_report(objective: Objective, *, answer: str, why_no_answer: str, tasks: Sequence[Task], results: Sequence[Result]) -> str:

@@ -35,7 +35,10 @@ _OTHER_WORDS = {
     log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
+    log.STEP_OVERSPENT: "a call cost more than it had reserved; all of it is counted, and no call is made over a limit",
     log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
+    log.MODEL_UNAVAILABLE: "waiting for the model",
+    log.MODEL_AVAILABLE: "the model answers again",
     log.WORKER_LOST: "a worker was lost; what it held is free again",
 }
 
@@ -54,6 +57,10 @@ def _describe_data(event: Event) -> str:
     """What the event says beside its kind: how many tasks came of it, a reason, an error."""
     data = event.data
     match event.kind:
+        case log.STEP_OVERSPENT:
+            return f" ({data.get('tokens', 0)} tokens, {data.get('reserved_tokens', 0)} reserved)"
+        case log.MODEL_UNAVAILABLE:
+            return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
         case log.TASK_DONE:
             return f" ({data['n_added']} new)" if data.get("n_added") else ""
         case log.ORDER_APPLIED:

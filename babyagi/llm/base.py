@@ -51,6 +51,7 @@ class ChatModel(Protocol):
         Raises:
             ModelUnavailableError: an outage or a rate limit; time mends it.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
+            EndlessAnswerError: the answer had no end; asking once more may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
             MalformedReplyError: the endpoint answered with something that is no completion, again and again.
         """
@@ -72,7 +73,8 @@ class Embedder(Protocol):
         """Return one unit vector per text as little-endian float32, in the order of `texts`, and what it cost.
 
         Raises:
-            IndexUnavailableError: time mends it. CredentialsError, ModelRejectedError: a person must act.
+            IndexUnavailableError: time mends it; `may_be_billed` when some of the texts may have been worked on.
+            CredentialsError, ModelRejectedError: a person must act, and no further request is made.
         """
         ...
 

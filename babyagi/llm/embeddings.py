@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from babyagi.errors import (
+    BabyagiError,
     ContextTooLongError,
+    CredentialsError,
+    EndlessAnswerError,
     IndexUnavailableError,
     MalformedReplyError,
     ModelRejectedError,
@@ -28,6 +31,7 @@ MAX_TEXTS_PER_REQUEST = 96
 MAX_BYTES_PER_REQUEST = 300_000
 # The models take 8,191 tokens, and a token is rarely less than 3 bytes.
 MAX_BYTES_PER_TEXT = 24_000
+TROUBLE = (ModelUnavailableError, ContextTooLongError, RequestRefusedError, EndlessAnswerError)
 
 
 class OpenAIEmbedder:
@@ -50,6 +54,7 @@ class OpenAIEmbedder:
         self._endpoint = endpoint
         self._dimensions = dimensions
         self._price = price
+        self._refused: BabyagiError | None = None  # by a person's fault: the same answer would come each time
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
         batches = list(_batch(_prepare(texts)))
@@ -58,29 +63,37 @@ class OpenAIEmbedder:
         return Reservation(calls=len(batches), tokens=tokens, cost_usd=round(cost_usd, 6))
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
+        if self._refused is not None:
+            raise self._refused
         vectors: list[bytes] = []
         usage = Usage()
         for batch in _batch(_prepare(texts)):
             try:
-                reply = await self._ask(batch)
-            except (ModelUnavailableError, ContextTooLongError, RequestRefusedError) as error:
-                raise IndexUnavailableError(error.what, why=error.why, fix=error.fix, guide=error.guide) from error
-            try:
-                vectors += self._read_vectors(reply, len(batch))
-            except MalformedReplyError as error:
-                raise IndexUnavailableError(f"{self.name} gave vectors that cannot be used", why=error.what, guide="results") from error
-            usage += self._count(reply, batch)
+                found, used = await self._ask(batch)
+            except (CredentialsError, ModelRejectedError) as error:
+                self._refused = error
+                error.may_be_billed = bool(vectors)
+                raise
+            except TROUBLE as error:
+                is_billed = error.may_be_billed or bool(vectors)  # earlier batches were answered
+                raise IndexUnavailableError(error.what, why=error.why, fix=error.fix, guide=error.guide, may_be_billed=is_billed) from error
+            vectors += found
+            usage += used
         return vectors, usage
 
     async def close(self) -> None:
         await self._endpoint.close()
 
-    async def _ask(self, batch: Sequence[str]) -> Mapping[str, Any]:
+    async def _ask(self, batch: Sequence[str]) -> tuple[list[bytes], Usage]:
         request: dict[str, Any] = {"model": self.name, "input": list(batch)}
         if self._dimensions is not None:
             request["dimensions"] = self._dimensions
+
+        def parse(reply: Mapping[str, Any]) -> tuple[list[bytes], Usage]:
+            return self._read_vectors(reply, len(batch)), self._count(reply, batch)
+
         try:
-            return await self._endpoint.post(PATH, request, model=self.name)
+            return await self._endpoint.post(PATH, request, model=self.name, parse=parse)
         except RefusedParameterError as error:
             if self._dimensions is not None and "dimensions" in f"{error.refusal.param} {error.refusal.message}":
                 what = f"{self.name} does not give vectors of {self._dimensions} dimensions"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from babyagi.errors import BabyagiError, ModelRejectedError, ModelUnavailableError
+from babyagi.errors import BabyagiError, EndlessAnswerError, MalformedReplyError, ModelRejectedError, ModelUnavailableError
+from babyagi.llm.breaker import Breaker
 from babyagi.llm.faults import Place, RefusedParameterError, build_refusal, judge, read_refusal, translate
 from babyagi.llm.retry import retrying
 
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
 OPENAI_URL = "https://api.openai.com/v1"
 MAX_BODY_BYTES = 8 * 2**20
 CONNECT_TIMEOUT_S = 10.0
+LONGER = "BABYAGI_MODEL_TIMEOUT_S allows more"
+
+T = TypeVar("T")
 
 
 class Endpoint:
-    """A server and the key for it. The connection is opened with the first request, and shared by all who ask this server.
+    """A server and the key for it. The connection is opened with the first request; it and the circuit breaker are shared by all
+    who ask this server.
 
     Args:
         base_url: empty or None for OpenAI's own.
@@ -53,38 +58,83 @@ class Endpoint:
         self._sleep = sleep
         self._random = random
         self._client: AsyncOpenAI | None = None
+        self._breaker = Breaker()
+        self._has_begun_by_call: dict[object, bool] = {}  # calls with a request in flight: whether its answer has begun
 
     @property
     def is_openai(self) -> bool:
         return self.host == urlsplit(OPENAI_URL).netloc
 
-    async def post(self, path: str, request: Mapping[str, Any], *, model: str) -> Mapping[str, Any]:
-        """Post the request and return the answer's JSON object, retrying as `retrying` says.
+    async def post(self, path: str, request: Mapping[str, Any], *, model: str, parse: Callable[[Mapping[str, Any]], T]) -> T:
+        """Post the request and return what `parse` makes of the answer's JSON object, retrying as `retrying` says.
+
+        Args:
+            parse: raises `MalformedReplyError` for an object that is no answer.
 
         Raises:
             RefusedParameterError: the request was understood and refused; it may work without one of its parameters.
+            EndlessAnswerError: the answer was too long, or still coming at the deadline.
             Whatever `ChatModel.complete` raises.
         """
-        place = self._place(model)
+        place, caller = self._place(model), asyncio.current_task()
+
+        async def send() -> T:
+            self._has_begun_by_call[caller] = False
+            try:
+                return await self._send_guarded(path, request, place, parse)
+            except Exception:  # not the deadline's: after it, what was in flight decides
+                del self._has_begun_by_call[caller]
+                raise
+
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await retrying(lambda: self._post_once(path, request, place), sleep=self._sleep, random=self._random)
+                return await retrying(
+                    send,
+                    sleep=self._sleep,
+                    random=self._random,
+                    may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
+                )
         except TimeoutError as error:
-            raise ModelUnavailableError(
-                f"{model} at {place.url} gave no answer in {self._timeout_s:g} s",
-                fix="BABYAGI_MODEL_TIMEOUT_S allows more",
-                may_be_billed=True,
-            ) from error
+            raise self._overdue(place, self._has_begun_by_call.get(caller)) from error
+        except ModelUnavailableError as error:
+            if error.is_limit and error.retry_after_s:
+                self._breaker.hold(model, until_s=_now_s() + error.retry_after_s)
+            raise
+        finally:
+            self._has_begun_by_call.pop(caller, None)
+            self._breaker.stop_retrying(caller)
 
-    def unreadable(self, model: str, found: str) -> ModelUnavailableError:
-        """Return the error for an answer that is none, and may have been paid for."""
-        place = self._place(model)
-        return ModelUnavailableError(
-            f"{model} at {place.url} answered with something that is no answer",
-            why=found,
-            fix="check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT",
-            may_be_billed=True,
-        )
+    async def _send_guarded(self, path: str, request: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]) -> T:
+        """Send it once, if the circuit breaker lets it through, and tell the breaker what came of it."""
+        self._breaker.check(place.model, now_s=_now_s())
+        try:
+            found = await self._post_once(path, request, place)
+            answer = self._parse(found, place, parse)
+        except ModelUnavailableError as error:
+            self._breaker.note_failure(error, now_s=_now_s())
+            raise
+        except (BabyagiError, RefusedParameterError):
+            self._breaker.note_answer()
+            raise
+        self._breaker.note_answer()
+        return answer
+
+    def _parse(self, found: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]) -> T:
+        try:
+            return parse(found)
+        except MalformedReplyError as error:
+            raise _unreadable(place, error.what) from error
+
+    def _overdue(self, place: Place, has_begun: bool | None) -> BabyagiError:
+        """Return the error for a call whose deadline has come: with its answer begun or not, or (None) between two requests."""
+        what = f"{place.model} at {place.url} gave no answer in {self._timeout_s:g} s"
+        if has_begun:
+            return EndlessAnswerError(f"{what}, though it had begun to", fix=LONGER, guide="models", may_be_billed=True)
+        overdue = ModelUnavailableError(what, fix=LONGER, may_be_billed=has_begun is not None)
+        if has_begun is None:
+            return overdue
+        self._breaker.note_failure(overdue, now_s=_now_s())
+        return overdue
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -111,9 +161,9 @@ class Endpoint:
         try:
             found = json.loads(body.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            raise self.unreadable(place.model, _describe(body)) from error
+            raise _unreadable(place, _describe(body)) from error
         if not isinstance(found, dict):
-            raise self.unreadable(place.model, f"a JSON {type(found).__name__}")
+            raise _unreadable(place, f"a JSON {type(found).__name__}")
         if found.get("error"):
             raise self._judge_error_body(found, place)
         return found
@@ -134,7 +184,7 @@ class Endpoint:
                     headers={"accept-encoding": "identity"},
                     follow_redirects=False,
                     timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
-                    event_hooks={"response": [_cap_body]},
+                    event_hooks={"response": [self._begin_answer]},
                 )
                 # An empty key would be looked up in the environment, and "none" is what servers without keys are sent by custom.
                 self._client = AsyncOpenAI(
@@ -147,6 +197,24 @@ class Endpoint:
             except (httpx2.InvalidURL, ValueError) as error:
                 raise ModelRejectedError(f"{place.url} is no address", why=str(error), fix="set OPENAI_BASE_URL", guide="models") from error
         return self._client
+
+    async def _begin_answer(self, response: httpx2.Response) -> None:
+        self._has_begun_by_call[asyncio.current_task()] = True
+        await _cap_body(response)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _unreadable(place: Place, found: str) -> ModelUnavailableError:
+    """Return the error for an answer that is none, and may have been paid for."""
+    return ModelUnavailableError(
+        f"{place.model} at {place.url} answered with something that is no answer",
+        why=found,
+        fix="check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT",
+        may_be_billed=True,
+    )
 
 
 def _describe(body: bytes) -> str:
@@ -169,7 +237,8 @@ async def _cap_body(response: httpx2.Response) -> None:
             async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
                 n_bytes += len(chunk)
                 if n_bytes > MAX_BODY_BYTES:
-                    raise ModelUnavailableError(f"an answer was longer than {MAX_BODY_BYTES // 2**20} MiB", may_be_billed=True)
+                    what = f"an answer was longer than {MAX_BODY_BYTES // 2**20} MiB"
+                    raise EndlessAnswerError(what, guide="models", may_be_billed=True)
                 yield chunk
 
         async def aclose(self) -> None:

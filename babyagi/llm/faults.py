@@ -165,7 +165,9 @@ def _judge_status(refusal: Refusal, place: Place, why: str) -> BabyagiError:
     match refusal.status:
         case status if status >= 500 or status in _TRANSIENT:
             what = f"{place.model} at {place.url} is limiting us" if status == 429 else f"{place.url} answered {status}"
-            return ModelUnavailableError(what, why=why, retry_after_s=refusal.retry_after_s, may_be_billed=status in _MAYBE_BILLED)
+            return ModelUnavailableError(
+                what, why=why, retry_after_s=refusal.retry_after_s, may_be_billed=status in _MAYBE_BILLED, is_limit=status == 429
+            )
         case 401:
             return CredentialsError(
                 f"{place.url} refuses the key", why=why, fix="set OPENAI_API_KEY to a key that works there", guide="models"

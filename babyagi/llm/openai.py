@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from babyagi.errors import MalformedReplyError
 from babyagi.llm import chat, responses
 from babyagi.llm.base import Completion
 from babyagi.llm.endpoint import Endpoint
@@ -13,7 +9,7 @@ from babyagi.llm.faults import RefusedParameterError, check_model_name
 from babyagi.llm.form import Form
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, bound_tokens
-from babyagi.llm.reading import build_completion
+from babyagi.llm.reading import RawReply, build_completion
 from babyagi.tasks import Reservation, Role
 
 
@@ -48,20 +44,15 @@ class OpenAIModel:
     async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
         if self._endpoint.is_openai:
             check_model_name(self.name)
-        reply = await self._ask(prompt)
-        try:
-            raw = self._dialect.parse_reply(reply)
-        except MalformedReplyError as error:
-            raise self._endpoint.unreadable(self.name, error.what) from error
-        return build_completion(raw, prompt, name=self.name, price=self._price)
+        return build_completion(await self._ask(prompt), prompt, name=self.name, price=self._price)
 
-    async def _ask(self, prompt: Prompt) -> Mapping[str, Any]:
+    async def _ask(self, prompt: Prompt) -> RawReply:
         """Post the prompt, leaving out what is refused; every round leaves out one thing more, so there is an end."""
         while True:
             form = self._form
             sent = self._dialect.render_request(prompt, self.name, form)
             try:
-                return await self._endpoint.post(self._dialect.PATH, sent, model=self.name)
+                return await self._endpoint.post(self._dialect.PATH, sent, model=self.name, parse=self._dialect.parse_reply)
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
                 if smaller is None:

@@ -10,11 +10,15 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from babyagi.tasks import Passage
+
+_FENCED = re.compile(r"<<(?P<label>[\w ]+) (?P<digest>[0-9a-f]{8}) from (?P<origin>[^\n]*)\n(?P<text>.*?)\n(?P=digest)>>", re.DOTALL)
+_CUTTABLE = ("result:", "tool:", "file:")
+MIN_CUTTABLE_CHARS = 200
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -88,6 +92,44 @@ def fence(label: str, passage: Passage) -> str:
     digest = hashlib.sha256(text.encode()).hexdigest()[:8]
     origin = re.sub(r"\s+", " ", clean(passage.origin))
     return f"<<{label} {digest} from {origin}\n{text}\n{digest}>>"
+
+
+def shrink(prompt: Prompt) -> Prompt | None:
+    """Return the prompt with half of its data: what results, tools and files said, never an instruction. None when there is too little
+    to cut. The oldest observations go first, then the later ones of the results."""
+    found = [
+        (place, match)
+        for place, message in enumerate(prompt.messages)
+        for match in _FENCED.finditer(message.text)
+        if match["origin"].startswith(_CUTTABLE)
+    ]
+    n_chars = sum(len(match["text"]) for _, match in found)
+    if n_chars < MIN_CUTTABLE_CHARS:
+        return None
+    is_observation = [prompt.messages[place].speaker is Speaker.TOOL for place, _ in found]
+    worth = sorted(range(len(found)), key=lambda at: (is_observation[at], -at if is_observation[at] else at))
+    left, kept_chars = n_chars // 2, {}
+    for at in worth:
+        place, match = found[at]
+        kept_chars[place, match.start()] = min(left, len(match["text"]))
+        left -= kept_chars[place, match.start()]
+    smaller = replace(prompt, messages=tuple(_recut_message(message, place, kept_chars) for place, message in enumerate(prompt.messages)))
+    return smaller if prompt_text_bytes(smaller) < prompt_text_bytes(prompt) else None
+
+
+def _recut_message(message: Message, place: int, kept_chars: Mapping[tuple[int, int], int]) -> Message:
+    def recut(match: re.Match[str]) -> str:
+        return _recut(match, kept_chars.get((place, match.start())))
+
+    return replace(message, text=_FENCED.sub(recut, message.text))
+
+
+def _recut(match: re.Match[str], n_kept: int | None) -> str:
+    text = match["text"]
+    if n_kept is None or n_kept >= len(text):
+        return match[0]
+    cut = f"{text[:n_kept]}\n… {len(text) - n_kept} characters were cut: the prompt did not fit the model's context".lstrip()
+    return fence(match["label"], Passage(text=cut, origin=match["origin"]))
 
 
 def estimate_tokens(text: str) -> int:

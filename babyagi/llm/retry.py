@@ -19,13 +19,19 @@ MAX_RETRY_AFTER_S = 86_400.0
 T = TypeVar("T")
 
 
-async def retrying(send: Callable[[], Awaitable[T]], *, sleep: Callable[[float], Awaitable[None]], random: Callable[[], float]) -> T:
+async def retrying(
+    send: Callable[[], Awaitable[T]],
+    *,
+    sleep: Callable[[float], Awaitable[None]],
+    random: Callable[[], float],
+    may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
+) -> T:
     """Return what `send` gives, after at most `MAX_REQUESTS` calls of it and `MAX_WAIT_S` of waiting in all.
 
     The wait before request n + 1 is between 0 and 0.5·2ⁿ s, drawn anew each time, and never less than the endpoint asked for.
 
     Raises:
-        ModelUnavailableError: the last one; at once when it may be billed, or asks for a longer wait than is left.
+        ModelUnavailableError: the last one; at once when it may be billed, may not be retried, or asks for a longer wait than is left.
     """
     waited_s, n = 0.0, 0
     while True:
@@ -34,7 +40,7 @@ async def retrying(send: Callable[[], Awaitable[T]], *, sleep: Callable[[float],
         except ModelUnavailableError as error:
             delay_s = max(random() * FIRST_DELAY_S * 2**n, error.retry_after_s or 0.0)
             n += 1
-            if error.may_be_billed or n == MAX_REQUESTS or waited_s + delay_s > MAX_WAIT_S:
+            if error.may_be_billed or n == MAX_REQUESTS or waited_s + delay_s > MAX_WAIT_S or not may_retry(error):
                 raise
         waited_s += delay_s
         await sleep(delay_s)

@@ -7,24 +7,23 @@ Does not cover: protocols other than native tool calling.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from babyagi.errors import MalformedReplyError, RequestRefusedError, ToolError
+from babyagi.errors import MalformedReplyError, ToolError
 from babyagi.journal import Journal, Observation
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
+from babyagi.react.asking import MAX_REASKS, ask, read_text
 from babyagi.tasks import Passage, Role
 from babyagi.tools.base import Tool
 from babyagi.tools.validate import parse_arguments
 
 MAX_STEPS = 8
 MAX_CALLS_PER_STEP = 8
-MAX_REASKS = 2
 
 ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
-BE_SHORTER = "Your answer was cut off. Give it again, complete and shorter."
-NOT_EMPTY = "Your reply was empty. Answer with the result of the task."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,48 +36,32 @@ class Answer:
 
 
 async def run_steps(messages: Sequence[Message], *, tools: Sequence[Tool], journal: Journal, max_output_tokens: int) -> Answer:
-    """Return the model's answer after at most `MAX_STEPS` model calls.
+    """Return the model's answer after at most `MAX_STEPS` steps.
 
-    Steps are journaled at `execute/N/model` and `execute/N/tool/M`, counted from 1.
+    Steps are journaled at `execute/N/model` (see `ask`) and `execute/N/tool/M`, counted from 1.
 
     Raises:
-        MalformedReplyError: nothing but empty replies. RequestRefusedError: the model refuses.
-        Whatever `Journal.complete` raises.
+        MalformedReplyError: nothing but replies, or calls of tools, that cannot be used. Whatever else `ask` raises.
     """
     prompt = Prompt(messages=tuple(messages), tools=tuple(tool.spec for tool in tools), max_output_tokens=max_output_tokens)
-    n_reasks = 0
+    n_misused = 0
     for n in range(1, MAX_STEPS + 1):
         if n == MAX_STEPS and prompt.tools:
-            prompt = _ask(replace(prompt, tools=()), ANSWER_NOW)
-        completion = await journal.complete(f"execute/{n}/model", prompt, role=Role.EXECUTION)
-        if completion.tool_calls and prompt.tools and completion.finish_reason != "length":
-            prompt = await _use_tools(prompt, completion, tools=tools, journal=journal, n=n)
-            continue
-        feedback = _feedback(completion)
-        if not feedback or (n_reasks == MAX_REASKS and completion.text.strip()):
+            prompt = _tell(replace(prompt, tools=()), ANSWER_NOW)
+        asked = await ask(journal, f"execute/{n}/model", prompt, role=Role.EXECUTION, read=read_text, takes_cut=True)
+        prompt, completion = asked.prompt, asked.completion
+        if not (completion.tool_calls and prompt.tools and completion.finish_reason != "length"):
             origins = (*prompt.origins, f"model:{completion.model}")
-            return Answer(text=completion.text.strip(), origins=tuple(dict.fromkeys(origins)), n_steps=n)
-        if n_reasks == MAX_REASKS:
-            break
-        n_reasks += 1
-        prompt = _ask(prompt, feedback)
-        if feedback is BE_SHORTER:
-            prompt = replace(prompt, max_output_tokens=2 * max_output_tokens)
-    raise MalformedReplyError("the model gave no answer to the task, only empty replies")
+            return Answer(text=asked.value, origins=tuple(dict.fromkeys(origins)), n_steps=n)
+        misuse = _find_misuse(completion, tools)
+        n_misused = n_misused + 1 if misuse else 0
+        if n_misused > MAX_REASKS:
+            raise MalformedReplyError(f"the model called tools wrongly, {n_misused} times: {misuse}")
+        prompt = await _use_tools(prompt, completion, tools=tools, journal=journal, n=n)
+    raise MalformedReplyError("the model gave no answer to the task")
 
 
-def _feedback(completion: Completion) -> str:
-    """What to tell the model about a reply that is no answer; empty when it is one."""
-    if completion.refusal:
-        raise RequestRefusedError(f"the model refused the task: {completion.refusal[:300]}")
-    if completion.finish_reason == "content_filter":
-        raise RequestRefusedError("the endpoint's content filter stopped the answer")
-    if not completion.text.strip():
-        return NOT_EMPTY
-    return BE_SHORTER if completion.finish_reason == "length" else ""
-
-
-def _ask(prompt: Prompt, text: str) -> Prompt:
+def _tell(prompt: Prompt, text: str) -> Prompt:
     return replace(prompt, messages=(*prompt.messages, Message(speaker=Speaker.USER, text=text, origins=("program",))))
 
 
@@ -106,11 +89,28 @@ async def _use_tools(prompt: Prompt, completion: Completion, *, tools: Sequence[
 
 
 async def _observe(call: ToolCall, *, tools: Sequence[Tool], journal: Journal, path: str) -> Observation:
-    tool = next((tool for tool in tools if tool.name == call.name), None)
     try:
-        if tool is None:
-            raise ToolError(f"there is no tool {call.name!r}; there are: {', '.join(tool.name for tool in tools)}")
-        arguments = parse_arguments(tool, call.arguments)
+        tool, arguments = _read_call(call, tools)
     except ToolError as error:
         return Observation(passage=Passage(text=error.what, origin="program"), is_error=True)
     return await journal.call_tool(path, tool, arguments)
+
+
+def _read_call(call: ToolCall, tools: Sequence[Tool]) -> tuple[Tool, Mapping[str, Any]]:
+    tool = next((tool for tool in tools if tool.name == call.name), None)
+    if tool is None:
+        raise ToolError(f"there is no tool {call.name!r}; there are: {', '.join(tool.name for tool in tools)}")
+    return tool, parse_arguments(tool, call.arguments)
+
+
+def _find_misuse(completion: Completion, tools: Sequence[Tool]) -> str:
+    """Why none of the reply's calls can be run; empty when one can."""
+    why = ""
+    for call in completion.tool_calls:
+        try:
+            _read_call(call, tools)
+        except ToolError as error:
+            why = error.what
+        else:
+            return ""
+    return why

@@ -33,6 +33,11 @@ def test_every_change_of_state_has_words(kind):
         (log.TASK_DEAD, {"error": "no such\nfile"}, "task 4 given up: Read a.md (no such file)"),
         (log.ORDER_APPLIED, {"n_moved": 3, "task_ids": [1]}, "the list was ordered (3 moved)"),
         (log.OBJECTIVE_ENDED, {"reason": "limit:tasks", "detail": "50 of 50"}, "objective 3 ended (limit:tasks; 50 of 50)"),
+        (
+            log.MODEL_UNAVAILABLE,
+            {"reason": "http://here/v1 answered 500", "why": "overloaded", "retry_in_s": 12.2},
+            "waiting for the model: http://here/v1 answered 500, next try in 12 s",
+        ),
         (log.OBJECTIVE_CHECKED, {"is_met": False, "reason": "no"}, "the claim that the objective is met was checked (it is not met; no)"),
     ],
 )

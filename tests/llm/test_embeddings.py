@@ -73,6 +73,25 @@ async def test_what_a_person_must_mend_is_told(server, endpoint):
         await OpenAIEmbedder("m", endpoint, dimensions=8).embed(["x"])
 
 
+async def test_an_embedder_that_was_refused_makes_no_further_request(server, endpoint):
+    server.fail_next("401")
+    embedder = OpenAIEmbedder("m", endpoint)
+    for _ in range(3):
+        with pytest.raises(CredentialsError):
+            await embedder.embed(["x"])
+
+    assert len(server.requests) == 1
+
+
+async def test_an_embedding_call_that_broke_after_a_paid_batch_may_be_billed(server, endpoint):
+    server.fail_when(lambda record: record.n > 1, "500")
+
+    with pytest.raises(IndexUnavailableError) as caught:
+        await OpenAIEmbedder("m", endpoint).embed(["x"] * (MAX_TEXTS_PER_REQUEST + 1))
+
+    assert caught.value.may_be_billed
+
+
 ROW = {"index": 0, "embedding": [3.0, 4.0]}
 
 

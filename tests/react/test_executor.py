@@ -124,13 +124,29 @@ async def test_half_a_tool_call_is_never_run():
     assert (seen, answer.text) == ([], "done")
 
 
-@pytest.mark.parametrize("reply", [completion(refusal="I will not"), completion(finish_reason="content_filter")])
-async def test_a_refusal_ends_the_try(reply):
+@pytest.mark.parametrize(
+    ("reply", "n_calls"),
+    [(completion(refusal="I will not"), 2), (completion(finish_reason="content_filter"), 1)],
+    ids=["refusal", "filter"],
+)
+async def test_a_refusal_is_asked_about_once_and_a_filter_never(reply, n_calls):
     desk = await open_desk(answering(reply))
 
     with pytest.raises(RequestRefusedError):
         await execute(desk)
-    assert len(desk.model.calls) == 1
+    assert len(desk.model.calls) == n_calls
+
+
+async def test_tools_that_are_called_wrongly_three_times_in_a_row_end_the_try():
+    wrong = (call("x", name="ecko"),)
+    right = (call("y"),)
+    patient = await open_desk(answering(wrong, wrong, right, wrong, wrong, "done"))
+    hopeless = await open_desk(answering(wrong))
+
+    assert (await execute(patient, [echo_tool([])])).text == "done"
+    with pytest.raises(MalformedReplyError, match="there is no tool 'ecko'"):
+        await execute(hopeless, [echo_tool([])])
+    assert len(hopeless.model.calls) == 3
 
 
 async def test_a_replay_calls_neither_the_model_nor_a_tool():

@@ -1,0 +1,115 @@
+"""One question to a model until there is a reply that can be used: the prompt made to fit, a cut reply given more room, a bad one
+asked for again. Bounded: at most `MAX_REASKS` more questions, and `MAX_SHRINKS` cuts of the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
+
+from babyagi.errors import ContextTooLongError, MalformedReplyError, RequestRefusedError
+from babyagi.journal import Journal
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Message, Prompt, Speaker, shrink
+from babyagi.tasks import Role
+
+MAX_REASKS = 2
+MAX_SHRINKS = 3
+
+BE_SHORTER = "Your answer was cut off. Give it again, complete and shorter."
+NOT_EMPTY = "Your reply was empty. Give the answer itself."
+DO_YOUR_PART = "If you cannot do all of it, do the part that you can, and say what is left out."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Generic[T]):
+    """What was read from the reply, the completion that holds it, and the prompt as it was last asked."""
+
+    value: T
+    completion: Completion
+    prompt: Prompt
+
+
+def read_text(completion: Completion) -> str:
+    return completion.text.strip()
+
+
+async def ask(
+    journal: Journal, path: str, prompt: Prompt, *, role: Role, read: Callable[[Completion], T], takes_cut: bool = False
+) -> Asked[T]:
+    """Return what `read` finds in the model's reply.
+
+    Steps are journaled at `path`, then at `path/again/N`; with `/shrunk/N` behind it where the prompt had to be cut.
+
+    Args:
+        read: raises `MalformedReplyError` for a reply that cannot be used; its text is what the model is told.
+        takes_cut: whether a text that is cut off every time is better than none. Half a tool call or half a JSON never is.
+
+    Raises:
+        MalformedReplyError: no reply could be used. RequestRefusedError: the model refused twice, or a filter stopped it.
+        ContextTooLongError: what may be cut is cut, and the prompt still does not fit.
+        Whatever else `Journal.complete` raises.
+    """
+    asker = _Asker(journal, path, prompt, role)
+    fault = ""
+    for n in range(MAX_REASKS + 1):
+        completion = await asker.complete(n)
+        fault = _find_fault(completion, asker.prompt)
+        if not fault or (fault == BE_SHORTER and n == MAX_REASKS and takes_cut and completion.text.strip()):
+            try:
+                return Asked(value=read(completion), completion=completion, prompt=asker.prompt)
+            except MalformedReplyError as error:
+                fault = f"{error.what} Reply again."
+        if fault == DO_YOUR_PART and n > 0:
+            raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
+        asker.feed_back(completion, fault)
+    raise MalformedReplyError(f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last time it was told: {fault}")
+
+
+class _Asker:
+    """The question as it changes from try to try."""
+
+    def __init__(self, journal: Journal, path: str, prompt: Prompt, role: Role) -> None:
+        self.prompt = prompt
+        self._journal = journal
+        self._path = path
+        self._role = role
+        self._n_shrunk = 0
+        self._has_more_room = False
+
+    async def complete(self, n: int) -> Completion:
+        """Ask for the `n`th time (from 0), cutting the prompt while it does not fit."""
+        while True:
+            again = f"/again/{n}" if n else ""
+            shrunk = f"/shrunk/{self._n_shrunk}" if self._n_shrunk else ""
+            try:
+                return await self._journal.complete(self._path + again + shrunk, self.prompt, role=self._role)
+            except ContextTooLongError:
+                smaller = shrink(self.prompt) if self._n_shrunk < MAX_SHRINKS else None
+                if smaller is None:
+                    raise
+                self.prompt, self._n_shrunk = smaller, self._n_shrunk + 1
+
+    def feed_back(self, completion: Completion, fault: str) -> None:
+        """Add what the model is told. The first time that a reply is cut off it is only given twice the room."""
+        if fault == BE_SHORTER and not self._has_more_room:
+            self._has_more_room = True
+            self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
+            return
+        said = Message(speaker=Speaker.ASSISTANT, text=completion.text, origins=(f"model:{completion.model}",))
+        told = Message(speaker=Speaker.USER, text=fault, origins=("program",))
+        self.prompt = replace(self.prompt, messages=(*self.prompt.messages, *([said] if completion.text else []), told))
+
+
+def _find_fault(completion: Completion, prompt: Prompt) -> str:
+    """What to tell the model about a reply that is none, whatever was asked; empty when it is one."""
+    if completion.finish_reason == "content_filter":
+        raise RequestRefusedError("the endpoint's content filter stopped the answer")
+    if completion.refusal:
+        return DO_YOUR_PART
+    if completion.finish_reason == "length":
+        return BE_SHORTER
+    is_empty = not completion.text.strip() and not (completion.tool_calls and prompt.tools)
+    return NOT_EMPTY if is_empty else ""

@@ -1,0 +1,71 @@
+import pytest
+
+from babyagi.errors import ModelUnavailableError
+from babyagi.llm.breaker import N_FAILURES, PROBE_EVERY_S, WINDOW_S, Breaker
+
+OUTAGE = ModelUnavailableError("down")
+
+
+def fail(breaker, *times_s):
+    for at in times_s:
+        breaker.note_failure(OUTAGE, now_s=at)
+
+
+def is_let_through(breaker, now_s, model="m"):
+    try:
+        breaker.check(model, now_s=now_s)
+    except ModelUnavailableError as error:
+        assert error.retry_after_s is not None and error.retry_after_s > 0
+        return False
+    return True
+
+
+def test_five_failures_within_half_a_minute_open_it_and_fewer_or_slower_ones_do_not():
+    few, slow, quick = Breaker(), Breaker(), Breaker()
+    fail(few, *range(N_FAILURES - 1))
+    fail(slow, *(n * WINDOW_S / 3 for n in range(N_FAILURES)))
+    fail(quick, *range(N_FAILURES))
+
+    assert is_let_through(few, 5.0) and is_let_through(slow, 50.0)
+    assert not is_let_through(quick, 5.0)
+
+
+def test_while_it_is_open_one_probe_goes_through_at_a_time():
+    breaker = Breaker()
+    fail(breaker, *[0.0] * N_FAILURES)
+
+    assert [second for second in range(60) if is_let_through(breaker, float(second))] == [18, 36, 54]
+    assert PROBE_EVERY_S == 18
+
+
+def test_an_answer_closes_it_and_what_failed_before_counts_no_more():
+    breaker = Breaker()
+    fail(breaker, *[0.0] * N_FAILURES)
+    breaker.note_answer()
+    fail(breaker, 1.0)
+
+    assert is_let_through(breaker, 1.0)
+
+
+def test_a_limit_is_no_outage_and_holds_only_the_model_that_it_is_about():
+    breaker = Breaker()
+    for _ in range(9):
+        breaker.note_failure(ModelUnavailableError("slow", is_limit=True), now_s=0.0)
+    breaker.hold("m", until_s=300.0)
+
+    assert is_let_through(breaker, 0.0, "other")
+    assert not is_let_through(breaker, 299.0) and is_let_through(breaker, 300.0)
+
+
+def test_after_an_outage_one_call_at_a_time_asks_again():
+    breaker, first, second = Breaker(), object(), object()
+
+    assert breaker.may_retry(OUTAGE, caller=first) and not breaker.may_retry(OUTAGE, caller=second)
+    breaker.stop_retrying(first)
+    assert breaker.may_retry(OUTAGE, caller=second)
+
+
+@pytest.mark.parametrize("n_callers", [1, 8])
+def test_who_is_only_limited_may_always_ask_again(n_callers):
+    breaker = Breaker()
+    assert all(breaker.may_retry(ModelUnavailableError("slow", is_limit=True), caller=object()) for _ in range(n_callers))
