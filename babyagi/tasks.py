@@ -67,6 +67,13 @@ _WORDS_BY_STOP_REASON = {
 }
 
 
+class Place(StrEnum):
+    """An end of the list of what is still to be done."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
 class Role(StrEnum):
     """Who asks a model; the objective freezes one model name per role."""
 

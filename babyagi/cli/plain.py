@@ -21,6 +21,8 @@ _TASK_WORDS = {
     log.TASK_DEAD: "given up",
     log.TASK_RELEASED: "put back",
     log.TASK_CANCELLED: "cancelled",
+    log.TASK_MOVED: "moved in the list by a person",
+    log.TASK_RETRIED: "is tried again",
     log.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
 }
 
@@ -32,6 +34,7 @@ _OTHER_WORDS = {
     log.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; it is checked when the running tasks are done",
     log.OBJECTIVE_CHECKED: "the claim that the objective is met was checked",
     log.OBJECTIVE_ENDED: "objective {id} ended",
+    log.OBJECTIVE_REOPENED: "objective {id} is open again",
     log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import looking, running, steering, surroundings
+from babyagi.cli import list_steering, looking, running, steering, surroundings
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -45,6 +45,7 @@ COMMANDS = (
     steering.pause,
     steering.cancel,
     steering.extend,
+    list_steering.retry,
     steering.delete,
     surroundings.config,
     surroundings.doctor,

@@ -34,10 +34,11 @@ from babyagi.tasks import (
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Plan, Window
 from babyagi.taskstore.memory_book import Book, Lease
+from babyagi.taskstore.memory_steering import MemorySteering
 from babyagi.taskstore.memory_steps import MemorySteps
 
 
-class MemoryTaskStore(MemorySteps):
+class MemoryTaskStore(MemorySteering, MemorySteps):
     """All the state there is, for one process.
 
     Args:
@@ -123,11 +124,7 @@ class MemoryTaskStore(MemorySteps):
         book.objective = replace(book.objective, spec=replace(book.objective.spec, limits=limits))
         book.note(now, log.OBJECTIVE_EXTENDED, **asdict(limits))
         if book.objective.stop_reason in rules.REOPENED_BY_EXTENDING:
-            report = book.duties.pop(Duty.REPORT, None)
-            if report is not None:
-                book.settle(now, report.owner)
-            book.objective = replace(book.objective, status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", ended_at=None)
-            book.seen_at, book.report, book.report_no = now, None, book.report_no + 1
+            book.reopen(now)
         return self._read(book)
 
     async def delete_objective(self, objective_id: int) -> None:
@@ -268,12 +265,6 @@ class MemoryTaskStore(MemorySteps):
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
         book = self._fenced(claim.fence)
         book.release(self._clock(), book.fenced_task(claim.fence), reason=reason, delay_s=delay_s)
-
-    async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
-        book = self._book(objective_id)
-        rules.require_open(objective_id, book.objective.status)
-        sifted = book.sift(proposals, allow_duplicates=allow_duplicates)
-        return book.add(self._clock(), sifted, parent_id=None)
 
     # -- duties ------------------------------------------------------------------------------------------------------------
 

@@ -102,7 +102,7 @@ class Book:
         return {status: sum(task.status is status for task in self.tasks.values()) for status in TaskStatus}
 
     def is_unblocked(self, task: Task) -> bool:
-        return all(self.tasks[task_id].status is TaskStatus.DONE for task_id in task.after)
+        return all(self.tasks[task_id].status in rules.SETTLED for task_id in task.after)
 
     def has_got_further(self, task: Task) -> bool:
         """Whether a model or tool call of the task was journaled under its present claim."""
@@ -233,6 +233,15 @@ class Book:
         self.is_claimed_met = False
         self.objective = replace(self.objective, status=ObjectiveStatus.ENDED, stop_reason=reason, stop_detail=detail, ended_at=now)
         self.note(now, log.OBJECTIVE_ENDED, reason=reason, detail=detail)
+
+    def reopen(self, now: datetime) -> None:
+        """ended → active; the report is owed anew, under a new owner."""
+        report = self.duties.pop(Duty.REPORT, None)
+        if report is not None:
+            self.settle(now, report.owner)
+        self.objective = replace(self.objective, status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", ended_at=None)
+        self.seen_at, self.report, self.report_no = now, None, self.report_no + 1
+        self.note(now, log.OBJECTIVE_REOPENED)
 
     # -- adding ------------------------------------------------------------------------------------------------------------
 

@@ -191,6 +191,13 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
     append_event(tx, objective_id, log.OBJECTIVE_ENDED, reason=reason, detail=detail)
 
 
+def reopen(tx: Transaction, objective_id: int) -> None:
+    """ended → active; the report is owed anew, under a new owner."""
+    forget_duty(tx, objective_id, Duty.REPORT)
+    tx.run("reopen_objective", objective_id=objective_id)
+    append_event(tx, objective_id, log.OBJECTIVE_REOPENED)
+
+
 def sift(tx: Transaction, row: sqlite3.Row, proposals: Sequence[Proposal], *, allow_duplicates: bool) -> list[rules.Sifted]:
     return rules.sift(
         proposals,

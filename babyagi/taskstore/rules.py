@@ -34,6 +34,7 @@ MAX_COST_MICROUSD = 10**12
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
+SETTLED = (TaskStatus.DONE, TaskStatus.CANCELLED)  # a task that comes `after` these need not wait for them
 CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)
 REOPENED_BY_EXTENDING = (
     StopReason.LIMIT_TASKS,
@@ -44,6 +45,7 @@ REOPENED_BY_EXTENDING = (
     StopReason.WAITING,
     StopReason.STALLED,
 )
+REOPENED_BY_RETRYING = (*REOPENED_BY_EXTENDING, StopReason.FINISHED)
 
 # -- text ------------------------------------------------------------------------------------------------------------------
 
@@ -130,14 +132,6 @@ def first_task(spec: ObjectiveSpec) -> Sifted:
     """An objective's first task; a person's words are not cut."""
     name = one_line(spec.initial_task)
     return Sifted(proposal=Proposal(name=name), key=name_key(name), is_duplicate=False)
-
-
-def require_open(objective_id: int, status: ObjectiveStatus) -> None:
-    if status is ObjectiveStatus.ENDED:
-        raise ObjectiveStoppedError(
-            f"objective {objective_id} has ended; nothing can be added to it",
-            fix=f"babyagi extend --objective {objective_id} --max-tasks N",
-        )
 
 
 # -- order -----------------------------------------------------------------------------------------------------------------

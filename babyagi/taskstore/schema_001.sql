@@ -93,7 +93,9 @@ CREATE TRIGGER task_moved AFTER UPDATE OF status ON task WHEN old.status <> new.
     INSERT INTO task_count VALUES (new.objective_id, new.status, 1) ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 
-CREATE TRIGGER task_finished AFTER UPDATE OF status ON task WHEN new.status = 'done' AND old.status <> 'done' BEGIN
+-- A task need not wait for one that is done or was cancelled.
+CREATE TRIGGER task_settled AFTER UPDATE OF status ON task
+WHEN new.status IN ('done', 'cancelled') AND old.status NOT IN ('done', 'cancelled') BEGIN
     UPDATE task SET blockers = blockers - 1
      WHERE objective_id = new.objective_id
        AND id IN (SELECT task_id FROM task_after WHERE objective_id = new.objective_id AND after_id = new.id);

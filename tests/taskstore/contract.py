@@ -13,6 +13,7 @@ from babyagi.tasks import (
     Limits,
     ObjectiveSpec,
     ObjectiveStatus,
+    Place,
     Proposal,
     Reservation,
     Role,
@@ -263,6 +264,105 @@ class TaskStoreContract:
         assert again.task.status is TaskStatus.RECORDED
         await store.record_plan(again, proposals=[])
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+
+    # -- steering ----------------------------------------------------------------------------------------------------------
+
+    async def test_a_person_adds_a_task_at_either_end_of_the_list(self, store):
+        objective_id = await begin(store, "B")
+        await store.add_tasks(objective_id, [Proposal(name="C")])
+        plan = await store.add_tasks(objective_id, [Proposal(name="D"), Proposal(name="E")], to=Place.FIRST)
+        assert [(task.name, task.rank) for task in plan.added] == [("D", 1), ("E", 2)]
+        assert await names_of(store, objective_id) == ["D", "E", "Make a list", "B", "C"]
+
+    async def test_a_task_is_moved_to_an_end_or_before_another(self, store):
+        objective_id = await begin(store, "B", "C", "D")
+        await store.move_task(objective_id, 4, to=Place.FIRST)
+        assert await names_of(store, objective_id) == ["D", "Make a list", "B", "C"]
+        await store.move_task(objective_id, 1, to=Place.LAST)
+        assert await names_of(store, objective_id) == ["D", "B", "C", "Make a list"]
+        assert (await store.move_task(objective_id, 3, to=2)).rank == 2
+        assert await names_of(store, objective_id) == ["D", "C", "B", "Make a list"]
+        await store.move_task(objective_id, 3, to=3)
+        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(4)] == ["D", "C", "B", "Make a list"]
+
+    async def test_an_order_that_was_asked_for_before_a_move_is_stale(self, store):
+        objective_id = await begin(store, "B", "C")
+        claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        window = await store.queue_window(objective_id, n_head=9, n_new=9)
+        await store.move_task(objective_id, 3, to=Place.FIRST)
+        with pytest.raises(StaleOrderError):
+            await store.reorder(claim, revision=window.revision, task_ids=[2, 1, 3])
+        assert await names_of(store, objective_id) == ["C", "Make a list", "B"]
+
+    async def test_only_a_task_that_nobody_has_begun_is_changed(self, store):
+        objective_id = await begin(store, "B")
+        await store.claim_task(objective_id, "w")
+        before = await store.last_event_id(objective_id)
+        for refused in (
+            store.move_task(objective_id, 1, to=Place.LAST),
+            store.move_task(objective_id, 2, to=1),
+            store.replace_task(objective_id, 1, name="B2"),
+            store.replace_task(objective_id, 2, name=" \n"),
+            store.cancel_task(objective_id, 1),
+            store.retry_task(objective_id, 2),
+        ):
+            with pytest.raises(SettingsError) as caught:
+                await refused
+            assert caught.value.fix
+        for unknown in (store.move_task(objective_id, 2, to=9), store.cancel_task(objective_id, 9), store.retry_task(objective_id, 9)):
+            with pytest.raises(NotFoundError):
+                await unknown
+        assert await store.last_event_id(objective_id) == before
+
+    async def test_a_replaced_task_is_cancelled_and_the_new_one_takes_its_place_also_for_those_after_it(self, store):
+        objective_id = await begin(store, "B", "C")
+        await store.add_tasks(objective_id, [Proposal(name="D", after=(1, 2))])
+        new = await store.replace_task(objective_id, 2, name="B,\nbut better")
+        assert (new.name, new.rank, new.origins) == ("B, but better", 2, ("person",))
+        old = await store.task(objective_id, 2)
+        assert (old.name, old.status) == ("B", TaskStatus.CANCELLED)
+        assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Make a list", "B, but better", "C", "D"]
+        assert (await store.task(objective_id, 4)).after == (1, 5)
+        await finish_one(store, objective_id)
+        claim = await store.claim_task(objective_id, "w")
+        assert claim.task.id == 5
+        assert (await store.claim_task(objective_id, "w")).task.name == "C"
+        assert await store.claim_task(objective_id, "w") is None
+        await store.record_result(claim, text="r", origins=[])
+        await store.record_plan(claim, proposals=[])
+        assert (await store.claim_task(objective_id, "w")).task.name == "D"
+
+    async def test_a_skipped_task_is_never_started_and_nobody_waits_for_it(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
+        assert (await store.cancel_task(objective_id, 1)).status is TaskStatus.CANCELLED
+        await store.add_tasks(objective_id, [Proposal(name="C", after=(1,))])
+        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(2)] == ["B", "C"]
+        assert await store.claim_task(objective_id, "w") is None
+
+    async def test_a_dead_task_is_tried_anew_at_its_rank_and_its_objective_goes_on(self, store):
+        objective_id = await begin(store, "B")
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        await finish_one(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        report = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(report, markdown="# all")
+        task = await store.retry_task(objective_id, 1)
+        assert (task.status, task.rank, task.failures, task.try_no, task.error) == (TaskStatus.QUEUED, 1, 0, 3, "")
+        objective = await store.objective(objective_id)
+        assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
+        assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [2]
+        await finish_one(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        assert (await store.claim_duty(objective_id, "w", Duty.REPORT)).fence.owner == "report:2"
+
+    async def test_no_dead_task_brings_an_objective_back_that_ended_for_good(self, store):
+        objective_id = await begin(store)
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.retry_task(objective_id, 1)
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DEAD
 
     # -- turns -------------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from babyagi.errors import BabyagiError
-from babyagi.tasks import Duty, Limits, Proposal, Reservation, StopReason, TaskStatus, Usage
+from babyagi.tasks import Duty, Limits, Place, Proposal, Reservation, StopReason, TaskStatus, Usage
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
@@ -132,7 +132,23 @@ class Pair:
                 await self.do("put_step", fence, key=key, kind="inputs", request_hash="h", output="{}")
                 await self.do("look_up_step", fence, key)
 
+    async def change_list(self, objective_id, task_id):
+        match self.random.randint(0, 4):
+            case 0:
+                await self.do("move_task", objective_id, task_id, to=self.some((*Place, 1, 2, 5)))
+            case 1:
+                await self.do("replace_task", objective_id, task_id, name=self.some(NAMES))
+            case 2:
+                await self.do("cancel_task", objective_id, task_id)
+            case 3:
+                await self.do("retry_task", objective_id, task_id)
+            case 4:
+                await self.do("add_tasks", objective_id, self.proposals(), to=Place.FIRST)
+
     async def steer(self, objective_id):
+        if self.random.random() < 0.4:
+            await self.change_list(objective_id, self.random.randint(1, 8))
+            return
         match self.random.randint(0, 8):
             case 0:
                 await self.do("pause_objective", objective_id)
