@@ -332,6 +332,11 @@ class Step:
     created_at: datetime
     done_at: datetime | None = None
 
+    @property
+    def n_unconfirmed(self) -> int:
+        """How many of the calls that were charged gave no outcome that anybody heard of."""
+        return max(0, self.usage.calls - (self.state is StepState.DONE))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:

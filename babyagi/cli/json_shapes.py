@@ -83,6 +83,7 @@ def step_shape(step: Step) -> Json:
         "state": step.state.value,
         "model": step.model,
         "usage": usage_shape(step.usage),
+        "n_unconfirmed": step.n_unconfirmed,
         "created_at": _time(step.created_at),
         "done_at": _time(step.done_at),
     }

@@ -183,8 +183,13 @@ def _render_steps(steps: Sequence[Step], width: int) -> list[Line]:
         tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,}"
         cost = f"${step.usage.cost_usd:.4f}"
         row = f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} {cost:>9}  {one_line(step.model)}"
-        lines.append(Line(row.rstrip()))
+        lines.append(Line(row.rstrip() + _render_unconfirmed(step)))
     return lines
+
+
+def _render_unconfirmed(step: Step) -> str:
+    n = step.n_unconfirmed
+    return f"  ({n} {'call' if n == 1 else 'calls'} cut off, counted as paid)" if n else ""
 
 
 def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, home: str) -> list[Line]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import list_steering, looking, running, steering, surroundings
+from babyagi.cli import journal, list_steering, looking, running, steering, surroundings
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -47,6 +47,7 @@ COMMANDS = (
     steering.extend,
     list_steering.retry,
     steering.delete,
+    journal.journal,
     surroundings.config,
     surroundings.doctor,
     surroundings.guide,

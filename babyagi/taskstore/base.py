@@ -54,6 +54,15 @@ class Window:
     tasks: tuple[Task, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What reading every checksum found: how many rows were read, and each damaged place in words."""
+
+    n_steps: int
+    n_results: int
+    damages: tuple[str, ...]
+
+
 class TaskStore(Protocol):
     """All the state there is. Async; one instance serves one process."""
 
@@ -285,6 +294,14 @@ class TaskStore(Protocol):
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         """In the order in which they were created."""
+        ...
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        """Read every step and result, of one objective or of all, and recompute its checksum; a damaged one is named and never used.
+
+        Raises:
+            NotFoundError. StoreUnusableError: the damage is such that the rows cannot even be read.
+        """
         ...
 
     # -- looking -------------------------------------------------------------------------------------------------------

@@ -60,6 +60,9 @@ class MemoryTaskStore(MemorySteering, MemorySteps):
             raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi objectives")
         return self._books[objective_id]
 
+    def _all_books(self) -> list[Book]:
+        return list(self._books.values())
+
     def _fenced(self, fence: Fence) -> Book:
         if fence.objective_id not in self._books:
             raise changes.lost(fence)

@@ -10,6 +10,7 @@ from datetime import datetime
 from babyagi import log
 from babyagi.tasks import Fence, Objective, Reservation, Result, Step, StepState, Usage
 from babyagi.taskstore import changes, rules
+from babyagi.taskstore.base import Verification
 from babyagi.taskstore.memory_book import Book
 
 
@@ -87,6 +88,14 @@ class MemorySteps(ABC):
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         return [step for (of, _), step in self._book(objective_id).steps.items() if of == owner]
+
+    @abstractmethod
+    def _all_books(self) -> list[Book]: ...
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        books = self._all_books() if objective_id is None else [self._book(objective_id)]
+        n_steps, n_results = sum(len(book.steps) for book in books), sum(len(book.results) for book in books)
+        return Verification(n_steps=n_steps, n_results=n_results, damages=())
 
     # -- the duty to index -------------------------------------------------------------------------------------------------
 

@@ -147,16 +147,24 @@ _STEP_COLUMNS = (
 
 
 def _checksum(columns: Sequence[str], values: Mapping[str, Any] | sqlite3.Row) -> str:
-    content = json.dumps([values[column] for column in columns])
+    content = json.dumps([values[column] for column in columns], default=repr)  # damage can turn a value into bytes
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def _verify(columns: Sequence[str], row: sqlite3.Row, *, what: str) -> None:
-    if _checksum(columns, row) != row["checksum"]:
+def is_sound_step(row: sqlite3.Row) -> bool:
+    return bool(_checksum(_STEP_COLUMNS, row) == row["checksum"])
+
+
+def is_sound_result(row: sqlite3.Row) -> bool:
+    return bool(_checksum(_RESULT_COLUMNS, row) == row["checksum"])
+
+
+def _require_sound(is_sound: bool, *, what: str) -> None:
+    if not is_sound:
         raise StoreUnusableError(
             f"the task store is damaged: {what} is not what was written",
             why="its checksum does not fit its content",
-            fix="restore a backup of the task store",
+            fix="babyagi journal verify names every damaged row; then restore a backup of the task store",
             guide="store",
         )
 
@@ -174,7 +182,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
 
 def result_from_row(row: sqlite3.Row) -> Result:
     """Raises `StoreUnusableError` when the row was damaged."""
-    _verify(_RESULT_COLUMNS, row, what=f"the result of task {row['task_id']} of objective {row['objective_id']}")
+    _require_sound(is_sound_result(row), what=f"the result of task {row['task_id']} of objective {row['objective_id']}")
     return Result(
         task_id=row["task_id"],
         objective_id=row["objective_id"],
@@ -210,7 +218,7 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
 
 def step_from_row(row: sqlite3.Row) -> Step:
     """Raises `StoreUnusableError` when the row was damaged."""
-    _verify(_STEP_COLUMNS, row, what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
+    _require_sound(is_sound_step(row), what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
     return Step(
         objective_id=row["objective_id"],
         owner=row["owner"],

@@ -8,6 +8,10 @@ SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND key
 -- An owner's steps, in the order in which they were created.
 SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner ORDER BY id;
 
+-- every_step --
+-- The steps of one objective, or of all when none is named.
+SELECT * FROM step WHERE :objective_id IS NULL OR objective_id = :objective_id ORDER BY id;
+
 -- held_steps --
 -- An owner's steps that still hold their reservation.
 SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1 ORDER BY id;

@@ -35,6 +35,7 @@ async def kill_task():
         (objective,) = await store.objectives()
         await store.register_worker(homes.WORKER, objective_id=objective.id, lease_s=30)
         claim = await store.claim_task(objective.id, homes.WORKER.id)
+        assert claim is not None
         await store.fail_task(claim, error="no such file", max_failures=1)
         await store.cancel_task(objective.id, 3)
         await store.conclude_objective(objective.id)

@@ -735,6 +735,19 @@ class TaskStoreContract:
         await store.put_step(fence, key="a", kind="inputs", request_hash="h", output="3")
         assert [step.key for step in await store.steps(objective_id, owner="task:1")] == ["b", "a"]
 
+    async def test_verifying_reads_every_step_and_result_and_finds_nothing_wrong(self, store):
+        objective_id = await begin(store, "B")
+        other, _ = await store.create_objective(make_spec(), uid="u2", always_new=True)
+        for at_work in (objective_id, objective_id, other.id):
+            claim = await store.claim_task(at_work, "w")
+            await store.intend_step(claim.fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
+            await store.record_result(claim, text="Ünïcödé 日本", origins=["model:m"])
+        every, one = await store.verify(), await store.verify(objective_id)
+        assert (every.n_steps, every.n_results, every.damages) == (3, 3, ())
+        assert (one.n_steps, one.n_results, one.damages) == (2, 2, ())
+        with pytest.raises(NotFoundError):
+            await store.verify(99)
+
     # -- events and the index ------------------------------------------------------------------------------------------------
 
     async def test_events_tell_a_turn_in_its_order_with_rising_ids(self, store):
