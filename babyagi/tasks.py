@@ -92,6 +92,13 @@ class Effect(StrEnum):
     ONCE = "once"
 
 
+class Approval(StrEnum):
+    """Which tool calls ask a person before they are made; frozen with the objective."""
+
+    ONCE = "once"  # those with the effect `once`
+    NONE = "none"
+
+
 class Duty(StrEnum):
     """Work for the whole objective, claimed apart from tasks, one worker at a time."""
 
@@ -189,6 +196,7 @@ class ObjectiveSpec:
     embedding_space: str
     results_store_name: str = "babyagi"
     tools: tuple[ToolGrant, ...] = ()
+    approval: Approval = Approval.ONCE
     prompt_version: str
 
     def __post_init__(self) -> None:
@@ -314,7 +322,9 @@ class StepState(StrEnum):
 class Step:
     """One journaled call, known by `(objective_id, owner, key)`.
 
-    `kind` is `model`, `tool`, `embedding` or `inputs`; `output` is JSON text, None before the step is done.
+    `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be repeated), `question` or `approval`; `output`
+    is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it. `id` is
+    the step's number, by which a person answers.
     """
 
     objective_id: int
@@ -331,6 +341,8 @@ class Step:
     claim_no: int = 0
     created_at: datetime
     done_at: datetime | None = None
+    request: str = ""
+    id: int = field(default=0, compare=False)
 
     @property
     def n_unconfirmed(self) -> int:

@@ -23,6 +23,8 @@ _TASK_WORDS = {
     log.TASK_CANCELLED: "cancelled",
     log.TASK_MOVED: "moved in the list by a person",
     log.TASK_RETRIED: "is tried again",
+    log.TASK_PARKED: "waits for a person",
+    log.TASK_ANSWERED: "got its answer and is queued",
     log.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
 }
 
@@ -38,6 +40,7 @@ _OTHER_WORDS = {
     log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
+    log.STEP_LEFT_UNKNOWN: "a tool call was cut off that must not be repeated; a person must say what came of it",
     log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
     log.WORKER_LOST: "a worker was lost; what it held is free again",
 }

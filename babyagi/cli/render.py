@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, Task, TaskStatus
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, StopReason, Task, TaskStatus
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
@@ -129,6 +129,8 @@ def next_command(objective: Objective) -> str:
     """What to type now."""
     if objective.status is not ObjectiveStatus.ENDED:
         return f"babyagi resume --objective {objective.id}  (or `babyagi watch`, if it is running somewhere)"
+    if objective.stop_reason is StopReason.WAITING:
+        return f"babyagi inbox  (then answer, and babyagi resume --objective {objective.id})"
     if objective.has_report:
         return f"babyagi report --objective {objective.id}"
     return f"babyagi resume --objective {objective.id}  (its report is still to be written)"
@@ -222,6 +224,8 @@ def _going_on(objective: Objective) -> str:
     }
     if reason in more:
         return f"babyagi extend {here} {more[reason]}, then babyagi resume {here}"
+    if objective.stop_reason is StopReason.WAITING:
+        return f"babyagi inbox, answer what it shows, then babyagi resume {here}"
     if not objective.has_report:
         return f"babyagi resume {here}  (its report is still to be written)"
     return ""

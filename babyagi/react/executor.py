@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from babyagi.errors import MalformedReplyError, RequestRefusedError, ToolError
-from babyagi.journal import Journal, Observation
+from babyagi.inbox import Observation
+from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
 from babyagi.tasks import Passage, Role

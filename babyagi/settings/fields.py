@@ -42,6 +42,7 @@ _TOGETHER = "joining workers arrive in a later version; this run works alone"
 _WEAVIATE = "results go to Chroma; Weaviate arrives in a later version"
 _PINECONE = "results go to Chroma; Pinecone arrives in a later version"
 _DIALECTS = ("auto", "chat", "responses")
+_APPROVALS = ("once", "none")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
 _RESULT_STORES = ("chroma", "builtin")
@@ -75,6 +76,20 @@ class Settings:
             parse=parse_path,
             metavar="FOLDER",
             default_text="none, and no tool is offered",
+        ),
+    )
+
+    ask: bool = field(
+        default=False,
+        metadata=declare("BABYAGI_ASK", "Whether the model may ask you questions; a task waits for the answer.", parse=parse_switch),
+    )
+    approve: str = field(
+        default="once",
+        metadata=declare(
+            "BABYAGI_APPROVE",
+            "Which tool calls wait for your approval: those that must not be repeated, or none.",
+            parse=choice(*_APPROVALS),
+            choices=_APPROVALS,
         ),
     )
 

@@ -292,6 +292,36 @@ class TaskStore(Protocol):
         """Record a step that costs nothing (`inputs`), in one write. First write wins and is returned."""
         ...
 
+    async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
+        """Record that a tool call is about to be made that must not be repeated. If the claim ends before `record_step`, nobody knows
+        whether it was made: the step is unknown then, and the task waits.
+
+        A step that is there already is returned as it is, an intended one as unknown. Raises as `intend_step`.
+        """
+        ...
+
+    async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
+        """running → waiting: a person is asked `request`. The step is asked, or unknown if it was intended; the lease and the slot are
+        free, and no failure is counted. A step that is done is returned, and the task stays held."""
+        ...
+
+    async def inbox(self, objective_id: int | None = None) -> list[Step]:
+        """The open steps of waiting tasks, of one objective or of all, oldest first."""
+        ...
+
+    async def open_step(self, step_id: int) -> Step:
+        """The step that waits for a person under this number.
+
+        Raises:
+            NotFoundError: no step of this number waits (any more).
+        """
+        ...
+
+    async def answer_step(self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)) -> Step:
+        """Complete an open step and queue its task at its rank; an objective that ended as waiting becomes active again, and its report
+        is owed anew. Raises as `open_step`."""
+        ...
+
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         """In the order in which they were created."""
         ...

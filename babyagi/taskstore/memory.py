@@ -34,11 +34,12 @@ from babyagi.tasks import (
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Plan, Window
 from babyagi.taskstore.memory_book import Book, Lease
+from babyagi.taskstore.memory_parking import MemoryParking
 from babyagi.taskstore.memory_steering import MemorySteering
 from babyagi.taskstore.memory_steps import MemorySteps
 
 
-class MemoryTaskStore(MemorySteering, MemorySteps):
+class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
     """All the state there is, for one process.
 
     Args:
@@ -53,6 +54,7 @@ class MemoryTaskStore(MemorySteering, MemorySteps):
         self._leases: dict[str, Lease] = {}
         self._events: list[Event] = []
         self._n_objectives = 0
+        self._n_steps = 0
         self._written = asyncio.Event()
 
     def _book(self, objective_id: int) -> Book:
@@ -71,6 +73,10 @@ class MemoryTaskStore(MemorySteering, MemorySteps):
     def _read(self, book: Book) -> Objective:
         return book.read(self._clock(), self._leases.values())
 
+    def _next_step_id(self) -> int:
+        self._n_steps += 1
+        return self._n_steps
+
     def _append(self, event: Event) -> None:
         self._events.append(replace(event, id=len(self._events) + 1))
         self._written.set()
@@ -86,7 +92,7 @@ class MemoryTaskStore(MemorySteering, MemorySteps):
         now = self._clock()
         self._n_objectives += 1
         objective = Objective(id=self._n_objectives, uid=uid, spec=spec, status=ObjectiveStatus.ACTIVE, created_at=now)
-        book = self._books[objective.id] = Book(objective=objective, seen_at=now, append=self._append)
+        book = self._books[objective.id] = Book(objective=objective, seen_at=now, append=self._append, next_step_id=self._next_step_id)
         book.note(now, log.OBJECTIVE_CREATED, uid=uid)
         book.add(now, [rules.first_task(spec)], parent_id=None)
         return self._read(book), True

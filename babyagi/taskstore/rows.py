@@ -12,6 +12,7 @@ from typing import Any
 
 from babyagi.errors import StoreUnusableError
 from babyagi.tasks import (
+    Approval,
     Effect,
     Event,
     Limits,
@@ -61,6 +62,7 @@ def spec_from_json(text: str) -> ObjectiveSpec:
     fields["limits"] = Limits(**fields["limits"])
     fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
     fields["tools"] = tuple(ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"])
+    fields["approval"] = Approval(fields["approval"])
     return ObjectiveSpec(**fields)
 
 
@@ -141,7 +143,7 @@ def worker_from_row(row: sqlite3.Row) -> Worker:
 
 _RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
 _STEP_COLUMNS = (
-    "objective_id owner key kind request_hash state output model origins is_held held_calls held_tokens held_cost_microusd "
+    "objective_id owner key kind request_hash state output request model origins is_held held_calls held_tokens held_cost_microusd "
     "calls prompt_tokens completion_tokens cost_microusd claim_no created_at_us done_at_us"
 ).split()
 
@@ -202,6 +204,7 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
         "request_hash": step.request_hash,
         "state": step.state.value,
         "output": step.output,
+        "request": step.request,
         "model": step.model,
         "origins": to_json(step.origins),
         "is_held": int(is_held),
@@ -234,4 +237,6 @@ def step_from_row(row: sqlite3.Row) -> Step:
         claim_no=row["claim_no"],
         created_at=to_time(row["created_at_us"]),
         done_at=to_time_or_none(row["done_at_us"]),
+        request=row["request"],
+        id=row["id"],
     )

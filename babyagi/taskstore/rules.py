@@ -289,10 +289,13 @@ def status_after_failure(status: TaskStatus, *, failures: int, max_failures: int
     return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
 
 
-def status_when_freed(status: TaskStatus, stop_reason: StopReason | None) -> TaskStatus:
-    """What a task that nobody holds any more becomes: queued, unless the objective's end cancelled all that was queued."""
-    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED):
-        return TaskStatus.CANCELLED if stop_reason in CANCELLING else TaskStatus.QUEUED
+def status_when_freed(status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool) -> TaskStatus:
+    """What a task that nobody holds any more becomes: queued, or waiting while a person must say something about one of its steps,
+    unless the objective's end cancelled all that was queued. A task that is asking is never dead: its call may have been made."""
+    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (status is TaskStatus.DEAD and is_asking):
+        if stop_reason in CANCELLING:
+            return TaskStatus.CANCELLED
+        return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
     return status
 
 

@@ -134,6 +134,7 @@ CREATE TABLE step (
     request_hash TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('intended', 'done', 'unknown', 'asked')),
     output TEXT,
+    request TEXT NOT NULL,
     model TEXT NOT NULL,
     origins TEXT NOT NULL,
     is_held INTEGER NOT NULL,
@@ -151,6 +152,7 @@ CREATE TABLE step (
     UNIQUE (objective_id, owner, key)
 );
 CREATE INDEX step_held ON step (objective_id, owner) WHERE is_held = 1;
+CREATE INDEX step_open ON step (objective_id, owner) WHERE state IN ('unknown', 'asked');
 
 CREATE TABLE duty (
     objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,

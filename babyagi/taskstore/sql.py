@@ -26,6 +26,7 @@ from babyagi.taskstore import moves, rules
 from babyagi.taskstore.base import Window
 from babyagi.taskstore.rows import event_from_row, result_from_row, spec_from_json, spec_to_json, task_from_row, to_json
 from babyagi.taskstore.sql_claims import Claims
+from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
@@ -48,7 +49,7 @@ async def open_sqlite(path: Path | str, *, clock: Callable[[], datetime], offloa
     return SqliteTaskStore(database, offload=offload, max_failures=max_failures)
 
 
-class SqliteTaskStore(Claims, Steps, Steering):
+class SqliteTaskStore(Claims, Steps, Steering, Parking):
     """All the state there is, in one file; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------

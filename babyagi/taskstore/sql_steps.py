@@ -59,7 +59,10 @@ class Steps(SqlRoom):
             tx.run("put_step", **step_to_values(step, is_held=is_held))
             moves.charge(tx, fence.objective_id, fence.owner, spent)
             data = changes.step_data(replace(step, model=model or step.model), spent)
-            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
+            task_id = changes.task_of(fence.owner)
+            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, task_id, **data)
+            if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
+                moves.wake(tx, fence.objective_id, task_id)
             return step
 
         return await self._write(work)

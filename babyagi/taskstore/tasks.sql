@@ -91,6 +91,10 @@ UPDATE task
        finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN now_us() END
  WHERE objective_id = :objective_id AND id = :task_id;
 
+-- wake_task --
+-- waiting → queued.
+UPDATE task SET status = 'queued' WHERE objective_id = :objective_id AND id = :task_id AND status = 'waiting';
+
 -- cancel_task --
 -- queued | waiting → cancelled.
 UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = :objective_id AND id = :task_id;

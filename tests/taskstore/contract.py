@@ -748,6 +748,117 @@ class TaskStoreContract:
         with pytest.raises(NotFoundError):
             await store.verify(99)
 
+    # -- parking -------------------------------------------------------------------------------------------------------------
+
+    async def ask(self, store, objective_id, *, key="1/q", worker_id="w"):
+        claim = await store.claim_task(objective_id, worker_id)
+        step = await store.park_task(claim.fence, key=key, kind="question", request='{"question": "which?"}')
+        return claim, step
+
+    async def test_a_parked_task_waits_without_a_lease_and_an_answer_queues_it_at_its_rank(self, store):
+        objective_id = await begin(store, "B")
+        claim, step = await self.ask(store, objective_id)
+        assert (step.state, step.kind, step.request) == (StepState.ASKED, "question", '{"question": "which?"}')
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.failures, task.try_no) == (TaskStatus.WAITING, 0, 1)
+        with pytest.raises(LeaseLostError):
+            await store.record_result(claim, text="r", origins=[])
+        assert (await store.claim_task(objective_id, "w")).task.name == "B"
+        assert [found.id for found in await store.inbox()] == [step.id]
+        assert await store.inbox(objective_id) == [await store.open_step(step.id)]
+        done = await store.answer_step(step.id, output='"this one"')
+        assert (done.state, done.output, done.origins) == (StepState.DONE, '"this one"', ("person",))
+        assert await store.inbox() == []
+        with pytest.raises(NotFoundError):
+            await store.answer_step(step.id, output='"another"')
+        again = await store.claim_task(objective_id, "w")
+        assert (again.task.id, again.task.try_no, again.fence.claim_no) == (1, 1, 2)
+        assert (await store.look_up_step(again.fence, "1/q")).output == '"this one"'
+        assert (await store.park_task(again.fence, key="1/q", kind="question", request="{}")).output == '"this one"'
+        assert (await store.task(objective_id, 1)).status is TaskStatus.RUNNING
+
+    async def test_when_only_people_can_go_on_it_ends_as_waiting_and_an_answer_opens_it_again(self, store):
+        objective_id = await begin(store)
+        _, step = await self.ask(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        report = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(report, markdown="# asked")
+        await store.answer_step(step.id, output='"yes"')
+        objective = await store.objective(objective_id)
+        assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
+        assert (await store.claim_task(objective_id, "w")).task.id == 1
+
+    async def test_a_skipped_or_cancelled_task_asks_nothing_any_more(self, store):
+        objective_id = await begin(store, "B")
+        for number, end in ((1, store.cancel_task(objective_id, 1)), (2, store.end_objective(objective_id, reason=StopReason.CANCELLED))):
+            _, step = await self.ask(store, objective_id)
+            await end
+            assert (await store.task(objective_id, number)).status is TaskStatus.CANCELLED
+            assert await store.inbox() == []
+            with pytest.raises(NotFoundError):
+                await store.answer_step(step.id, output="1")
+        with pytest.raises(NotFoundError):
+            await store.inbox(99)
+
+    async def test_a_task_that_is_parked_after_its_objective_was_cancelled_is_cancelled(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        await store.park_task(claim.fence, key="1/q", kind="question", request="{}")
+        assert (await store.task(objective_id, 1)).status is TaskStatus.CANCELLED
+
+    async def test_a_call_that_must_not_be_repeated_is_unknown_when_its_claim_ends_without_an_outcome(self, store, clock):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        step = await store.intend_once(claim.fence, key="1/t", request='{"tool": "pay"}')
+        assert (step.state, step.kind) == (StepState.INTENDED, "once")
+        clock.tick(31)
+        await store.reap_workers()
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.failures) == (TaskStatus.WAITING, 1)
+        (unknown,) = await store.inbox(objective_id)
+        assert (unknown.state, unknown.key, unknown.request) == (StepState.UNKNOWN, "1/t", '{"tool": "pay"}')
+        assert [kind for kind in await kinds_of(store, objective_id) if kind in (log.STEP_UNCONFIRMED, log.STEP_LEFT_UNKNOWN)] == [
+            log.STEP_LEFT_UNKNOWN
+        ]
+        await store.answer_step(unknown.id, output='"it was paid"')
+        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        again = await store.claim_task(objective_id, "v")
+        assert (await store.intend_once(again.fence, key="1/t", request='{"tool": "pay"}')).output == '"it was paid"'
+
+    async def test_a_call_that_must_not_be_repeated_keeps_a_task_from_dying_and_from_a_new_try(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_once(claim.fence, key="1/t", request="{}")
+        task = await store.fail_task(claim, error="no", max_failures=1)
+        assert (task.status, task.try_no, task.error) == (TaskStatus.WAITING, 1, "no")
+
+    async def test_a_call_that_was_intended_already_is_unknown_and_not_intended_again(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_once(claim.fence, key="1/t", request="{}")
+        assert (await store.intend_once(claim.fence, key="1/t", request="{}")).state is StepState.UNKNOWN
+        step = await store.park_task(claim.fence, key="1/t", kind="once", request="{}")
+        assert (step.state, (await store.task(objective_id, 1)).status) == (StepState.UNKNOWN, TaskStatus.WAITING)
+
+    async def test_an_outcome_that_comes_late_is_the_answer(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_once(claim.fence, key="1/t", request="{}")
+        await store.remove_worker("w")
+        assert len(await store.inbox()) == 1
+        await store.record_step(claim.fence, key="1/t", output='"done after all"', usage=Usage())
+        assert await store.inbox() == []
+        assert (await store.task(objective_id, 1)).status is TaskStatus.QUEUED
+
+    async def test_no_call_that_must_not_be_repeated_is_intended_while_paused(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.pause_objective(objective_id)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.intend_once(claim.fence, key="1/t", request="{}")
+        assert await store.steps(objective_id, owner="task:1") == []
+
     # -- events and the index ------------------------------------------------------------------------------------------------
 
     async def test_events_tell_a_turn_in_its_order_with_rising_ids(self, store):
