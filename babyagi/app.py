@@ -26,6 +26,7 @@ from babyagi.llm.human import HumanModel
 from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
+from babyagi.notify import Notifier, make_sender
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
@@ -112,7 +113,9 @@ class App:
                 new_id=lambda: new_worker_id(self._identity.name),
             )
             worker = WorkerLoop(self.store, loop, gate, pace=pace, surroundings=surroundings)
-            objective, signal_number = await worker.run(objective_id)
+            work = worker.run(objective_id)
+            target = settings.notify.reveal()
+            objective, signal_number = await (Notifier(self.store, make_sender(target)).watch(objective_id, work) if target else work)
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
     # -- what belongs to the objective -----------------------------------------------------------------------------------

@@ -16,8 +16,10 @@ from babyagi.settings.values import (
     Secret,
     choice,
     declare,
+    default_home,
     number,
     parse_duration_s,
+    parse_notify,
     parse_path,
     parse_paths,
     parse_presence,
@@ -46,12 +48,6 @@ _APPROVALS = ("once", "none")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
 _RESULT_STORES = ("chroma", "builtin")
-
-
-def _default_home() -> Path:
-    from platformdirs import user_data_path
-
-    return user_data_path("babyagi", appauthor=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +81,7 @@ class Settings:
     )
     approve: str = field(
         default="once",
-        metadata=declare(
-            "BABYAGI_APPROVE",
-            "Which tool calls wait for your approval: those that must not be repeated, or none.",
-            parse=choice(*_APPROVALS),
-            choices=_APPROVALS,
-        ),
+        metadata=declare("BABYAGI_APPROVE", "Which tool calls wait for your approval.", parse=choice(*_APPROVALS), choices=_APPROVALS),
     )
 
     llm_model: str = field(
@@ -231,12 +222,18 @@ class Settings:
             "BABYAGI_DRAIN_S", "Seconds that running tasks have to finish when the program is told to stop.", parse=seconds(0, 86_400)
         ),
     )
+    notify: Secret = field(
+        default=NO_SECRET,
+        metadata=declare(
+            "BABYAGI_NOTIFY", "A command or address that is told when a run waits or ends.", parse=parse_notify, default_text="none"
+        ),
+    )
     worker_name: str = field(
         default="", metadata=declare("BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="host and process")
     )
 
     home: Path = field(
-        default_factory=_default_home,
+        default_factory=default_home,
         metadata=declare(
             "BABYAGI_HOME",
             "The folder of the task store, the result store and the log.",
