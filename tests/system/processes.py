@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+ROOT = Path(__file__).parent.parent.parent
 COMMAND = (sys.executable, "-m", "babyagi")
 SUBJECTS = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 
@@ -35,9 +36,10 @@ class Ended:
 
 
 def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
-    """The whole environment of a process: its home, its server, and nothing of ours."""
+    """The whole environment of a process: the code beside these tests, its home, its server, and nothing of ours."""
     server = {"OPENAI_BASE_URL": base_url} if base_url else {}
-    return {"PATH": os.environ["PATH"], "BABYAGI_HOME": str(home), "BABYAGI_RESULT_STORE": "builtin", **server, **more}
+    ours = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "BABYAGI_HOME": str(home), "BABYAGI_RESULT_STORE": "builtin"}
+    return {**ours, **server, **more}
 
 
 async def start(*line: str, env: Mapping[str, str], cwd: Path | None = None) -> asyncio.subprocess.Process:
