@@ -8,7 +8,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -26,18 +26,20 @@ from babyagi.llm.human import HumanModel
 from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
+from babyagi.notify import Notifier, make_sender
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
-from babyagi.tasks import Effect, Objective, ObjectiveSpec, Result, Role, ToolGrant, Worker
+from babyagi.tasks import Approval, Effect, Objective, ObjectiveSpec, Result, Role, ToolGrant, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.files import build_file_tools
+from babyagi.tools.person import ASK_PERSON, build_ask_person
 from babyagi.worker import Pace, Surroundings, WorkerLoop
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 AskHuman = Callable[[str], Awaitable[str]]
 
+ASK_TOOL = ToolGrant(name=ASK_PERSON, effect=Effect.IDEMPOTENT)
 FILE_TOOLS = (ToolGrant(name="list_files", effect=Effect.READ), ToolGrant(name="read_file", effect=Effect.READ))
 MAX_WORKERS_PER_NAME = 64
 
@@ -111,7 +114,9 @@ class App:
                 new_id=lambda: new_worker_id(self._identity.name),
             )
             worker = WorkerLoop(self.store, loop, gate, pace=pace, surroundings=surroundings)
-            objective, signal_number = await worker.run(objective_id)
+            work = worker.run(objective_id)
+            target = settings.notify.reveal()
+            objective, signal_number = await (Notifier(self.store, make_sender(target)).watch(objective_id, work) if target else work)
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
     # -- what belongs to the objective -----------------------------------------------------------------------------------
@@ -146,7 +151,8 @@ class App:
             temperature=settings.openai_temperature,
             embedding_space=self._open_embedder(embedding).space,
             results_store_name=settings.results_store_name,
-            tools=FILE_TOOLS if settings.files is not None else (),
+            tools=(*(FILE_TOOLS if settings.files is not None else ()), *((ASK_TOOL,) if settings.ask else ())),
+            approval=Approval(settings.approve),
             prompt_version=prompt_version(),
         )
 
@@ -251,8 +257,11 @@ class App:
 
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
-        if not objective.spec.tools:
-            return ()
+        granted = {grant.name for grant in objective.spec.tools}
+        tools = self._open_file_tools(objective) if granted - {ASK_PERSON} else ()
+        return tuple(tool for tool in (*tools, build_ask_person()) if tool.name in granted)
+
+    def _open_file_tools(self, objective: Objective) -> Sequence[Tool]:
         folder = self.settings.files or self._remembered_folder(objective)
         if folder is None or not folder.is_dir():
             raise SettingsError(
@@ -261,9 +270,7 @@ class App:
                 fix="give it again: --files FOLDER",
                 guide="objectives",
             )
-        tools = build_file_tools(Folder(folder), offload=asyncio.to_thread)
-        granted = {grant.name for grant in objective.spec.tools}
-        return tuple(tool for tool in tools if tool.name in granted)
+        return build_file_tools(Folder(folder), offload=asyncio.to_thread)
 
     def _remember_folder(self, objective: Objective, folder: Path) -> None:
         """Keep the folder's path in this home, so that `resume` finds it. It is this worker's, so it is not in the task store."""

@@ -21,6 +21,7 @@ BabyagiError
 ├── not a fault: the loop reads it and does what it says
 │   ├── LimitReachedError       the next call does not fit under a limit
 │   ├── ObjectiveStoppedError   paused or ended: no further call
+│   ├── ParkedError             a person was asked; the task waits, its claim is given up
 │   ├── LeaseLostError          somebody else holds this now
 │   └── StaleOrderError         the list changed while the prioritizer was thinking
 └── anything else is a programmer's, and is caught once, in `worker.py`
@@ -142,6 +143,10 @@ class LimitReachedError(BabyagiError):
 
 class ObjectiveStoppedError(BabyagiError):
     """The objective is paused or ended; the next call must not be made."""
+
+
+class ParkedError(BabyagiError):
+    """A person was asked: the task waits, and whoever worked on it has given its claim up already."""
 
 
 class LeaseLostError(BabyagiError):

@@ -12,33 +12,30 @@ import asyncio
 import base64
 import hashlib
 import json
+import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
-from babyagi import log
+from babyagi import inbox, log
 from babyagi.errors import (
     BabyagiError,
     LimitReachedError,
     ObjectiveStoppedError,
+    ParkedError,
     StoreUnavailableError,
     ToolError,
 )
+from babyagi.inbox import Observation
 from babyagi.llm.base import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Prompt, clean
-from babyagi.tasks import Fence, Passage, Reservation, Role, Step, StepState, Usage
+from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 
+logger = logging.getLogger(__name__)
+
 RECORD_PAUSE_S = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """What came of a tool call, for the model to read."""
-
-    passage: Passage
-    is_error: bool = False
 
 
 class Gate:
@@ -72,13 +69,15 @@ class Journal:
     Args:
         fence: the claim that the steps are recorded under.
         prefix: what every key starts with: `<try>/` for a task, nothing for a duty.
+        approval: which tool calls ask a person first.
     """
 
-    def __init__(self, backends: Backends, *, fence: Fence, prefix: str = "") -> None:
+    def __init__(self, backends: Backends, *, fence: Fence, prefix: str = "", approval: Approval = Approval.ONCE) -> None:
         self._backends = backends
         self._store = backends.store
         self._fence = fence
         self._prefix = prefix
+        self._approval = approval
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return what this try was given, building it only if no earlier claim of this try did.
@@ -118,22 +117,71 @@ class Journal:
         return Completion.from_json(recorded.output or "")
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes back as an error observation."""
+        """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes back as an error observation.
+
+        Raises:
+            ParkedError: a person must answer, approve, or say whether the call was made; the task waits, the claim is given up.
+        """
         self._backends.gate.check()
-        request = json.dumps([tool.name, arguments], sort_keys=True, ensure_ascii=False)
+        request = inbox.write_request(tool.name, arguments)
         step = await self._store.look_up_step(self._fence, self._prefix + path)
-        if step is None or step.output is None:
-            observation = await _run_tool(tool, arguments)
-            step = await self._store.put_step(
-                self._fence,
-                key=self._prefix + path,
-                kind="tool",
-                request_hash=_digest(request),
-                output=json.dumps(asdict(observation), ensure_ascii=False),
-                origins=(observation.passage.origin,),
-            )
-        fields = json.loads(step.output or "")
-        return Observation(passage=Passage(**fields["passage"]), is_error=fields["is_error"])
+        if step is not None and step.output is not None:
+            return Observation.from_json(step.output)
+        if tool.asks_person:
+            return await self._ask(path, inbox.QUESTION, request)
+        if tool.effect is Effect.ONCE:
+            return await self._call_once(path, tool, arguments)
+        return await self._put_observation(path, await _run_tool(tool, arguments), request)
+
+    async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+        """Make a call that must not be repeated: asked for, intended, made, recorded. Whatever is unclear about it, a person is asked."""
+        request = inbox.write_request(tool.name, arguments)
+        made = await self._made_in_an_earlier_try(request)
+        if made is not None:
+            return await self._put_observation(path, made, request)
+        if self._approval is Approval.ONCE:
+            approval = await self._ask(f"{path}/approval", inbox.APPROVAL, request)
+            if approval.is_error:
+                return approval
+        step = await self._store.intend_once(self._fence, key=self._prefix + path, request=request)
+        if step.state is StepState.UNKNOWN:
+            return await self._ask(path, inbox.ONCE, request)
+        try:
+            observation = await _try_tool(tool, arguments)
+        except Exception as error:  # it may have been made all the same
+            logger.warning("nobody knows whether %s was carried out: %s", tool.name, type(error).__name__)
+            return await self._ask(path, inbox.ONCE, request)
+        step = await self._record(key=step.key, output=observation.to_json(), usage=Usage(), origins=(observation.passage.origin,))
+        return Observation.from_json(step.output or "")
+
+    async def _made_in_an_earlier_try(self, request: str) -> Observation | None:
+        """What came of the same call in an earlier try of this task, for as many calls as were made there."""
+        steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
+        same = [step for step in steps if step.output is not None and step.request_hash == _digest(request)]
+        n_mine = sum(step.key.startswith(self._prefix) and step.kind != inbox.APPROVAL for step in same)
+        earlier = [
+            Observation.from_json(step.output or "") for step in same if step.kind == inbox.ONCE and not step.key.startswith(self._prefix)
+        ]
+        made = [observation for observation in earlier if not observation.is_error]
+        return made[n_mine] if n_mine < len(made) else None
+
+    async def _ask(self, path: str, kind: str, request: str) -> Observation:
+        """Return what a person said about this, or let the task wait until one does."""
+        step = await self._store.park_task(self._fence, key=self._prefix + path, kind=kind, request=request)
+        if step.output is None:
+            raise ParkedError(f"{self._fence.owner} waits for a person", fix=f"babyagi inbox shows number {step.id}", guide="inbox")
+        return Observation.from_json(step.output)
+
+    async def _put_observation(self, path: str, observation: Observation, request: str) -> Observation:
+        step = await self._store.put_step(
+            self._fence,
+            key=self._prefix + path,
+            kind="tool",
+            request_hash=_digest(request),
+            output=observation.to_json(),
+            origins=(observation.passage.origin,),
+        )
+        return Observation.from_json(step.output or "")
 
     async def embed(self, path: str, texts: Sequence[str]) -> list[bytes]:
         """Return one unit vector per text. A local embedder costs nothing and is not journaled."""
@@ -190,7 +238,7 @@ class Journal:
             )
         return step
 
-    async def _record(self, *, key: str, output: str, usage: Usage, model: str, origins: Sequence[str] = ()) -> Step:
+    async def _record(self, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
         """Record an outcome that is paid for, however long the store cannot answer; only a worker that stops gives it up."""
         while True:
             try:
@@ -204,15 +252,21 @@ class Journal:
 async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
     origin = f"tool:{tool.name}"
     try:
-        async with asyncio.timeout(tool.timeout_s):
-            passage = await tool.run(arguments)
-    except ToolError as error:
-        return Observation(passage=Passage(text=clean(error.what), origin=origin), is_error=True)
+        return await _try_tool(tool, arguments)
     except TimeoutError:
         text = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
         return Observation(passage=Passage(text=text, origin=origin), is_error=True)
     except Exception as error:  # a tool is code from anywhere; what it raises is its answer
         return Observation(passage=Passage(text=f"{tool.name} failed: {type(error).__name__}", origin=origin), is_error=True)
+
+
+async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+    """What the tool gave or says that it could not do. Any other fault is raised: nobody knows then how far it came."""
+    try:
+        async with asyncio.timeout(tool.timeout_s):
+            passage = await tool.run(arguments)
+    except ToolError as error:
+        return Observation(passage=Passage(text=clean(error.what), origin=f"tool:{tool.name}"), is_error=True)
     text = clean(passage.text)
     if len(text) > tool.max_output_chars:
         text = text[: tool.max_output_chars] + f"\n… cut: {len(text) - tool.max_output_chars} more characters"

@@ -13,6 +13,7 @@ OBJECTIVE_EXTENDED = "objective.extended"
 OBJECTIVE_CLAIMED_MET = "objective.claimed_met"
 OBJECTIVE_CHECKED = "objective.checked"
 OBJECTIVE_ENDED = "objective.ended"
+OBJECTIVE_REOPENED = "objective.reopened"
 
 TASK_ADDED = "task.added"
 TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
@@ -23,6 +24,10 @@ TASK_FAILED = "task.failed"
 TASK_DEAD = "task.dead"
 TASK_RELEASED = "task.released"
 TASK_CANCELLED = "task.cancelled"
+TASK_MOVED = "task.moved"
+TASK_RETRIED = "task.retried"
+TASK_PARKED = "task.parked"
+TASK_ANSWERED = "task.answered"
 
 ORDER_APPLIED = "order.applied"
 REPORT_WRITTEN = "report.written"
@@ -33,6 +38,7 @@ STEP_RECORDED = "step.recorded"
 STEP_ABANDONED = "step.abandoned"
 STEP_UNCONFIRMED = "step.unconfirmed"
 STEP_OVERSPENT = "step.overspent"  # the endpoint counted more than the call had reserved
+STEP_LEFT_UNKNOWN = "step.left_unknown"
 STEP_REQUEST_CHANGED = "step.request_changed"
 
 MODEL_UNAVAILABLE = "model.unavailable"  # this worker waits, and tries again by itself

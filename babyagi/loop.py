@@ -27,9 +27,11 @@ from babyagi.errors import (
     MalformedReplyError,
     ModelRejectedError,
     ModelUnavailableError,
+    ParkedError,
     RequestRefusedError,
     StaleOrderError,
 )
+from babyagi.inbox import describe
 from babyagi.journal import Backends, Journal
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch, choose_within
@@ -86,10 +88,14 @@ class Loop:
         self._clock = clock
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry the claimed task to done: its result first, then the tasks that come of it."""
-        journal = Journal(self._backends, fence=claim.fence, prefix=f"{claim.task.try_no}/")
+        """Carry the claimed task to done: its result first, then the tasks that come of it. Or to waiting, if a person must be asked."""
+        journal = Journal(self._backends, fence=claim.fence, prefix=f"{claim.task.try_no}/", approval=objective.spec.approval)
         if claim.task.status is TaskStatus.RUNNING:
-            result = await self._execute(claim, objective, journal)
+            try:
+                result = await self._execute(claim, objective, journal)
+            except ParkedError as error:
+                logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
+                return
         else:
             result = (await self._store.results(objective.id, task_ids=[claim.task.id]))[0]
         await self._create(claim, result, objective, journal)
@@ -227,7 +233,8 @@ class Loop:
                 why = f"the model could not be reached: {error.what}"
             except (CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK) as error:
                 why = error.what
-        markdown = render_report(objective, answer=answer, why_no_answer=why, tasks=tasks, results=results)
+        asked = [(step.id, describe(step)) for step in await self._store.inbox(objective.id)]
+        markdown = render_report(objective, answer=answer, why_no_answer=why, tasks=tasks, results=results, asked=asked)
         await self._store.record_report(claim, markdown=markdown)
 
     async def _all_excerpts(self, objective_id: int, budget_tokens: int) -> list[Excerpt]:

@@ -67,6 +67,13 @@ _WORDS_BY_STOP_REASON = {
 }
 
 
+class Place(StrEnum):
+    """An end of the list of what is still to be done."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
 class Role(StrEnum):
     """Who asks a model; the objective freezes one model name per role."""
 
@@ -83,6 +90,13 @@ class Effect(StrEnum):
     READ = "read"
     IDEMPOTENT = "idempotent"
     ONCE = "once"
+
+
+class Approval(StrEnum):
+    """Which tool calls ask a person before they are made; frozen with the objective."""
+
+    ONCE = "once"  # those with the effect `once`
+    NONE = "none"
 
 
 class Duty(StrEnum):
@@ -182,6 +196,7 @@ class ObjectiveSpec:
     embedding_space: str
     results_store_name: str = "babyagi"
     tools: tuple[ToolGrant, ...] = ()
+    approval: Approval = Approval.ONCE
     prompt_version: str
 
     def __post_init__(self) -> None:
@@ -307,7 +322,9 @@ class StepState(StrEnum):
 class Step:
     """One journaled call, known by `(objective_id, owner, key)`.
 
-    `kind` is `model`, `tool`, `embedding` or `inputs`; `output` is JSON text, None before the step is done.
+    `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be repeated), `question` or `approval`; `output`
+    is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it. `id` is
+    the step's number, by which a person answers.
     """
 
     objective_id: int
@@ -324,6 +341,13 @@ class Step:
     claim_no: int = 0
     created_at: datetime
     done_at: datetime | None = None
+    request: str = ""
+    id: int = field(default=0, compare=False)
+
+    @property
+    def n_unconfirmed(self) -> int:
+        """How many of the calls that were charged gave no outcome that anybody heard of."""
+        return max(0, self.usage.calls - (self.state is StepState.DONE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

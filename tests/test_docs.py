@@ -116,7 +116,8 @@ def test_no_error_tells_people_to_type_a_bare_value_where_an_option_belongs():
 @pytest.mark.parametrize("path", PAGES, ids=by_name)
 def test_every_option_on_a_page_exists(path):
     known = {"--build", "--rm", "--env-file", "--help", "--version"}  # docker's, and click's own
-    for command in [command_group, *command_group.commands.values()]:
+    nested = [inner for outer in command_group.commands.values() if isinstance(outer, click.Group) for inner in outer.commands.values()]
+    for command in [command_group, *command_group.commands.values(), *nested]:
         known |= {option for parameter in command.params for option in parameter.opts}
 
     assert set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", read(path))) - known == set()

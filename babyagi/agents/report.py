@@ -34,19 +34,29 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
     return clean((await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)).value).strip()
 
 
-def render_report(objective: Objective, *, answer: str, why_no_answer: str, tasks: Sequence[Task], results: Sequence[Result]) -> str:
+def render_report(
+    objective: Objective,
+    *,
+    answer: str,
+    why_no_answer: str,
+    tasks: Sequence[Task],
+    results: Sequence[Result],
+    asked: Sequence[tuple[int, str]] = (),
+) -> str:
     """Return the whole report as Markdown.
 
     Args:
         answer: the model's text; empty when there is none, and then the results are given in full.
         why_no_answer: what kept the model from writing it.
         tasks: all of the objective's, in the list's order. results: in the order in which they were recorded.
+        asked: number and words of what a person is asked.
     """
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
         _render_dead(tasks),
+        _render_asked(objective, asked),
         answer or _render_results(results, why_no_answer),
         "---",
         _render_facts(objective, tasks),
@@ -65,6 +75,14 @@ def _render_dead(tasks: Sequence[Task]) -> str:
         return ""
     lines = [f"* task {task.id}: {_one_line(task.name)}: {_one_line(task.error)}" for task in dead]
     return "\n".join(["**These tasks failed and were given up:**", "", *lines])
+
+
+def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str:
+    if not asked:
+        return ""
+    lines = [f"* number {number}: {_one_line(text)}" for number, text in asked]
+    how = f"`babyagi inbox` shows how to answer; after that `babyagi resume --objective {objective.id}` goes on."
+    return "\n".join(["**These questions wait for a person:**", "", *lines, "", how])
 
 
 def _render_results(results: Sequence[Result], why: str) -> str:

@@ -12,6 +12,7 @@ from babyagi.errors import (
     ModelRejectedError,
     ModelUnavailableError,
     NotFoundError,
+    ObjectiveStoppedError,
     SettingsError,
     StoreUnavailableError,
     StoreUnusableError,
@@ -56,6 +57,7 @@ _CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
     StoreUnavailableError: ExitCode.STORE,
     StoreUnusableError: ExitCode.STORE,
     NotFoundError: ExitCode.NOT_FOUND,
+    ObjectiveStoppedError: ExitCode.USAGE,
     LimitReachedError: ExitCode.LIMIT,
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from babyagi.log import EVENT_VERSION
+from babyagi.notify import event_fields
 from babyagi.tasks import Event, Limits, Objective, Result, Role, Step, Task, TaskStatus, Usage
 
 VERSION = 1
@@ -83,6 +83,7 @@ def step_shape(step: Step) -> Json:
         "state": step.state.value,
         "model": step.model,
         "usage": usage_shape(step.usage),
+        "n_unconfirmed": step.n_unconfirmed,
         "created_at": _time(step.created_at),
         "done_at": _time(step.done_at),
     }
@@ -147,15 +148,7 @@ def report_shape(objective: Objective, markdown: str) -> Json:
 
 
 def event_shape(event: Event) -> Json:
-    return {
-        "v": EVENT_VERSION,
-        "id": event.id,
-        "at": _time(event.at),
-        "objective_id": event.objective_id,
-        "task_id": event.task_id,
-        "kind": event.kind,
-        "data": dict(event.data),
-    }
+    return event_fields(event)
 
 
 def model_of(objective: Objective) -> str:

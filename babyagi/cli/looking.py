@@ -71,11 +71,11 @@ def tasks(context: click.Context, objective: str, as_json: bool) -> None:
 @click.pass_context
 def tasks_list(context: click.Context, objective: str, as_json: bool) -> None:
     """List the tasks in the order in which they will be taken."""
-    _list_tasks(*_with_group_options(context, objective, as_json))
+    _list_tasks(*with_group_options(context, objective, as_json))
 
 
-def _with_group_options(context: click.Context, objective: str, as_json: bool) -> tuple[str, bool]:
-    """`babyagi tasks --json list` means the same as `babyagi tasks list --json`."""
+def with_group_options(context: click.Context, objective: str, as_json: bool) -> tuple[str, bool]:
+    """What the options of a command and of its group mean together: `tasks --json list` is the same as `tasks list --json`."""
     given = context.parent.params if context.parent is not None else {}
     return (objective if objective != "latest" else given.get("objective", objective)), as_json or bool(given.get("as_json"))
 
@@ -110,7 +110,7 @@ def results(context: click.Context, objective: str, as_json: bool) -> None:
 @click.pass_context
 def results_list(context: click.Context, objective: str, as_json: bool) -> None:
     """List the results in the order in which they were recorded."""
-    _list_results(*_with_group_options(context, objective, as_json))
+    _list_results(*with_group_options(context, objective, as_json))
 
 
 def _list_results(selector: str, as_json: bool) -> None:

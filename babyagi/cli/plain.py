@@ -21,6 +21,10 @@ _TASK_WORDS = {
     log.TASK_DEAD: "given up",
     log.TASK_RELEASED: "put back",
     log.TASK_CANCELLED: "cancelled",
+    log.TASK_MOVED: "moved in the list by a person",
+    log.TASK_RETRIED: "is tried again",
+    log.TASK_PARKED: "waits for a person",
+    log.TASK_ANSWERED: "got its answer and is queued",
     log.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
 }
 
@@ -32,10 +36,12 @@ _OTHER_WORDS = {
     log.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; it is checked when the running tasks are done",
     log.OBJECTIVE_CHECKED: "the claim that the objective is met was checked",
     log.OBJECTIVE_ENDED: "objective {id} ended",
+    log.OBJECTIVE_REOPENED: "objective {id} is open again",
     log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
     log.STEP_OVERSPENT: "a call cost more than it had reserved; all of it is counted, and no call is made over a limit",
+    log.STEP_LEFT_UNKNOWN: "a tool call was cut off that must not be repeated; a person must say what came of it",
     log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
     log.MODEL_UNAVAILABLE: "waiting for the model",
     log.MODEL_AVAILABLE: "the model answers again",

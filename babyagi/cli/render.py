@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, Task, TaskStatus
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, StopReason, Task, TaskStatus
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
@@ -129,6 +129,8 @@ def next_command(objective: Objective) -> str:
     """What to type now."""
     if objective.status is not ObjectiveStatus.ENDED:
         return f"babyagi resume --objective {objective.id}  (or `babyagi watch`, if it is running somewhere)"
+    if objective.stop_reason is StopReason.WAITING:
+        return f"babyagi inbox  (then answer, and babyagi resume --objective {objective.id})"
     if objective.has_report:
         return f"babyagi report --objective {objective.id}"
     return f"babyagi resume --objective {objective.id}  (its report is still to be written)"
@@ -183,8 +185,13 @@ def _render_steps(steps: Sequence[Step], width: int) -> list[Line]:
         tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,}"
         cost = f"${step.usage.cost_usd:.4f}"
         row = f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} {cost:>9}  {one_line(step.model)}"
-        lines.append(Line(row.rstrip()))
+        lines.append(Line(row.rstrip() + _render_unconfirmed(step)))
     return lines
+
+
+def _render_unconfirmed(step: Step) -> str:
+    n = step.n_unconfirmed
+    return f"  ({n} {'call' if n == 1 else 'calls'} cut off, counted as paid)" if n else ""
 
 
 def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, home: str) -> list[Line]:
@@ -217,6 +224,8 @@ def _going_on(objective: Objective) -> str:
     }
     if reason in more:
         return f"babyagi extend {here} {more[reason]}, then babyagi resume {here}"
+    if objective.stop_reason is StopReason.WAITING:
+        return f"babyagi inbox, answer what it shows, then babyagi resume {here}"
     if not objective.has_report:
         return f"babyagi resume {here}  (its report is still to be written)"
     return ""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import looking, running, steering, surroundings
+from babyagi.cli import inbox, journal, list_steering, looking, running, steering, surroundings
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -41,11 +41,17 @@ COMMANDS = (
     looking.results,
     looking.show,
     looking.report,
+    inbox.inbox,
+    inbox.answer,
+    inbox.approve,
+    inbox.reject,
     running.resume,
     steering.pause,
     steering.cancel,
     steering.extend,
+    list_steering.retry,
     steering.delete,
+    journal.journal,
     surroundings.config,
     surroundings.doctor,
     surroundings.guide,

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from babyagi.errors import MalformedReplyError, ToolError
-from babyagi.journal import Journal, Observation
+from babyagi.inbox import Observation
+from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.asking import MAX_REASKS, ask, read_text

@@ -16,8 +16,10 @@ from babyagi.settings.values import (
     Secret,
     choice,
     declare,
+    default_home,
     number,
     parse_duration_s,
+    parse_notify,
     parse_path,
     parse_paths,
     parse_presence,
@@ -42,15 +44,10 @@ _TOGETHER = "joining workers arrive in a later version; this run works alone"
 _WEAVIATE = "results go to Chroma; Weaviate arrives in a later version"
 _PINECONE = "results go to Chroma; Pinecone arrives in a later version"
 _DIALECTS = ("auto", "chat", "responses")
+_APPROVALS = ("once", "none")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
 _RESULT_STORES = ("chroma", "builtin")
-
-
-def _default_home() -> Path:
-    from platformdirs import user_data_path
-
-    return user_data_path("babyagi", appauthor=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +73,15 @@ class Settings:
             metavar="FOLDER",
             default_text="none, and no tool is offered",
         ),
+    )
+
+    ask: bool = field(
+        default=False,
+        metadata=declare("BABYAGI_ASK", "Whether the model may ask you questions; a task waits for the answer.", parse=parse_switch),
+    )
+    approve: str = field(
+        default="once",
+        metadata=declare("BABYAGI_APPROVE", "Which tool calls wait for your approval.", parse=choice(*_APPROVALS), choices=_APPROVALS),
     )
 
     llm_model: str = field(
@@ -216,12 +222,18 @@ class Settings:
             "BABYAGI_DRAIN_S", "Seconds that running tasks have to finish when the program is told to stop.", parse=seconds(0, 86_400)
         ),
     )
+    notify: Secret = field(
+        default=NO_SECRET,
+        metadata=declare(
+            "BABYAGI_NOTIFY", "A command or address that is told when a run waits or ends.", parse=parse_notify, default_text="none"
+        ),
+    )
     worker_name: str = field(
         default="", metadata=declare("BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="host and process")
     )
 
     home: Path = field(
-        default_factory=_default_home,
+        default_factory=default_home,
         metadata=declare(
             "BABYAGI_HOME",
             "The folder of the task store, the result store and the log.",

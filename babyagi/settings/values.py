@@ -45,6 +45,12 @@ class Secret:
     __str__ = __repr__
 
 
+def default_home() -> Path:
+    from platformdirs import user_data_path
+
+    return user_data_path("babyagi", appauthor=False)
+
+
 def clean_text(text: str) -> str:
     """The text without terminal escapes and control characters; line ends become newlines, tabs stay."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -74,6 +80,19 @@ def parse_secret(text: str) -> Secret:
     if not (key.isascii() and key.isprintable()) or " " in key:
         raise ValueError("one word of printable ASCII characters")
     return Secret(key)
+
+
+def parse_notify(text: str) -> Secret:
+    """An address or a command line. It is kept like a key: whoever knows the address of a hook can use it."""
+    import shlex
+
+    target = parse_name(text)
+    try:
+        if not (parse_url(target) if target.startswith(("http://", "https://")) else shlex.split(target)):
+            raise ValueError
+    except ValueError:
+        raise ValueError("a command, or an address such as http://127.0.0.1:8080/hook, without user or password") from None
+    return Secret(target)
 
 
 def parse_url(text: str) -> str:

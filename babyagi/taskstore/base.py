@@ -25,6 +25,7 @@ from babyagi.tasks import (
     Limits,
     Objective,
     ObjectiveSpec,
+    Place,
     Proposal,
     Reservation,
     Result,
@@ -51,6 +52,15 @@ class Window:
 
     revision: int
     tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What reading every checksum found: how many rows were read, and each damaged place in words."""
+
+    n_steps: int
+    n_results: int
+    damages: tuple[str, ...]
 
 
 class TaskStore(Protocol):
@@ -143,7 +153,7 @@ class TaskStore(Protocol):
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         """Lease the best claimable task: a recorded one that nobody holds, else the queued one with the least `(rank, id)` whose
-        `after` tasks are all done and whose `not_before` has passed.
+        `after` tasks are all done or cancelled and whose `not_before` has passed.
 
         None when there is none, the worker has no living lease, the objective is not active, somebody claimed that it is met, or the
         limit of tasks or of time is reached (recorded tasks are given out all the same, but for the limit of time).
@@ -174,8 +184,47 @@ class TaskStore(Protocol):
         """Give the task back as it was, claimable after `delay_s`; no failure is counted (outage, pause, drain, limit)."""
         ...
 
-    async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
-        """A person adds tasks at the end of the list. Raises `ObjectiveStoppedError` when the objective has ended."""
+    # -- steering: what a person changes while others work; it holds from the next claim and the next call on ------------
+
+    async def add_tasks(
+        self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True, to: Place = Place.LAST
+    ) -> Plan:
+        """A person adds tasks at an end of the list. Raises `ObjectiveStoppedError` when the objective has ended."""
+        ...
+
+    async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
+        """Put a queued or waiting task at an end of what is still to be done, or before the task with the id `to`; the order revision
+        rises, so an order that was asked for before is stale.
+
+        Raises:
+            NotFoundError. SettingsError: one of the two is neither queued nor waiting.
+        """
+        ...
+
+    async def replace_task(self, objective_id: int, task_id: int, *, name: str) -> Task:
+        """Cancel a queued or waiting task and queue a new one in its place, which is returned: its rank, what it comes after, and the
+        tasks that came after it.
+
+        Raises:
+            NotFoundError. SettingsError: it is neither queued nor waiting, or the name is blank.
+        """
+        ...
+
+    async def cancel_task(self, objective_id: int, task_id: int) -> Task:
+        """queued | waiting → cancelled; tasks that come `after` it need not wait for it any more.
+
+        Raises:
+            NotFoundError. SettingsError: it is neither queued nor waiting.
+        """
+        ...
+
+    async def retry_task(self, objective_id: int, task_id: int) -> Task:
+        """dead → queued at its rank, as a new try with no failures. An objective that ended as finished, stalled or waiting or by a
+        limit becomes active again, and its report is owed anew.
+
+        Raises:
+            NotFoundError. SettingsError: it is not dead. ObjectiveStoppedError: the objective ended for good.
+        """
         ...
 
     # -- duties --------------------------------------------------------------------------------------------------------
@@ -243,8 +292,46 @@ class TaskStore(Protocol):
         """Record a step that costs nothing (`inputs`), in one write. First write wins and is returned."""
         ...
 
+    async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
+        """Record that a tool call is about to be made that must not be repeated. If the claim ends before `record_step`, nobody knows
+        whether it was made: the step is unknown then, and the task waits.
+
+        A step that is there already is returned as it is, an intended one as unknown. Raises as `intend_step`.
+        """
+        ...
+
+    async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
+        """running → waiting: a person is asked `request`. The step is asked, or unknown if it was intended; the lease and the slot are
+        free, and no failure is counted. A step that is done is returned, and the task stays held."""
+        ...
+
+    async def inbox(self, objective_id: int | None = None) -> list[Step]:
+        """The open steps of waiting tasks, of one objective or of all, oldest first."""
+        ...
+
+    async def open_step(self, step_id: int) -> Step:
+        """The step that waits for a person under this number.
+
+        Raises:
+            NotFoundError: no step of this number waits (any more).
+        """
+        ...
+
+    async def answer_step(self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)) -> Step:
+        """Complete an open step and queue its task at its rank; an objective that ended as waiting becomes active again, and its report
+        is owed anew. Raises as `open_step`."""
+        ...
+
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         """In the order in which they were created."""
+        ...
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        """Read every step and result, of one objective or of all, and recompute its checksum; a damaged one is named and never used.
+
+        Raises:
+            NotFoundError. StoreUnusableError: the damage is such that the rows cannot even be read.
+        """
         ...
 
     # -- looking -------------------------------------------------------------------------------------------------------

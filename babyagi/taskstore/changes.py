@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from babyagi.errors import LeaseLostError
+from babyagi.errors import LeaseLostError, NotFoundError
 from babyagi.tasks import Fence, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.rules import MAX_DETAIL_CHARS, storable
+
+ONCE = "once"  # the kind of a step that is a tool call which must not be repeated
 
 
 def new_result(task: Task, *, text: str, origins: Sequence[str], at: datetime) -> Result:
@@ -35,6 +38,26 @@ def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
         claim_no=fence.claim_no,
         created_at=at,
     )
+
+
+def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) -> Step:
+    """A step that a person may have to read; the same request has the same hash in every try."""
+    request = storable(request)
+    request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
+    return replace(new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash, request=request)
+
+
+def is_open(step: Step) -> bool:
+    """Whether a person must say something."""
+    return step.state in (StepState.ASKED, StepState.UNKNOWN)
+
+
+def not_asked(step_id: int) -> NotFoundError:
+    return NotFoundError(f"nothing waits for a person under number {step_id}", fix="babyagi inbox shows what does", guide="inbox")
+
+
+def parked_data(step: Step) -> dict[str, Any]:
+    return {"key": step.key, "kind": step.kind, "state": step.state.value}
 
 
 def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:

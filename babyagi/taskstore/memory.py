@@ -34,10 +34,12 @@ from babyagi.tasks import (
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Plan, Window
 from babyagi.taskstore.memory_book import Book, Lease
+from babyagi.taskstore.memory_parking import MemoryParking
+from babyagi.taskstore.memory_steering import MemorySteering
 from babyagi.taskstore.memory_steps import MemorySteps
 
 
-class MemoryTaskStore(MemorySteps):
+class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
     """All the state there is, for one process.
 
     Args:
@@ -52,12 +54,16 @@ class MemoryTaskStore(MemorySteps):
         self._leases: dict[str, Lease] = {}
         self._events: list[Event] = []
         self._n_objectives = 0
+        self._n_steps = 0
         self._written = asyncio.Event()
 
     def _book(self, objective_id: int) -> Book:
         if objective_id not in self._books:
             raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi objectives")
         return self._books[objective_id]
+
+    def _all_books(self) -> list[Book]:
+        return list(self._books.values())
 
     def _fenced(self, fence: Fence) -> Book:
         if fence.objective_id not in self._books:
@@ -66,6 +72,10 @@ class MemoryTaskStore(MemorySteps):
 
     def _read(self, book: Book) -> Objective:
         return book.read(self._clock(), self._leases.values())
+
+    def _next_step_id(self) -> int:
+        self._n_steps += 1
+        return self._n_steps
 
     def _append(self, event: Event) -> None:
         self._events.append(replace(event, id=len(self._events) + 1))
@@ -82,7 +92,7 @@ class MemoryTaskStore(MemorySteps):
         now = self._clock()
         self._n_objectives += 1
         objective = Objective(id=self._n_objectives, uid=uid, spec=spec, status=ObjectiveStatus.ACTIVE, created_at=now)
-        book = self._books[objective.id] = Book(objective=objective, seen_at=now, append=self._append)
+        book = self._books[objective.id] = Book(objective=objective, seen_at=now, append=self._append, next_step_id=self._next_step_id)
         book.note(now, log.OBJECTIVE_CREATED, uid=uid)
         book.add(now, [rules.first_task(spec)], parent_id=None)
         return self._read(book), True
@@ -123,11 +133,7 @@ class MemoryTaskStore(MemorySteps):
         book.objective = replace(book.objective, spec=replace(book.objective.spec, limits=limits))
         book.note(now, log.OBJECTIVE_EXTENDED, **asdict(limits))
         if book.objective.stop_reason in rules.REOPENED_BY_EXTENDING:
-            report = book.duties.pop(Duty.REPORT, None)
-            if report is not None:
-                book.settle(now, report.owner)
-            book.objective = replace(book.objective, status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", ended_at=None)
-            book.seen_at, book.report, book.report_no = now, None, book.report_no + 1
+            book.reopen(now)
         return self._read(book)
 
     async def delete_objective(self, objective_id: int) -> None:
@@ -268,12 +274,6 @@ class MemoryTaskStore(MemorySteps):
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
         book = self._fenced(claim.fence)
         book.release(self._clock(), book.fenced_task(claim.fence), reason=reason, delay_s=delay_s)
-
-    async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
-        book = self._book(objective_id)
-        rules.require_open(objective_id, book.objective.status)
-        sifted = book.sift(proposals, allow_duplicates=allow_duplicates)
-        return book.add(self._clock(), sifted, parent_id=None)
 
     # -- duties ------------------------------------------------------------------------------------------------------------
 

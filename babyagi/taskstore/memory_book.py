@@ -68,6 +68,7 @@ class Book:
     objective: Objective
     seen_at: datetime
     append: Callable[[Event], None]
+    next_step_id: Callable[[], int]
     tasks: dict[int, Task] = field(default_factory=dict)
     holders: dict[int, str] = field(default_factory=dict)
     results: dict[int, Result] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class Book:
         return {status: sum(task.status is status for task in self.tasks.values()) for status in TaskStatus}
 
     def is_unblocked(self, task: Task) -> bool:
-        return all(self.tasks[task_id].status is TaskStatus.DONE for task_id in task.after)
+        return all(self.tasks[task_id].status in rules.SETTLED for task_id in task.after)
 
     def has_got_further(self, task: Task) -> bool:
         """Whether a model or tool call of the task was journaled under its present claim."""
@@ -153,11 +154,39 @@ class Book:
     def settle(self, now: datetime, owner: str) -> None:
         """A claim ends: the calls it left open may have been paid, so what they hold becomes usage."""
         for key in [key for key in self.steps if key in self.open_steps and key[0] == owner]:
+            if self.steps[key].kind == changes.ONCE:
+                self.leave_unknown(now, key)
+                continue
             step, usage = self.steps[key], rules.charge_of(self.steps[key].reservation)
             self.steps[key] = replace(step, reservation=Reservation(), usage=step.usage + usage)
             self.open_steps.discard(key)
             self.charge(owner, usage)
             self.note(now, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, usage))
+
+    def leave_unknown(self, now: datetime, key: tuple[str, str]) -> None:
+        """A call that must not be repeated was intended, and nobody knows whether it was made."""
+        step = self.steps[key] = replace(self.steps[key], state=StepState.UNKNOWN)
+        self.open_steps.discard(key)
+        self.note(now, log.STEP_LEFT_UNKNOWN, changes.task_of(step.owner), **changes.step_data(step, Usage()))
+
+    def keep_step(self, step: Step) -> Step:
+        """Keep a step, numbered when it is new."""
+        known = self.steps.get((step.owner, step.key))
+        numbered = replace(step, id=known.id if known is not None else self.next_step_id())
+        self.steps[step.owner, step.key] = numbered
+        return numbered
+
+    def asked_of(self, task_id: int) -> Step | None:
+        """The step of the task that a person must say something about."""
+        owner = f"task:{task_id}"
+        return next((step for (of, _), step in self.steps.items() if of == owner and changes.is_open(step)), None)
+
+    def wake(self, now: datetime, task_id: int) -> None:
+        """waiting → queued; an objective that ended because only people could go on is open again."""
+        self.tasks[task_id] = replace(self.tasks[task_id], status=TaskStatus.QUEUED)
+        self.note(now, log.TASK_ANSWERED, task_id)
+        if self.objective.stop_reason is StopReason.WAITING:
+            self.reopen(now)
 
     # -- fences ------------------------------------------------------------------------------------------------------------
 
@@ -186,19 +215,23 @@ class Book:
 
     def put_down(self, now: datetime, task: Task, *, delay_s: float = 0.0) -> Task:
         """Keep a claimed task, changed by the verb, as one that nobody holds any more, and settle its open calls."""
-        status = rules.status_when_freed(task.status, self.objective.stop_reason)
+        self.settle(now, f"task:{task.id}")
+        is_asking = self.asked_of(task.id) is not None
+        status = rules.status_when_freed(task.status, self.objective.stop_reason, is_asking=is_asking)
+        if is_asking:
+            task = replace(task, try_no=self.tasks[task.id].try_no)  # the answer belongs to this try
+        task = replace(task, usage=self.tasks[task.id].usage)
         is_delayed = delay_s > 0 and status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
         is_finished = status in (TaskStatus.DONE, TaskStatus.DEAD)
         not_before = now + timedelta(microseconds=rules.to_us(delay_s)) if is_delayed else None
         self.tasks[task.id] = replace(task, status=status, not_before=not_before, finished_at=now if is_finished else None)
         del self.holders[task.id]
-        self.settle(now, f"task:{task.id}")
         return self.tasks[task.id]
 
     def release(self, now: datetime, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
         written = self.put_down(now, task, delay_s=delay_s)
         self.note(now, log.TASK_RELEASED, task.id, reason=rules.storable(reason), delay_s=delay_s)
-        self._note_cancelled(now, written)
+        self.note_freed(now, written)
 
     def give_up_or_retry(self, now: datetime, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
         """Put down a task whose failure is counted already."""
@@ -209,12 +242,16 @@ class Book:
             self.note(now, log.TASK_DEAD, task.id, error=task.error)
         elif written.status is TaskStatus.DONE:
             self.note(now, log.TASK_DONE, task.id, n_added=0, n_duplicates=0)
-        self._note_cancelled(now, written)
+        self.note_freed(now, written)
         return written
 
-    def _note_cancelled(self, now: datetime, task: Task) -> None:
+    def note_freed(self, now: datetime, task: Task) -> None:
+        """What became of a task that nobody holds any more, where that is not what its holder wanted."""
+        asked = self.asked_of(task.id)
         if task.status is TaskStatus.CANCELLED:
             self.note(now, log.TASK_CANCELLED, task.id)
+        elif task.status is TaskStatus.WAITING and asked is not None:
+            self.note(now, log.TASK_PARKED, task.id, **changes.parked_data(asked))
 
     def free_duty(self, now: datetime, state: DutyState, *, delay_s: float = 0.0) -> None:
         state.worker_id = None
@@ -233,6 +270,15 @@ class Book:
         self.is_claimed_met = False
         self.objective = replace(self.objective, status=ObjectiveStatus.ENDED, stop_reason=reason, stop_detail=detail, ended_at=now)
         self.note(now, log.OBJECTIVE_ENDED, reason=reason, detail=detail)
+
+    def reopen(self, now: datetime) -> None:
+        """ended → active; the report is owed anew, under a new owner."""
+        report = self.duties.pop(Duty.REPORT, None)
+        if report is not None:
+            self.settle(now, report.owner)
+        self.objective = replace(self.objective, status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", ended_at=None)
+        self.seen_at, self.report, self.report_no = now, None, self.report_no + 1
+        self.note(now, log.OBJECTIVE_REOPENED)
 
     # -- adding ------------------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 
 from babyagi import log
-from babyagi.tasks import Fence, Objective, Reservation, Result, Step, StepState, Usage
+from babyagi.tasks import Fence, Objective, Reservation, Result, Step, StepState, TaskStatus, Usage
 from babyagi.taskstore import changes, rules
+from babyagi.taskstore.base import Verification
 from babyagi.taskstore.memory_book import Book
 
 
@@ -44,7 +45,7 @@ class MemorySteps(ABC):
         rules.require_call_allowed(self._read(book), owner=fence.owner, reservation=wanted)
         step = known or changes.new_step(fence, key=key, at=now)
         step = replace(step, kind=kind, request_hash=request_hash, model=model, reservation=wanted, claim_no=fence.claim_no)
-        book.steps[at] = step
+        step = book.keep_step(step)
         book.open_steps.add(at)
         book.note(now, log.STEP_INTENDED, changes.task_of(fence.owner), owner=fence.owner, key=key, kind=kind, model=model)
         return step
@@ -52,15 +53,20 @@ class MemorySteps(ABC):
     async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
         book, now, at = self._book(fence.objective_id), self._clock(), (fence.owner, key)
         spent = rules.countable_usage(usage)
-        step = book.steps.get(at) or changes.new_step(fence, key=key, at=now)
+        known = book.steps.get(at)
+        step = known or changes.new_step(fence, key=key, at=now)
         if at in book.open_steps and step.claim_no == fence.claim_no:
             step = replace(step, reservation=Reservation())
             book.open_steps.discard(at)
         step = changes.done_step(replace(step, usage=step.usage + spent), output=output, model=model, origins=origins, at=now)
-        book.steps[at] = step
+        is_confirmed = step.state is StepState.DONE and known is not None and known.state is StepState.UNKNOWN
+        step = book.keep_step(step)
         book.charge(fence.owner, spent)
         data = changes.step_data(replace(step, model=model or step.model), spent)
-        book.note(now, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
+        task_id = changes.task_of(fence.owner)
+        book.note(now, log.STEP_RECORDED, task_id, **data)
+        if is_confirmed and task_id in book.tasks and book.tasks[task_id].status is TaskStatus.WAITING:
+            book.wake(now, task_id)
         return step
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
@@ -81,12 +87,20 @@ class MemorySteps(ABC):
         if at in book.steps:
             return book.steps[at]
         step = replace(changes.new_step(fence, key=key, at=now), kind=kind, request_hash=request_hash)
-        step = book.steps[at] = changes.done_step(step, output=output, model="", origins=origins, at=now)
+        step = book.keep_step(changes.done_step(step, output=output, model="", origins=origins, at=now))
         book.note(now, log.STEP_RECORDED, changes.task_of(fence.owner), **changes.step_data(step, Usage()))
         return step
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         return [step for (of, _), step in self._book(objective_id).steps.items() if of == owner]
+
+    @abstractmethod
+    def _all_books(self) -> list[Book]: ...
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        books = self._all_books() if objective_id is None else [self._book(objective_id)]
+        n_steps, n_results = sum(len(book.steps) for book in books), sum(len(book.results) for book in books)
+        return Verification(n_steps=n_steps, n_results=n_results, damages=())
 
     # -- the duty to index -------------------------------------------------------------------------------------------------
 

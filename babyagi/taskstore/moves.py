@@ -19,6 +19,8 @@ from babyagi.tasks import (
     ObjectiveStatus,
     Proposal,
     Reservation,
+    Step,
+    StepState,
     StopReason,
     Task,
     TaskStatus,
@@ -101,10 +103,36 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> None:
     """A claim ends: the calls it left open may have been paid, so what they hold becomes usage."""
     for row in tx.all("held_steps", objective_id=objective_id, owner=owner):
         step = step_from_row(row)
+        if step.kind == changes.ONCE:
+            leave_unknown(tx, step)
+            continue
         usage = rules.charge_of(step.reservation)
         tx.run("put_step", **step_to_values(replace(step, reservation=Reservation(), usage=step.usage + usage), is_held=False))
         charge(tx, objective_id, owner, usage)
         append_event(tx, objective_id, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, usage))
+
+
+def leave_unknown(tx: Transaction, step: Step) -> Step:
+    """A call that must not be repeated was intended, and nobody knows whether it was made."""
+    unknown = replace(step, state=StepState.UNKNOWN)
+    tx.run("put_step", **step_to_values(unknown, is_held=False))
+    data = changes.step_data(unknown, Usage())
+    append_event(tx, step.objective_id, log.STEP_LEFT_UNKNOWN, changes.task_of(step.owner), **data)
+    return unknown
+
+
+def is_asking(tx: Transaction, objective_id: int, task_id: int) -> bool:
+    """Whether a person must say something about a step of the task."""
+    return tx.has("is_asking", objective_id=objective_id, owner=f"task:{task_id}")
+
+
+def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
+    """waiting → queued; an objective that ended because only people could go on is open again."""
+    if tx.run("wake_task", objective_id=objective_id, task_id=task_id) == 0:
+        return
+    append_event(tx, objective_id, log.TASK_ANSWERED, task_id)
+    if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
+        reopen(tx, objective_id)
 
 
 # -- fences ----------------------------------------------------------------------------------------------------------------
@@ -141,7 +169,12 @@ def fenced_duty(tx: Transaction, fence: Fence) -> sqlite3.Row:
 def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
     """Write a claimed task, changed by the verb, as one that nobody holds any more, and settle its open calls."""
     row = objective_row(tx, task.objective_id)
-    status = rules.status_when_freed(task.status, StopReason(row["stop_reason"]) if row["stop_reason"] else None)
+    settle(tx, task.objective_id, f"task:{task.id}")
+    asking = is_asking(tx, task.objective_id, task.id)
+    reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+    status = rules.status_when_freed(task.status, reason, is_asking=asking)
+    if asking:
+        task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)  # the answer belongs to this try
     is_delayed = delay_s > 0 and status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
     tx.run(
         "put_task",
@@ -153,14 +186,17 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
         error=task.error,
         not_before_us=tx.now_us + rules.to_us(delay_s) if is_delayed else None,
     )
-    settle(tx, task.objective_id, f"task:{task.id}")
     return read_task(tx, task.objective_id, task.id)
 
 
-def note_cancelled(tx: Transaction, task: Task) -> None:
-    """A task that came back to an objective whose end cancelled all that was queued."""
+def note_freed(tx: Transaction, task: Task) -> None:
+    """What became of a task that nobody holds any more, where that is not what its holder wanted."""
     if task.status is TaskStatus.CANCELLED:
         append_event(tx, task.objective_id, log.TASK_CANCELLED, task.id)
+    elif task.status is TaskStatus.WAITING:
+        rows = tx.all("steps", objective_id=task.objective_id, owner=f"task:{task.id}")
+        asked = next(step for step in map(step_from_row, rows) if changes.is_open(step))
+        append_event(tx, task.objective_id, log.TASK_PARKED, task.id, **changes.parked_data(asked))
 
 
 def free_duty(tx: Transaction, objective_id: int, *, duty: str, owner: str, delay_s: float = 0.0) -> None:
@@ -189,6 +225,13 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
             append_event(tx, objective_id, log.TASK_CANCELLED, task["id"])
     tx.run("end_objective", objective_id=objective_id, reason=reason, detail=detail)
     append_event(tx, objective_id, log.OBJECTIVE_ENDED, reason=reason, detail=detail)
+
+
+def reopen(tx: Transaction, objective_id: int) -> None:
+    """ended → active; the report is owed anew, under a new owner."""
+    forget_duty(tx, objective_id, Duty.REPORT)
+    tx.run("reopen_objective", objective_id=objective_id)
+    append_event(tx, objective_id, log.OBJECTIVE_REOPENED)
 
 
 def sift(tx: Transaction, row: sqlite3.Row, proposals: Sequence[Proposal], *, allow_duplicates: bool) -> list[rules.Sifted]:

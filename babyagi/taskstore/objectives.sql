@@ -61,6 +61,10 @@ UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1 WHERE id = :obj
 -- The list was ordered, up to the task that was the newest when the order was asked for.
 UPDATE objective SET order_revision = order_revision + 1, ordered_upto = :upto WHERE id = :objective_id;
 
+-- bump_order --
+-- A person moved a task: an order that was asked for before is stale.
+UPDATE objective SET order_revision = order_revision + 1 WHERE id = :objective_id;
+
 -- set_report --
 -- The report is written.
 UPDATE objective SET report = :markdown WHERE id = :objective_id;

@@ -12,6 +12,7 @@ from typing import Any
 
 from babyagi.errors import StoreUnusableError
 from babyagi.tasks import (
+    Approval,
     Effect,
     Event,
     Limits,
@@ -61,6 +62,7 @@ def spec_from_json(text: str) -> ObjectiveSpec:
     fields["limits"] = Limits(**fields["limits"])
     fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
     fields["tools"] = tuple(ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"])
+    fields["approval"] = Approval(fields["approval"])
     return ObjectiveSpec(**fields)
 
 
@@ -141,22 +143,30 @@ def worker_from_row(row: sqlite3.Row) -> Worker:
 
 _RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
 _STEP_COLUMNS = (
-    "objective_id owner key kind request_hash state output model origins is_held held_calls held_tokens held_cost_microusd "
+    "objective_id owner key kind request_hash state output request model origins is_held held_calls held_tokens held_cost_microusd "
     "calls prompt_tokens completion_tokens cost_microusd claim_no created_at_us done_at_us"
 ).split()
 
 
 def _checksum(columns: Sequence[str], values: Mapping[str, Any] | sqlite3.Row) -> str:
-    content = json.dumps([values[column] for column in columns])
+    content = json.dumps([values[column] for column in columns], default=repr)  # damage can turn a value into bytes
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def _verify(columns: Sequence[str], row: sqlite3.Row, *, what: str) -> None:
-    if _checksum(columns, row) != row["checksum"]:
+def is_sound_step(row: sqlite3.Row) -> bool:
+    return bool(_checksum(_STEP_COLUMNS, row) == row["checksum"])
+
+
+def is_sound_result(row: sqlite3.Row) -> bool:
+    return bool(_checksum(_RESULT_COLUMNS, row) == row["checksum"])
+
+
+def _require_sound(is_sound: bool, *, what: str) -> None:
+    if not is_sound:
         raise StoreUnusableError(
             f"the task store is damaged: {what} is not what was written",
             why="its checksum does not fit its content",
-            fix="restore a backup of the task store",
+            fix="babyagi journal verify names every damaged row; then restore a backup of the task store",
             guide="store",
         )
 
@@ -174,7 +184,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
 
 def result_from_row(row: sqlite3.Row) -> Result:
     """Raises `StoreUnusableError` when the row was damaged."""
-    _verify(_RESULT_COLUMNS, row, what=f"the result of task {row['task_id']} of objective {row['objective_id']}")
+    _require_sound(is_sound_result(row), what=f"the result of task {row['task_id']} of objective {row['objective_id']}")
     return Result(
         task_id=row["task_id"],
         objective_id=row["objective_id"],
@@ -194,6 +204,7 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
         "request_hash": step.request_hash,
         "state": step.state.value,
         "output": step.output,
+        "request": step.request,
         "model": step.model,
         "origins": to_json(step.origins),
         "is_held": int(is_held),
@@ -210,7 +221,7 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
 
 def step_from_row(row: sqlite3.Row) -> Step:
     """Raises `StoreUnusableError` when the row was damaged."""
-    _verify(_STEP_COLUMNS, row, what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
+    _require_sound(is_sound_step(row), what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
     return Step(
         objective_id=row["objective_id"],
         owner=row["owner"],
@@ -226,4 +237,6 @@ def step_from_row(row: sqlite3.Row) -> Step:
         claim_no=row["claim_no"],
         created_at=to_time(row["created_at_us"]),
         done_at=to_time_or_none(row["done_at_us"]),
+        request=row["request"],
+        id=row["id"],
     )

@@ -34,6 +34,7 @@ MAX_COST_MICROUSD = 10**12
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
+SETTLED = (TaskStatus.DONE, TaskStatus.CANCELLED)  # a task that comes `after` these need not wait for them
 CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)
 REOPENED_BY_EXTENDING = (
     StopReason.LIMIT_TASKS,
@@ -44,6 +45,7 @@ REOPENED_BY_EXTENDING = (
     StopReason.WAITING,
     StopReason.STALLED,
 )
+REOPENED_BY_RETRYING = (*REOPENED_BY_EXTENDING, StopReason.FINISHED)
 
 # -- text ------------------------------------------------------------------------------------------------------------------
 
@@ -130,14 +132,6 @@ def first_task(spec: ObjectiveSpec) -> Sifted:
     """An objective's first task; a person's words are not cut."""
     name = one_line(spec.initial_task)
     return Sifted(proposal=Proposal(name=name), key=name_key(name), is_duplicate=False)
-
-
-def require_open(objective_id: int, status: ObjectiveStatus) -> None:
-    if status is ObjectiveStatus.ENDED:
-        raise ObjectiveStoppedError(
-            f"objective {objective_id} has ended; nothing can be added to it",
-            fix=f"babyagi extend --objective {objective_id} --max-tasks N",
-        )
 
 
 # -- order -----------------------------------------------------------------------------------------------------------------
@@ -295,10 +289,13 @@ def status_after_failure(status: TaskStatus, *, failures: int, max_failures: int
     return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
 
 
-def status_when_freed(status: TaskStatus, stop_reason: StopReason | None) -> TaskStatus:
-    """What a task that nobody holds any more becomes: queued, unless the objective's end cancelled all that was queued."""
-    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED):
-        return TaskStatus.CANCELLED if stop_reason in CANCELLING else TaskStatus.QUEUED
+def status_when_freed(status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool) -> TaskStatus:
+    """What a task that nobody holds any more becomes: queued, or waiting while a person must say something about one of its steps,
+    unless the objective's end cancelled all that was queued. A task that is asking is never dead: its call may have been made."""
+    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (status is TaskStatus.DEAD and is_asking):
+        if stop_reason in CANCELLING:
+            return TaskStatus.CANCELLED
+        return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
     return status
 
 

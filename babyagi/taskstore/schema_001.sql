@@ -93,7 +93,9 @@ CREATE TRIGGER task_moved AFTER UPDATE OF status ON task WHEN old.status <> new.
     INSERT INTO task_count VALUES (new.objective_id, new.status, 1) ON CONFLICT DO UPDATE SET n = n + 1;
 END;
 
-CREATE TRIGGER task_finished AFTER UPDATE OF status ON task WHEN new.status = 'done' AND old.status <> 'done' BEGIN
+-- A task need not wait for one that is done or was cancelled.
+CREATE TRIGGER task_settled AFTER UPDATE OF status ON task
+WHEN new.status IN ('done', 'cancelled') AND old.status NOT IN ('done', 'cancelled') BEGIN
     UPDATE task SET blockers = blockers - 1
      WHERE objective_id = new.objective_id
        AND id IN (SELECT task_id FROM task_after WHERE objective_id = new.objective_id AND after_id = new.id);
@@ -132,6 +134,7 @@ CREATE TABLE step (
     request_hash TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('intended', 'done', 'unknown', 'asked')),
     output TEXT,
+    request TEXT NOT NULL,
     model TEXT NOT NULL,
     origins TEXT NOT NULL,
     is_held INTEGER NOT NULL,
@@ -149,6 +152,7 @@ CREATE TABLE step (
     UNIQUE (objective_id, owner, key)
 );
 CREATE INDEX step_held ON step (objective_id, owner) WHERE is_held = 1;
+CREATE INDEX step_open ON step (objective_id, owner) WHERE state IN ('unknown', 'asked');
 
 CREATE TABLE duty (
     objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,

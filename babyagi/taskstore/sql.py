@@ -12,23 +12,23 @@ from typing import Any
 from babyagi import log
 from babyagi.errors import SettingsError
 from babyagi.tasks import (
-    Duty,
     Event,
     Limits,
     Objective,
     ObjectiveSpec,
     ObjectiveStatus,
-    Proposal,
     Result,
     StopReason,
     Task,
     TaskStatus,
 )
 from babyagi.taskstore import moves, rules
-from babyagi.taskstore.base import Plan, Window
+from babyagi.taskstore.base import Window
 from babyagi.taskstore.rows import event_from_row, result_from_row, spec_from_json, spec_to_json, task_from_row, to_json
 from babyagi.taskstore.sql_claims import Claims
+from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
+from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
 from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 
@@ -57,7 +57,7 @@ async def open_sqlite(
     return SqliteTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
 
 
-class SqliteTaskStore(Claims, Steps):
+class SqliteTaskStore(Claims, Steps, Steering, Parking):
     """All the state there is, in one file; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------
@@ -124,8 +124,7 @@ class SqliteTaskStore(Claims, Steps):
             tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(replace(spec_from_json(row["spec"]), limits=limits)))
             moves.append_event(tx, objective_id, log.OBJECTIVE_EXTENDED, **asdict(limits))
             if row["stop_reason"] in rules.REOPENED_BY_EXTENDING:
-                moves.forget_duty(tx, objective_id, Duty.REPORT)
-                tx.run("reopen_objective", objective_id=objective_id)
+                moves.reopen(tx, objective_id)
             return moves.read_objective(tx, objective_id)
 
         return await self._write(work)
@@ -141,15 +140,6 @@ class SqliteTaskStore(Claims, Steps):
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
         return await self._look(objective_id, lambda tx: moves.counts(tx, objective_id))
-
-    async def add_tasks(self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True) -> Plan:
-        def work(tx: Transaction) -> Plan:
-            row = moves.objective_row(tx, objective_id)
-            rules.require_open(objective_id, ObjectiveStatus(row["status"]))
-            sifted = moves.sift(tx, row, proposals, allow_duplicates=allow_duplicates)
-            return moves.add(tx, objective_id, sifted, parent_id=None)
-
-        return await self._write(work)
 
     # -- looking ---------------------------------------------------------------------------------------------------------
 

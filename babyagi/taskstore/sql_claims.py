@@ -243,7 +243,7 @@ def _best_task(tx: Transaction, objective: Objective) -> int | None:
 def _release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
     moves.put_down(tx, task, delay_s=delay_s)
     moves.append_event(tx, task.objective_id, log.TASK_RELEASED, task.id, reason=rules.storable(reason), delay_s=delay_s)
-    moves.note_cancelled(tx, moves.read_task(tx, task.objective_id, task.id))
+    moves.note_freed(tx, moves.read_task(tx, task.objective_id, task.id))
 
 
 def _give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
@@ -255,7 +255,7 @@ def _give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s
         moves.append_event(tx, task.objective_id, log.TASK_DEAD, task.id, error=task.error)
     elif written.status is TaskStatus.DONE:
         moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, n_added=0, n_duplicates=0)
-    moves.note_cancelled(tx, written)
+    moves.note_freed(tx, written)
     return written
 
 

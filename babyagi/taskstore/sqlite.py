@@ -74,6 +74,10 @@ class Transaction:
     def all(self, piece: str, **values: Any) -> list[sqlite3.Row]:
         return self._connection.execute(self._pieces[piece], values).fetchall()
 
+    def each(self, piece: str, **values: Any) -> Iterator[sqlite3.Row]:
+        """The rows one by one, for more than memory should hold."""
+        yield from self._connection.execute(self._pieces[piece], values)
+
     def has(self, piece: str, **values: Any) -> bool:
         return self.one(piece, **values) is not None
 
@@ -112,6 +116,21 @@ class SqliteDatabase:
         """Run the work on one consistent state."""
         with self._errors():
             return self._transact("BEGIN", work)
+
+    def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
+        """As `read`, but text that is no UTF-8 any more is handed out too, so that one damaged row does not hide the others."""
+        connection = self._open()
+        connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+        try:
+            return self.read(work)
+        finally:
+            connection.text_factory = str
+
+    def find_damage(self) -> list[str]:
+        """What SQLite itself finds wrong with the pages and indexes of the whole file, at most 20 faults."""
+        with self._errors():
+            found = [str(row[0]) for row in self._open().execute("PRAGMA integrity_check(20)")]
+        return [] if found == ["ok"] else found
 
     def data_version(self) -> int:
         """A number that changes when another connection has committed."""

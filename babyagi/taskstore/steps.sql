@@ -8,6 +8,25 @@ SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND key
 -- An owner's steps, in the order in which they were created.
 SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner ORDER BY id;
 
+-- step_by_id --
+-- One step by its number.
+SELECT * FROM step WHERE id = :step_id;
+
+-- is_asking --
+-- A row when a person must say something about a step of the owner.
+SELECT 1 FROM step WHERE objective_id = :objective_id AND owner = :owner AND state IN ('unknown', 'asked') LIMIT 1;
+
+-- inbox --
+-- The open steps of waiting tasks, of one objective or of all when none is named, oldest first.
+SELECT s.* FROM step AS s
+  JOIN task AS t ON t.objective_id = s.objective_id AND s.owner = 'task:' || t.id AND t.status = 'waiting'
+ WHERE s.state IN ('unknown', 'asked') AND (:objective_id IS NULL OR s.objective_id = :objective_id)
+ ORDER BY s.id;
+
+-- every_step --
+-- The steps of one objective, or of all when none is named.
+SELECT * FROM step WHERE :objective_id IS NULL OR objective_id = :objective_id ORDER BY id;
+
 -- held_steps --
 -- An owner's steps that still hold their reservation.
 SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1 ORDER BY id;
@@ -19,13 +38,13 @@ SELECT 1 FROM step
 
 -- put_step --
 -- Write a step whole.
-INSERT INTO step (objective_id, owner, key, kind, request_hash, state, output, model, origins, is_held, held_calls, held_tokens,
+INSERT INTO step (objective_id, owner, key, kind, request_hash, state, output, request, model, origins, is_held, held_calls, held_tokens,
                   held_cost_microusd, calls, prompt_tokens, completion_tokens, cost_microusd, claim_no, created_at_us, done_at_us, checksum)
-VALUES (:objective_id, :owner, :key, :kind, :request_hash, :state, :output, :model, :origins, :is_held, :held_calls, :held_tokens,
+VALUES (:objective_id, :owner, :key, :kind, :request_hash, :state, :output, :request, :model, :origins, :is_held, :held_calls, :held_tokens,
         :held_cost_microusd, :calls, :prompt_tokens, :completion_tokens, :cost_microusd, :claim_no, :created_at_us, :done_at_us, :checksum)
 ON CONFLICT (objective_id, owner, key) DO UPDATE
    SET kind = excluded.kind, request_hash = excluded.request_hash, state = excluded.state, output = excluded.output,
-       model = excluded.model, origins = excluded.origins, is_held = excluded.is_held, held_calls = excluded.held_calls,
+       request = excluded.request, model = excluded.model, origins = excluded.origins, is_held = excluded.is_held, held_calls = excluded.held_calls,
        held_tokens = excluded.held_tokens, held_cost_microusd = excluded.held_cost_microusd, calls = excluded.calls,
        prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens, cost_microusd = excluded.cost_microusd,
        claim_no = excluded.claim_no, done_at_us = excluded.done_at_us, checksum = excluded.checksum;

@@ -9,7 +9,7 @@ UPDATE objective SET last_task_id = last_task_id + 1 WHERE id = :objective_id RE
 INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, after_ids, blockers, origins, created_at_us)
 VALUES (:objective_id, :task_id, :name, :name_key, :task_id, :parent_id, :after_ids,
         (SELECT count(*) FROM json_each(:after_ids) AS named
-           CROSS JOIN task AS t ON t.objective_id = :objective_id AND t.id = named.value AND t.status <> 'done'),
+           CROSS JOIN task AS t ON t.objective_id = :objective_id AND t.id = named.value AND t.status NOT IN ('done', 'cancelled')),
         :origins, now_us());
 
 -- insert_task_after --
@@ -67,7 +67,7 @@ SELECT id FROM task
  ORDER BY rank, id LIMIT 1;
 
 -- best_queued --
--- The first queued task whose `after` tasks are all done.
+-- The first queued task whose `after` tasks are all done or cancelled.
 SELECT id FROM task INDEXED BY task_ready
  WHERE objective_id = :objective_id AND status = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= now_us())
  ORDER BY rank, id LIMIT 1;
@@ -91,9 +91,32 @@ UPDATE task
        finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN now_us() END
  WHERE objective_id = :objective_id AND id = :task_id;
 
+-- wake_task --
+-- waiting → queued.
+UPDATE task SET status = 'queued' WHERE objective_id = :objective_id AND id = :task_id AND status = 'waiting';
+
 -- cancel_task --
 -- queued | waiting → cancelled.
 UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = :objective_id AND id = :task_id;
+
+-- retry_task --
+-- dead → queued, as a new try.
+UPDATE task
+   SET status = 'queued', failures = 0, try_no = try_no + 1, error = '', finished_at_us = NULL, not_before_us = NULL
+ WHERE objective_id = :objective_id AND id = :task_id;
+
+-- dependents --
+-- The tasks that come after a task and have not been started.
+SELECT t.* FROM task_after AS a JOIN task AS t ON t.objective_id = a.objective_id AND t.id = a.task_id
+ WHERE a.objective_id = :objective_id AND a.after_id = :task_id AND t.status IN ('queued', 'waiting') ORDER BY t.id;
+
+-- set_after --
+-- What a task comes after, for people and prompts; `move_after` is what the store counts with.
+UPDATE task SET after_ids = :after_ids WHERE objective_id = :objective_id AND id = :task_id;
+
+-- move_after --
+-- A task waits for another one instead.
+UPDATE task_after SET after_id = :new_id WHERE objective_id = :objective_id AND after_id = :old_id AND task_id = :task_id;
 
 -- ranks --
 -- The ranks of the queued ones among the tasks.
@@ -117,6 +140,10 @@ VALUES (:objective_id, :task_id, :text, :origins, :created_at_us, :checksum);
 -- Every result, in the order in which they were recorded.
 SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
  WHERE r.objective_id = :objective_id ORDER BY r.id;
+
+-- every_result --
+-- The results of one objective, or of all when none is named.
+SELECT * FROM result WHERE :objective_id IS NULL OR objective_id = :objective_id ORDER BY id;
 
 -- results_of --
 -- The results of some tasks, in the order in which they were recorded.

@@ -15,7 +15,8 @@ class Tool:
     """A tool. `run` takes the arguments, already checked against `parameters` (a JSON Schema of type object), and returns a
     passage; it raises `ToolError` with one line for the model.
 
-    `effect` comes from our configuration, never from a server's word.
+    `effect` comes from our configuration, never from a server's word. With `asks_person` the call is a question to a person: `run` is
+    never called, and the task waits for the answer.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Tool:
     run: Callable[[Mapping[str, Any]], Awaitable[Passage]]
     timeout_s: float = 30.0
     max_output_chars: int = 16_000
+    asks_person: bool = False
 
     @property
     def spec(self) -> ToolSpec:

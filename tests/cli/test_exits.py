@@ -44,6 +44,7 @@ def test_a_paused_objective_exits_with_0_and_a_signal_with_its_own_code():
         (errors.StoreUnavailableError("x"), 7),
         (errors.StoreUnusableError("x"), 7),
         (errors.NotFoundError("x"), 8),
+        (errors.ObjectiveStoppedError("x"), 2),
         (errors.LeaseLostError("x"), 1),
     ],
 )

@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import json
 import os
@@ -7,9 +8,10 @@ import sys
 
 import pytest
 
+from babyagi.app import open_store
 from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
-from babyagi.tasks import StopReason
+from babyagi.tasks import Reservation, StopReason
 from tests.cli import homes
 
 
@@ -128,6 +130,46 @@ def test_one_task_is_shown_with_its_calls(capsys):
     assert "1/execute/1/model" in out
     assert "secret prompt" not in out
     assert run_guarded(["show", "77"]) == 8
+
+
+def test_a_flipped_bit_is_found_by_journal_verify_and_is_a_store_error(home, capsys):
+    homes.fill_home()
+    assert run_guarded(["journal", "verify"]) == 0
+    assert capsys.readouterr().out == "2 rows read (1 steps, 1 results): nothing damaged.\n"
+    path = home / "tasks.db"
+    path.write_bytes(path.read_bytes().replace(b"limits.md:3 says fifty tasks.", b"limits.md:3 says sixty tasks."))
+
+    assert run_guarded(["journal", "verify", "--objective", "latest", "--json"]) == 7
+    found = json.loads(capsys.readouterr().out)
+    assert (found["n_steps"], found["n_results"]) == (1, 1)
+    assert found["damages"] == ["the result of task 1 of objective 1 (row 1)"]
+    assert run_guarded(["journal", "verify"]) == 7
+    assert "damaged: the result of task 1" in capsys.readouterr().out
+    assert run_guarded(["results"]) == 7
+    assert "sixty" not in capsys.readouterr().out
+
+
+def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys):
+    async def cut_off():
+        async with open_store(homes.settings()) as store:
+            await store.register_worker(homes.WORKER, objective_id=1, lease_s=30)
+            claim = await store.claim_task(1, homes.WORKER.id)
+            assert claim is not None
+            reservation = Reservation(calls=1, tokens=500, cost_usd=0.25)
+            await store.intend_step(claim.fence, key="1/execute/1/model", kind="model", request_hash="h", reservation=reservation)
+            await store.remove_worker(homes.WORKER.id)
+
+    homes.fill_home()
+    asyncio.run(cut_off())
+
+    (step,) = printed_json(capsys, "show", "2")["steps"]
+    assert (step["state"], step["n_unconfirmed"], step["usage"]["cost_usd"]) == ("intended", 1, 0.25)
+    assert run_guarded(["show", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "500+0" in out
+    assert "$0.2500" in out
+    assert "(1 call cut off, counted as paid)" in out
+    assert printed_json(capsys, "show", "1")["steps"][0]["n_unconfirmed"] == 0
 
 
 def test_the_report_is_given_as_markdown_as_json_and_into_a_file(tmp_path, capsys):

@@ -13,6 +13,7 @@ from babyagi.tasks import (
     Limits,
     ObjectiveSpec,
     ObjectiveStatus,
+    Place,
     Proposal,
     Reservation,
     Role,
@@ -263,6 +264,105 @@ class TaskStoreContract:
         assert again.task.status is TaskStatus.RECORDED
         await store.record_plan(again, proposals=[])
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+
+    # -- steering ----------------------------------------------------------------------------------------------------------
+
+    async def test_a_person_adds_a_task_at_either_end_of_the_list(self, store):
+        objective_id = await begin(store, "B")
+        await store.add_tasks(objective_id, [Proposal(name="C")])
+        plan = await store.add_tasks(objective_id, [Proposal(name="D"), Proposal(name="E")], to=Place.FIRST)
+        assert [(task.name, task.rank) for task in plan.added] == [("D", 1), ("E", 2)]
+        assert await names_of(store, objective_id) == ["D", "E", "Make a list", "B", "C"]
+
+    async def test_a_task_is_moved_to_an_end_or_before_another(self, store):
+        objective_id = await begin(store, "B", "C", "D")
+        await store.move_task(objective_id, 4, to=Place.FIRST)
+        assert await names_of(store, objective_id) == ["D", "Make a list", "B", "C"]
+        await store.move_task(objective_id, 1, to=Place.LAST)
+        assert await names_of(store, objective_id) == ["D", "B", "C", "Make a list"]
+        assert (await store.move_task(objective_id, 3, to=2)).rank == 2
+        assert await names_of(store, objective_id) == ["D", "C", "B", "Make a list"]
+        await store.move_task(objective_id, 3, to=3)
+        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(4)] == ["D", "C", "B", "Make a list"]
+
+    async def test_an_order_that_was_asked_for_before_a_move_is_stale(self, store):
+        objective_id = await begin(store, "B", "C")
+        claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        window = await store.queue_window(objective_id, n_head=9, n_new=9)
+        await store.move_task(objective_id, 3, to=Place.FIRST)
+        with pytest.raises(StaleOrderError):
+            await store.reorder(claim, revision=window.revision, task_ids=[2, 1, 3])
+        assert await names_of(store, objective_id) == ["C", "Make a list", "B"]
+
+    async def test_only_a_task_that_nobody_has_begun_is_changed(self, store):
+        objective_id = await begin(store, "B")
+        await store.claim_task(objective_id, "w")
+        before = await store.last_event_id(objective_id)
+        for refused in (
+            store.move_task(objective_id, 1, to=Place.LAST),
+            store.move_task(objective_id, 2, to=1),
+            store.replace_task(objective_id, 1, name="B2"),
+            store.replace_task(objective_id, 2, name=" \n"),
+            store.cancel_task(objective_id, 1),
+            store.retry_task(objective_id, 2),
+        ):
+            with pytest.raises(SettingsError) as caught:
+                await refused
+            assert caught.value.fix
+        for unknown in (store.move_task(objective_id, 2, to=9), store.cancel_task(objective_id, 9), store.retry_task(objective_id, 9)):
+            with pytest.raises(NotFoundError):
+                await unknown
+        assert await store.last_event_id(objective_id) == before
+
+    async def test_a_replaced_task_is_cancelled_and_the_new_one_takes_its_place_also_for_those_after_it(self, store):
+        objective_id = await begin(store, "B", "C")
+        await store.add_tasks(objective_id, [Proposal(name="D", after=(1, 2))])
+        new = await store.replace_task(objective_id, 2, name="B,\nbut better")
+        assert (new.name, new.rank, new.origins) == ("B, but better", 2, ("person",))
+        old = await store.task(objective_id, 2)
+        assert (old.name, old.status) == ("B", TaskStatus.CANCELLED)
+        assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Make a list", "B, but better", "C", "D"]
+        assert (await store.task(objective_id, 4)).after == (1, 5)
+        await finish_one(store, objective_id)
+        claim = await store.claim_task(objective_id, "w")
+        assert claim.task.id == 5
+        assert (await store.claim_task(objective_id, "w")).task.name == "C"
+        assert await store.claim_task(objective_id, "w") is None
+        await store.record_result(claim, text="r", origins=[])
+        await store.record_plan(claim, proposals=[])
+        assert (await store.claim_task(objective_id, "w")).task.name == "D"
+
+    async def test_a_skipped_task_is_never_started_and_nobody_waits_for_it(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
+        assert (await store.cancel_task(objective_id, 1)).status is TaskStatus.CANCELLED
+        await store.add_tasks(objective_id, [Proposal(name="C", after=(1,))])
+        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(2)] == ["B", "C"]
+        assert await store.claim_task(objective_id, "w") is None
+
+    async def test_a_dead_task_is_tried_anew_at_its_rank_and_its_objective_goes_on(self, store):
+        objective_id = await begin(store, "B")
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        await finish_one(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        report = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(report, markdown="# all")
+        task = await store.retry_task(objective_id, 1)
+        assert (task.status, task.rank, task.failures, task.try_no, task.error) == (TaskStatus.QUEUED, 1, 0, 3, "")
+        objective = await store.objective(objective_id)
+        assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
+        assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [2]
+        await finish_one(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        assert (await store.claim_duty(objective_id, "w", Duty.REPORT)).fence.owner == "report:2"
+
+    async def test_no_dead_task_brings_an_objective_back_that_ended_for_good(self, store):
+        objective_id = await begin(store)
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.retry_task(objective_id, 1)
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DEAD
 
     # -- turns -------------------------------------------------------------------------------------------------------------
 
@@ -634,6 +734,130 @@ class TaskStoreContract:
         assert await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="2") == first
         await store.put_step(fence, key="a", kind="inputs", request_hash="h", output="3")
         assert [step.key for step in await store.steps(objective_id, owner="task:1")] == ["b", "a"]
+
+    async def test_verifying_reads_every_step_and_result_and_finds_nothing_wrong(self, store):
+        objective_id = await begin(store, "B")
+        other, _ = await store.create_objective(make_spec(), uid="u2", always_new=True)
+        for at_work in (objective_id, objective_id, other.id):
+            claim = await store.claim_task(at_work, "w")
+            await store.intend_step(claim.fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
+            await store.record_result(claim, text="Ünïcödé 日本", origins=["model:m"])
+        every, one = await store.verify(), await store.verify(objective_id)
+        assert (every.n_steps, every.n_results, every.damages) == (3, 3, ())
+        assert (one.n_steps, one.n_results, one.damages) == (2, 2, ())
+        with pytest.raises(NotFoundError):
+            await store.verify(99)
+
+    # -- parking -------------------------------------------------------------------------------------------------------------
+
+    async def ask(self, store, objective_id, *, key="1/q", worker_id="w"):
+        claim = await store.claim_task(objective_id, worker_id)
+        step = await store.park_task(claim.fence, key=key, kind="question", request='{"question": "which?"}')
+        return claim, step
+
+    async def test_a_parked_task_waits_without_a_lease_and_an_answer_queues_it_at_its_rank(self, store):
+        objective_id = await begin(store, "B")
+        claim, step = await self.ask(store, objective_id)
+        assert (step.state, step.kind, step.request) == (StepState.ASKED, "question", '{"question": "which?"}')
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.failures, task.try_no) == (TaskStatus.WAITING, 0, 1)
+        with pytest.raises(LeaseLostError):
+            await store.record_result(claim, text="r", origins=[])
+        assert (await store.claim_task(objective_id, "w")).task.name == "B"
+        assert [found.id for found in await store.inbox()] == [step.id]
+        assert await store.inbox(objective_id) == [await store.open_step(step.id)]
+        done = await store.answer_step(step.id, output='"this one"')
+        assert (done.state, done.output, done.origins) == (StepState.DONE, '"this one"', ("person",))
+        assert await store.inbox() == []
+        with pytest.raises(NotFoundError):
+            await store.answer_step(step.id, output='"another"')
+        again = await store.claim_task(objective_id, "w")
+        assert (again.task.id, again.task.try_no, again.fence.claim_no) == (1, 1, 2)
+        assert (await store.look_up_step(again.fence, "1/q")).output == '"this one"'
+        assert (await store.park_task(again.fence, key="1/q", kind="question", request="{}")).output == '"this one"'
+        assert (await store.task(objective_id, 1)).status is TaskStatus.RUNNING
+
+    async def test_when_only_people_can_go_on_it_ends_as_waiting_and_an_answer_opens_it_again(self, store):
+        objective_id = await begin(store)
+        _, step = await self.ask(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        report = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(report, markdown="# asked")
+        await store.answer_step(step.id, output='"yes"')
+        objective = await store.objective(objective_id)
+        assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
+        assert (await store.claim_task(objective_id, "w")).task.id == 1
+
+    async def test_a_skipped_or_cancelled_task_asks_nothing_any_more(self, store):
+        objective_id = await begin(store, "B")
+        for number, end in ((1, store.cancel_task(objective_id, 1)), (2, store.end_objective(objective_id, reason=StopReason.CANCELLED))):
+            _, step = await self.ask(store, objective_id)
+            await end
+            assert (await store.task(objective_id, number)).status is TaskStatus.CANCELLED
+            assert await store.inbox() == []
+            with pytest.raises(NotFoundError):
+                await store.answer_step(step.id, output="1")
+        with pytest.raises(NotFoundError):
+            await store.inbox(99)
+
+    async def test_a_task_that_is_parked_after_its_objective_was_cancelled_is_cancelled(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        await store.park_task(claim.fence, key="1/q", kind="question", request="{}")
+        assert (await store.task(objective_id, 1)).status is TaskStatus.CANCELLED
+
+    async def test_a_call_that_must_not_be_repeated_is_unknown_when_its_claim_ends_without_an_outcome(self, store, clock):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        step = await store.intend_once(claim.fence, key="1/t", request='{"tool": "pay"}')
+        assert (step.state, step.kind) == (StepState.INTENDED, "once")
+        clock.tick(31)
+        await store.reap_workers()
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.failures) == (TaskStatus.WAITING, 1)
+        (unknown,) = await store.inbox(objective_id)
+        assert (unknown.state, unknown.key, unknown.request) == (StepState.UNKNOWN, "1/t", '{"tool": "pay"}')
+        assert [kind for kind in await kinds_of(store, objective_id) if kind in (log.STEP_UNCONFIRMED, log.STEP_LEFT_UNKNOWN)] == [
+            log.STEP_LEFT_UNKNOWN
+        ]
+        await store.answer_step(unknown.id, output='"it was paid"')
+        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        again = await store.claim_task(objective_id, "v")
+        assert (await store.intend_once(again.fence, key="1/t", request='{"tool": "pay"}')).output == '"it was paid"'
+
+    async def test_a_call_that_must_not_be_repeated_keeps_a_task_from_dying_and_from_a_new_try(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_once(claim.fence, key="1/t", request="{}")
+        task = await store.fail_task(claim, error="no", max_failures=1)
+        assert (task.status, task.try_no, task.error) == (TaskStatus.WAITING, 1, "no")
+
+    async def test_a_call_that_was_intended_already_is_unknown_and_not_intended_again(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_once(claim.fence, key="1/t", request="{}")
+        assert (await store.intend_once(claim.fence, key="1/t", request="{}")).state is StepState.UNKNOWN
+        step = await store.park_task(claim.fence, key="1/t", kind="once", request="{}")
+        assert (step.state, (await store.task(objective_id, 1)).status) == (StepState.UNKNOWN, TaskStatus.WAITING)
+
+    async def test_an_outcome_that_comes_late_is_the_answer(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_once(claim.fence, key="1/t", request="{}")
+        await store.remove_worker("w")
+        assert len(await store.inbox()) == 1
+        await store.record_step(claim.fence, key="1/t", output='"done after all"', usage=Usage())
+        assert await store.inbox() == []
+        assert (await store.task(objective_id, 1)).status is TaskStatus.QUEUED
+
+    async def test_no_call_that_must_not_be_repeated_is_intended_while_paused(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.pause_objective(objective_id)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.intend_once(claim.fence, key="1/t", request="{}")
+        assert await store.steps(objective_id, owner="task:1") == []
 
     # -- events and the index ------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from babyagi.errors import BabyagiError
-from babyagi.tasks import Duty, Limits, Proposal, Reservation, StopReason, TaskStatus, Usage
+from babyagi.tasks import Duty, Limits, Place, Proposal, Reservation, StopReason, TaskStatus, Usage
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
@@ -120,7 +120,15 @@ class Pair:
         fence = self.some([*self.claims[-3:], *self.duty_claims[-2:]]).fence
         key = self.some(("1/a", "1/b", "2/a"))
         usage = Usage(calls=1, prompt_tokens=self.random.randint(-5, 900), cost_usd=self.random.uniform(-0.001, 0.01))
-        match self.random.randint(0, 5):
+        match self.random.randint(0, 9):
+            case 6:
+                await self.do("intend_once", fence, key="1/once", request='{"tool": "x\ud803"}')
+            case 7:
+                await self.do("park_task", fence, key=self.some(("1/once", "1/q", "2/q")), kind="question", request="{}")
+            case 8:
+                await self.do("record_step", fence, key="1/once", output="2", usage=Usage())
+            case 9:
+                await self.answer()
             case 0 | 1 | 2:
                 reservation = Reservation(calls=1, tokens=self.random.randint(0, 1000), cost_usd=self.random.uniform(0, 0.01))
                 await self.do("intend_step", fence, key=key, kind="model", request_hash="h", reservation=reservation, model="m")
@@ -132,7 +140,31 @@ class Pair:
                 await self.do("put_step", fence, key=key, kind="inputs", request_hash="h", output="{}")
                 await self.do("look_up_step", fence, key)
 
+    async def answer(self):
+        opened = [await store.inbox() for store in self.stores]
+        assert opened[0] == opened[1]
+        if opened[0]:
+            at = self.random.randrange(len(opened[0]))
+            outcomes = [await store.answer_step(found[at].id, output="3") for store, found in zip(self.stores, opened, strict=True)]
+            assert outcomes[0] == outcomes[1]
+
+    async def change_list(self, objective_id, task_id):
+        match self.random.randint(0, 4):
+            case 0:
+                await self.do("move_task", objective_id, task_id, to=self.some((*Place, 1, 2, 5)))
+            case 1:
+                await self.do("replace_task", objective_id, task_id, name=self.some(NAMES))
+            case 2:
+                await self.do("cancel_task", objective_id, task_id)
+            case 3:
+                await self.do("retry_task", objective_id, task_id)
+            case 4:
+                await self.do("add_tasks", objective_id, self.proposals(), to=Place.FIRST)
+
     async def steer(self, objective_id):
+        if self.random.random() < 0.4:
+            await self.change_list(objective_id, self.random.randint(1, 8))
+            return
         match self.random.randint(0, 8):
             case 0:
                 await self.do("pause_objective", objective_id)

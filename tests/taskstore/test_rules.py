@@ -137,9 +137,12 @@ def test_a_lease_further_away_than_a_lease_may_be_is_dead():
 
 
 def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
-    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED) is TaskStatus.CANCELLED
-    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST) is TaskStatus.QUEUED
-    assert rules.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED) is TaskStatus.RECORDED
+    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=False) is TaskStatus.CANCELLED
+    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST, is_asking=False) is TaskStatus.QUEUED
+    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=True) is TaskStatus.CANCELLED
+    assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=True) is TaskStatus.WAITING
+    assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=False) is TaskStatus.DEAD
+    assert rules.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED, is_asking=False) is TaskStatus.RECORDED
 
 
 def test_two_pieces_of_sql_with_one_name_are_refused():

@@ -120,6 +120,38 @@ async def test_a_flipped_byte_in_a_result_or_a_step_is_noticed_when_it_is_read(t
     await store.close()
 
 
+async def test_every_flipped_bit_in_a_result_or_a_step_is_found_by_verifying_and_the_other_rows_are_read(tmp_path):
+    path = tmp_path / "tasks.db"
+    objective_id = await make_filled(path)
+    whole = path.read_bytes()
+    places = [whole.index(text) + at for text in (b"the result said this", b"the step said this") for at in range(len(text))]
+    for bit, place in enumerate(places):
+        content = bytearray(whole)
+        content[place] ^= 1 << bit % 8  # the highest bit makes it no UTF-8 any more
+        path.write_bytes(content)
+        store = await open_inline(path)
+        found = await store.verify()
+        assert (found.n_steps, found.n_results, len(found.damages)) == (1, 1, 1), bit
+        assert ("the result of task 1" in found.damages[0]) == (bit < 20)
+        assert await store.verify(objective_id) == found
+        with pytest.raises(StoreUnusableError):
+            await store.results(objective_id)
+            await store.steps(objective_id, owner="task:1")
+        await store.close()
+
+
+async def test_a_lost_entry_of_an_index_is_found_by_verifying(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("UPDATE sqlite_schema SET sql = sql || ' AND blockers > 99' WHERE name = 'task_ready'")
+    connection.close()
+    store = await open_inline(path)
+    assert any("task_ready" in damage for damage in (await store.verify()).damages)
+    await store.close()
+
+
 async def test_every_cut_of_the_log_opens_clean_with_the_commits_before_it(tmp_path):
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)

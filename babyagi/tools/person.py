@@ -1,0 +1,32 @@
+"""The tool that asks a person; the journal parks the task instead of running it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from babyagi.errors import ToolError
+from babyagi.tasks import Effect, Passage
+from babyagi.tools.base import Tool
+
+ASK_PERSON = "ask_person"
+
+
+def build_ask_person() -> Tool:
+    return Tool(
+        name=ASK_PERSON,
+        description="Ask the person who gave the objective. The task waits until they answer, so ask only what nobody else can know.",
+        parameters={
+            "type": "object",
+            "properties": {"question": {"type": "string", "description": "One question that can be understood without the task."}},
+            "required": ["question"],
+            "additionalProperties": False,
+        },
+        effect=Effect.IDEMPOTENT,
+        run=_run,
+        asks_person=True,
+    )
+
+
+async def _run(arguments: Mapping[str, Any]) -> Passage:
+    raise ToolError("nobody can be asked here")

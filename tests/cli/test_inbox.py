@@ -1,0 +1,98 @@
+import asyncio
+import json
+
+import pytest
+
+from babyagi.app import open_store
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.logfile import close_log
+from babyagi.inbox import write_request
+from babyagi.tasks import StopReason
+from tests.cli import homes
+from tests.cli.samples import HOSTILE
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    homes.fill_home()
+    yield tmp_path / "home"
+    close_log()
+
+
+def park(kind, tool, arguments, *, key="1/execute/1/tool/1"):
+    """Let the next queued task wait, end the objective as waiting, and return the number to answer to."""
+
+    async def fill():
+        async with open_store(homes.settings()) as store:
+            await store.register_worker(homes.WORKER, objective_id=1, lease_s=30)
+            claim = await store.claim_task(1, homes.WORKER.id)
+            assert claim is not None
+            step = await store.park_task(claim.fence, key=key, kind=kind, request=write_request(tool, arguments))
+            await homes.end(store, 1, StopReason.WAITING)
+            await store.remove_worker(homes.WORKER.id)
+            return step.id
+
+    return asyncio.run(fill())
+
+
+def printed_json(capsys, *line):
+    assert run_guarded([*line, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_an_empty_inbox_says_so(capsys):
+    assert printed_json(capsys, "inbox") == []
+    assert run_guarded(["inbox"]) == 0
+    assert capsys.readouterr().out == "Nothing waits for a person.\n"
+
+
+def test_a_question_is_shown_with_its_number_and_answered(capsys):
+    number = park("question", "ask_person", {"question": "Which day?"})
+
+    (asked,) = printed_json(capsys, "inbox")
+    assert (asked["number"], asked["task_id"], asked["kind"], asked["question"]) == (number, 2, "question", "Which day?")
+    assert asked["decisions"] == ["answer", "reject"]
+    assert run_guarded(["inbox", "--objective", "latest"]) == 0
+    out = capsys.readouterr().out
+    assert "Which day?" in out
+    assert f"babyagi answer {number}" in out
+    assert run_guarded(["status"]) == 0
+    assert "babyagi inbox" in capsys.readouterr().out
+    assert run_guarded(["answer", str(number), "the second of May"]) == 0
+    assert "babyagi resume --objective 1" in capsys.readouterr().out
+    assert printed_json(capsys, "status")["status"] == "active"
+    assert printed_json(capsys, "tasks")[1]["status"] == "queued"
+    assert run_guarded(["answer", str(number), "again"]) == 8
+
+
+def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
+    number = park("approval", "pay", {"amount": 3})
+
+    assert run_guarded(["answer", str(number), "yes"]) == 2
+    err = capsys.readouterr().err
+    assert f"babyagi approve {number}, or babyagi reject {number}" in err
+    assert printed_json(capsys, "approve", str(number)) == {
+        "v": 1,
+        "number": number,
+        "decision": "approve",
+        "objective_id": 1,
+        "task_id": 2,
+    }
+    other = park("approval", "pay", {"amount": 4}, key="1/execute/1/tool/2")
+    assert run_guarded(["reject", str(other), "too dear"]) == 0
+
+
+@pytest.mark.parametrize("line", [["answer", "77", "x"], ["approve", "77"], ["reject", "77"]], ids=" ".join)
+def test_a_number_that_nothing_waits_under_is_not_found(line, capsys):
+    assert run_guarded(line) == 8
+    assert "babyagi inbox" in capsys.readouterr().err
+
+
+def test_a_hostile_question_reaches_the_screen_harmless(capsys):
+    park("question", "ask_person", {"question": HOSTILE})
+
+    assert run_guarded(["inbox"]) == 0
+    out = capsys.readouterr().out
+    assert not set(out) & set("\x1b\x07\u202e")

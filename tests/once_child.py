@@ -1,0 +1,101 @@
+"""A worker process with one tool that must not be repeated, which kills itself at a named point round the call.
+
+    python -m tests.once_child HOME POINT APPROVAL
+
+The tool appends a line to HOME/calls; POINT is `never` for a process that lives. Prints the stop reason.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from babyagi.llm.prompt import Prompt, Speaker, ToolCall
+from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
+from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.sql import SqliteTaskStore, open_sqlite
+from babyagi.tools.base import Tool
+from tests.scripted import ScriptedModel
+from tests.world import World
+
+POINTS = (
+    "before it is intended",
+    "after it is intended",
+    "before it acts",
+    "after it acted",
+    "before it is recorded",
+    "after it is recorded",
+)
+
+
+class Deadly:
+    """Ends this process at its point, as `kill -9` would."""
+
+    def __init__(self, point: str) -> None:
+        self._point = point
+
+    def reach(self, point: str) -> None:
+        if point == self._point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def with_points(store: SqliteTaskStore, deadly: Deadly) -> SqliteTaskStore:
+    """The store, with points round the two commits that a call is between."""
+    intend, record = store.intend_once, store.record_step
+
+    async def intend_once(fence: Fence, *, key: str, request: str) -> Step:
+        deadly.reach("before it is intended")
+        step = await intend(fence, key=key, request=request)
+        deadly.reach("after it is intended")
+        return step
+
+    async def record_step(fence: Fence, *, key: str, **outcome: Any) -> Step:
+        if "/tool/" not in key:
+            return await record(fence, key=key, **outcome)
+        deadly.reach("before it is recorded")
+        step = await record(fence, key=key, **outcome)
+        deadly.reach("after it is recorded")
+        return step
+
+    store.intend_once, store.record_step = intend_once, record_step  # type: ignore[method-assign]
+    return store
+
+
+def make_tool(home: Path, deadly: Deadly) -> Tool:
+    async def pay(arguments: Mapping[str, Any]) -> Passage:
+        deadly.reach("before it acts")
+        with (home / "calls").open("a") as calls:
+            calls.write("paid\n")
+        deadly.reach("after it acted")
+        return Passage(text="paid", origin="tool:pay")
+
+    return Tool(name="pay", description="Pay.", parameters={"type": "object", "properties": {}}, effect=Effect.ONCE, run=pay)
+
+
+def answer(prompt: Prompt, role: Role) -> object:
+    if role is Role.CREATION:
+        return '{"tasks": []}'
+    if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
+        return (ToolCall(id="c1", name="pay", arguments="{}"),)
+    return "so it was: " + prompt.messages[-1].text
+
+
+async def run(home: Path, point: str, approval: Approval) -> None:
+    deadly, world = Deadly(point), World(model=ScriptedModel(answer))
+    store = with_points(await open_sqlite(home / "tasks.db", clock=world.clock, offload=run_inline, max_failures=9), deadly)
+    world.store, world.tools = store, (make_tool(home, deadly),)
+    for worker in await store.workers():
+        await store.reap_workers(name=worker.name)
+    known = await store.objectives()
+    objective = known[0] if known else await world.start(approval=approval)
+    print((await world.run(objective)).stop_reason)
+    await store.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Path(sys.argv[1]), sys.argv[2], Approval(sys.argv[3])))

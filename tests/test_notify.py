@@ -1,0 +1,142 @@
+import asyncio
+import json
+import logging
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
+
+import pytest
+
+from babyagi import notify
+from babyagi.llm.prompt import Speaker, ToolCall
+from babyagi.notify import Notifier, make_sender
+from babyagi.settings.values import parse_notify
+from babyagi.tasks import Role, StopReason
+from babyagi.tools.person import build_ask_person
+from tests.scripted import ScriptedModel
+from tests.world import World
+
+
+def ask_once(prompt, role):
+    if role is Role.CREATION:
+        return '{"tasks": []}'
+    if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
+        return (ToolCall(id="c1", name="ask_person", arguments='{"question": "Which day?"}'),)
+    return "an answer"
+
+
+async def run_and_notify(target):
+    """A run that ends waiting for a person, and who is told."""
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_person(),))
+    objective = await world.start()
+    return await Notifier(world.store, make_sender(target)).watch(objective.id, world.run(objective))
+
+
+def command(code):
+    return f"{sys.executable} -c '{code}'"
+
+
+async def test_a_command_gets_the_end_as_json_on_its_standard_input_without_a_shell(tmp_path):
+    told = tmp_path / "told; touch here"
+    ended = await run_and_notify(f"{sys.executable} -c 'import sys; open(sys.argv[1], \"a\").write(sys.stdin.read() + chr(10))' '{told}'")
+
+    assert ended.stop_reason is StopReason.WAITING
+    events = [json.loads(line) for line in told.read_text().splitlines()]
+    assert (events[-1]["kind"], events[-1]["data"]["reason"], events[-1]["v"]) == ("objective.ended", "waiting", 1)
+    assert "Which day?" not in told.read_text()
+    assert [path.name for path in tmp_path.iterdir()] == [told.name]
+
+
+async def test_a_task_that_begins_to_wait_is_told_while_the_run_goes_on():
+    told = []
+
+    async def send(text):
+        told.append(json.loads(text)["kind"])
+
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_person(),))
+    objective = await world.start()
+
+    async def work():
+        ended = await world.run(objective)
+        while not told:
+            await asyncio.sleep(0.01)
+        return ended
+
+    async with asyncio.timeout(10):
+        await Notifier(world.store, send).watch(objective.id, work())
+
+    assert told == ["task.parked", "objective.ended"]
+
+
+@pytest.fixture
+def hook():
+    """An address on this machine that keeps what it is sent and answers with a status."""
+    kept = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self):
+            kept.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            self.send_response(302 if self.path == "/elsewhere" else 204)
+            self.send_header("Location", "/there")
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Hook)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", kept
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+async def test_an_address_gets_the_end_by_post(hook):
+    address, kept = hook
+    await run_and_notify(f"{address}/hook?to=me")
+
+    assert kept[-1][0] == "/hook?to=me"
+    assert kept[-1][1]["kind"] == "objective.ended"
+
+
+async def test_a_redirect_is_not_followed(hook, caplog):
+    address, kept = hook
+    await run_and_notify(f"{address}/elsewhere")
+
+    assert {path for path, _ in kept} == {"/elsewhere"}
+    assert "answered with 302" in caplog.text
+
+
+@pytest.mark.parametrize("target", [command("raise SystemExit(3)"), "/no/such/command", "http://127.0.0.1:9/"])
+async def test_a_notification_that_fails_is_logged_and_the_run_ends_as_it_would(target, caplog):
+    with caplog.at_level(logging.WARNING):
+        ended = await run_and_notify(target)
+
+    assert ended.stop_reason is StopReason.WAITING
+    assert ended.has_report
+    assert "the notification of objective.ended failed" in caplog.text
+
+
+async def test_a_command_that_hangs_is_killed_and_holds_the_end_up_only_for_its_time(monkeypatch, caplog):
+    monkeypatch.setattr(notify, "TIMEOUT_S", 0.3)
+    began_s = time.monotonic()
+
+    await run_and_notify("sleep 60")
+
+    assert time.monotonic() - began_s < 10
+    assert "took longer than 0.3 s" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["http://", "https://user:secret@example.org/x", "'unbalanced", "   "])
+def test_what_is_neither_a_command_nor_an_address_is_refused(text):
+    with pytest.raises(ValueError, match="a command, or an address"):
+        parse_notify(text)
+
+
+def test_a_hooks_address_is_kept_as_it_is_and_shown_nowhere():
+    kept = parse_notify("https://example.org/hook/")
+
+    assert kept.reveal() == "https://example.org/hook/"
+    assert "example" not in repr(kept)

@@ -1,0 +1,219 @@
+"""Tasks that wait for a person: questions, approvals, and calls that nobody knows the outcome of."""
+
+import asyncio
+import signal
+import sys
+
+import pytest
+
+from babyagi.errors import RequestRefusedError, SettingsError
+from babyagi.inbox import Decision, decide, describe
+from babyagi.llm.prompt import Speaker, ToolCall
+from babyagi.tasks import Approval, Effect, Passage, Proposal, Role, StepState, StopReason, TaskStatus
+from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.sql import open_sqlite
+from babyagi.tools.base import Tool
+from babyagi.tools.person import build_ask_person
+from tests.once_child import POINTS
+from tests.scripted import ScriptedModel
+from tests.world import Clock, World
+
+
+def calling(name, arguments="{}"):
+    """A model that calls the tool once in each task named Begin, and answers with what it gave."""
+
+    def answer(prompt, role):
+        if role is Role.CREATION:
+            return '{"tasks": []}'
+        is_asked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
+        if role is Role.EXECUTION and not is_asked and ": Begin" in prompt.messages[-1].text:
+            return (ToolCall(id="c1", name=name, arguments=arguments),)
+        return "so it was: " + prompt.messages[-1].text
+
+    return ScriptedModel(answer)
+
+
+def make_tool(run, **more):
+    return Tool(name="pay", description="", parameters={"type": "object", "properties": {}}, effect=Effect.ONCE, run=run, **more)
+
+
+class Till:
+    """A tool that counts its calls."""
+
+    def __init__(self):
+        self.n_calls = 0
+
+    async def __call__(self, arguments):
+        self.n_calls += 1
+        return Passage(text="paid", origin="tool:pay")
+
+
+async def say(world, decision, text=""):
+    (step,) = await world.store.inbox()
+    await world.store.answer_step(step.id, output=decide(step, decision, text).to_json())
+
+
+async def text_of_result(world, objective):
+    return (await world.store.results(objective.id, task_ids=[1]))[0].text
+
+
+async def test_a_question_parks_its_task_while_the_others_go_on_and_the_answer_is_what_the_call_gave():
+    world = World(model=calling("ask_person", '{"question": "Which day?\\u001b[2J"}'), tools=(build_ask_person(),))
+    objective = await world.start()
+    await world.store.add_tasks(objective.id, [Proposal(name="Another")])
+
+    ended = await world.run(objective)
+
+    assert ended.stop_reason is StopReason.WAITING
+    assert [task.status for task in await world.store.tasks(objective.id)] == [TaskStatus.WAITING, TaskStatus.DONE]
+    report = await world.store.report(objective.id)
+    assert "These questions wait for a person" in report
+    assert "Which day?" in report
+    assert "\x1b" not in report
+    n_executions = len(world.model.asked(Role.EXECUTION))
+    await say(world, Decision.ANSWER, "the second of May")
+    ended = await world.run(await world.store.objective(objective.id))
+
+    assert ended.stop_reason is StopReason.FINISHED
+    assert len(world.model.asked(Role.EXECUTION)) == n_executions + 1  # what was asked before is read from the journal
+    assert "from person\nthe second of May" in await text_of_result(world, objective)
+    assert "wait for a person" not in await world.store.report(objective.id)
+    (result,) = await world.store.results(objective.id, task_ids=[1])
+    assert "person" in result.origins
+
+
+async def test_a_call_that_must_not_be_repeated_is_made_only_after_it_was_approved():
+    till = Till()
+    world = World(model=calling("pay"), tools=(make_tool(till),))
+    objective = await world.run()
+
+    assert (objective.stop_reason, till.n_calls) == (StopReason.WAITING, 0)
+    (step,) = await world.store.inbox()
+    assert (step.kind, describe(step)) == ("approval", "may this call be made? pay()")
+    await say(world, Decision.APPROVE)
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 1)
+    assert "paid" in await text_of_result(world, objective)
+
+
+async def test_a_rejected_call_is_not_made_and_the_model_reads_why():
+    till = Till()
+    world = World(model=calling("pay"), tools=(make_tool(till),))
+    objective = await world.run()
+    await say(world, Decision.REJECT, "too dear")
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 0)
+    assert "Not done: a person did not allow this call. too dear" in await text_of_result(world, objective)
+
+
+async def test_without_approval_the_call_is_made_at_once():
+    till = Till()
+    world = World(model=calling("pay"), tools=(make_tool(till),))
+
+    objective = await world.run(approval=Approval.NONE)
+
+    assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 1)
+
+
+@pytest.mark.parametrize("fault", [RuntimeError("half way"), TimeoutError()])
+async def test_a_call_that_does_not_come_back_is_unknown_and_never_made_again_unasked(fault):
+    till = Till()
+
+    async def pay(arguments):
+        await till(arguments)
+        raise fault
+
+    world = World(model=calling("pay"), tools=(make_tool(pay),))
+    objective = await world.run(approval=Approval.NONE)
+
+    assert objective.stop_reason is StopReason.WAITING
+    (step,) = await world.store.inbox()
+    assert (step.kind, step.state) == ("once", StepState.UNKNOWN)
+    await say(world, Decision.ANSWER, "the bank says it went through")
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 1)
+    assert "the bank says it went through" in await text_of_result(world, objective)
+
+
+async def test_a_new_try_reads_what_the_same_call_gave_before_instead_of_making_it_again():
+    till, model = Till(), calling("pay")
+
+    def refuse_after_the_call(prompt, role):
+        is_asked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
+        return RequestRefusedError("refused") if is_asked and role is Role.EXECUTION else model._answer(prompt, role)
+
+    refusing = ScriptedModel(refuse_after_the_call)
+    world = World(model=refusing, tools=(make_tool(till),))
+    objective = await world.run(approval=Approval.NONE)
+    assert (await world.store.task(objective.id, 1)).status is TaskStatus.DEAD
+    assert till.n_calls == 1
+
+    world.model = model
+    await world.store.retry_task(objective.id, 1)
+    objective = await world.run(await world.store.objective(objective.id))
+
+    assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 1)
+    assert (await world.store.task(objective.id, 1)).status is TaskStatus.DONE
+
+
+async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
+    world = World(model=calling("pay"), tools=(make_tool(Till()),))
+    await world.run()
+    (step,) = await world.store.inbox()
+
+    with pytest.raises(SettingsError, match="cannot be met") as caught:
+        decide(step, Decision.ANSWER, "yes")
+    assert f"babyagi approve {step.id}" in caught.value.fix
+
+
+async def work(home, point, approval):
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.once_child", str(home), point, approval, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    out, err = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, out.decode().strip() + err.decode()[-2000:]
+
+
+async def answer_in(home, decision, text=""):
+    store = await open_sqlite(home / "tasks.db", clock=Clock(), offload=run_inline)
+    (step,) = await store.inbox()
+    await store.answer_step(step.id, output=decide(step, decision, text).to_json())
+    await store.close()
+    return step
+
+
+def n_calls(home):
+    path = home / "calls"
+    return path.read_text().count("paid") if path.exists() else 0
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_killed_at_any_point_round_a_call_it_is_never_silently_made_twice(point, tmp_path):
+    code, said = await work(tmp_path, point, "none")
+    assert code == -signal.SIGKILL, said
+
+    n_before = n_calls(tmp_path)
+    code, said = await work(tmp_path, "never", "none")
+
+    assert code == 0, said
+    if point in ("before it is intended", "after it is recorded"):
+        assert (said, n_calls(tmp_path)) == ("finished", 1)
+        return
+    assert (said, n_calls(tmp_path)) == ("waiting", n_before)
+    step = await answer_in(tmp_path, Decision.ANSWER if n_before else Decision.REJECT, "I looked" if n_before else "")
+    assert (step.kind, step.state) == ("once", StepState.UNKNOWN)
+    assert await work(tmp_path, "never", "none") == (0, "finished")
+    assert n_calls(tmp_path) == n_before <= 1
+
+
+async def test_an_approval_survives_a_kill_and_is_given_once(tmp_path):
+    assert await work(tmp_path, "never", "once") == (0, "waiting")
+    assert (await answer_in(tmp_path, Decision.APPROVE)).kind == "approval"
+    code, said = await work(tmp_path, "before it is intended", "once")
+    assert code == -signal.SIGKILL, said
+
+    assert await work(tmp_path, "never", "once") == (0, "finished")
+    assert n_calls(tmp_path) == 1
