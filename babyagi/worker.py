@@ -112,7 +112,8 @@ class WorkerLoop:
                     self._unhandle_signals()
                     for task in background:
                         task.cancel()
-            await self._finish_index(objective_id)
+            if self._stopped_by is None:  # a drain has its time, and the next run catches up
+                await self._finish_index(objective_id)
         finally:
             await asyncio.shield(self._leave())
         if self._fatal is not None:
