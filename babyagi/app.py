@@ -189,6 +189,7 @@ class App:
                 context_tokens=settings.context_tokens,
                 max_output_tokens=settings.max_output_tokens,
                 max_new_tasks=settings.max_new_tasks,
+                max_depth=settings.max_depth,
             ),
             clock=utc_now,
         )

@@ -17,6 +17,7 @@ OBJECTIVE_REOPENED = "objective.reopened"
 
 TASK_ADDED = "task.added"
 TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
+TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # a proposal further from the first task than is allowed
 TASK_CLAIMED = "task.claimed"
 TASK_RECORDED = "task.recorded"
 TASK_DONE = "task.done"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from babyagi import log
 from babyagi.agents.creation import check_objective, create_tasks
 from babyagi.agents.execution import Context, Excerpt, execute_task
 from babyagi.agents.prioritization import order_tasks
@@ -33,15 +34,18 @@ from babyagi.errors import (
 )
 from babyagi.inbox import describe
 from babyagi.journal import Backends, Journal
+from babyagi.resultstore.nearness import Nearness
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch, choose_within
 from babyagi.tasks import Claim, Duty, DutyClaim, Objective, Proposal, Result, Task, TaskStatus
+from babyagi.taskstore.rules import name_key
 from babyagi.tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
 N_RELEVANT = 5
 N_KNOWN_FINISHED = 8
+N_COMPARED = 100  # names that a proposal is compared with: of those queued first, queued last, and finished last
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
 CHECK_TOKENS = 6000
@@ -57,6 +61,7 @@ class Bounds:
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
+    max_depth: int = 20
 
 
 class Loop:
@@ -86,6 +91,8 @@ class Loop:
         self._tools = tools
         self._bounds = bounds
         self._clock = clock
+        self._nearness = Nearness()
+        self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
         """Carry the claimed task to done: its result first, then the tasks that come of it. Or to waiting, if a person must be asked."""
@@ -179,7 +186,44 @@ class Loop:
         if reply.note:
             logger.warning("task %d: of the creation agent's reply: %s", claim.task.id, reply.note)
         proposals = [Proposal(name=task.name, after=task.after, origins=origins) for task in reply.tasks]
+        if proposals:
+            proposals = await self._drop_what_leads_nowhere(claim.task, proposals)
         await self._store.record_plan(claim, proposals=proposals, is_met=reply.is_met)
+
+    async def _drop_what_leads_nowhere(self, task: Task, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """Drop, with an event, what would lie too deep, and what nearly is a task that there is. The store drops exact duplicates."""
+        if await self._depth_of(task) >= self._bounds.max_depth:
+            for proposal in proposals:
+                await self._note_dropped(task, log.TASK_TOO_DEEP_DROPPED, name=proposal.name, max_depth=self._bounds.max_depth)
+            return []
+        known = await self._tasks_to_compare_with(task)
+        kept: list[Proposal] = []
+        for proposal in proposals:
+            same = next((other for other in known if self._nearness.are_near_equal(proposal.name, other.name)), None)
+            near_kept = same or next((other for other in kept if self._nearness.are_near_equal(proposal.name, other.name)), None)
+            if near_kept is None or name_key(proposal.name) == name_key(near_kept.name):
+                kept.append(proposal)
+            else:
+                await self._note_dropped(task, log.TASK_DUPLICATE_DROPPED, name=proposal.name, near=near_kept.name)
+        return kept
+
+    async def _tasks_to_compare_with(self, task: Task) -> list[Task]:
+        window = await self._store.queue_window(task.objective_id, n_head=N_COMPARED, n_new=N_COMPARED)
+        running = await self._store.tasks(task.objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED])
+        return [*window.tasks, *running, *await self._store.last_finished(task.objective_id, limit=N_COMPARED)]
+
+    async def _depth_of(self, task: Task) -> int:
+        """How many tasks it descends from, counted up to the bound."""
+        depth, parent_id = 0, task.parent_id
+        while parent_id is not None and depth < self._bounds.max_depth:
+            depth += 1
+            if parent_id not in self._parent_by_id:
+                self._parent_by_id[parent_id] = (await self._store.task(task.objective_id, parent_id)).parent_id
+            parent_id = self._parent_by_id[parent_id]
+        return depth
+
+    async def _note_dropped(self, task: Task, kind: str, **data: Any) -> None:
+        await self._store.append_event(task.objective_id, kind=kind, task_id=task.id, data=data)
 
     async def _known_tasks(self, task: Task) -> list[Task]:
         """What the creation agent is shown: a bounded window of the queue, what runs, and what was finished last."""

@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -140,6 +141,29 @@ async def test_a_proposal_that_is_there_already_is_dropped_and_an_event_says_so(
     assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One"]}
     kinds = [event.kind for event in await world.store.events(objective.id)]
     assert kinds.count(log.TASK_DUPLICATE_DROPPED) == 3
+
+
+async def test_a_proposal_that_nearly_is_a_task_that_there_is_is_dropped_and_one_with_another_number_is_not():
+    proposed = propose("List all files in the folder", "List the files in the folder", "Read chapter 1", "Read chapter 2")
+    world = make_world(Script({"Begin": proposed, "Read chapter 1": propose("Now list all the files in the folder")}))
+
+    objective = await world.run()
+
+    names = (await names_by_status(world, objective))[TaskStatus.DONE]
+    assert names == ["Begin", "List all files in the folder", "Read chapter 1", "Read chapter 2"]
+    dropped = [event.data for event in await world.store.events(objective.id) if event.kind == log.TASK_DUPLICATE_DROPPED]
+    assert [data["near"] for data in dropped] == ["List all files in the folder"] * 2
+
+
+async def test_a_chain_of_proposals_ends_at_the_bound_of_its_depth():
+    words = [f"Step {number}" for number in range(30)]
+    world = make_world(Script({"Begin": propose(words[0])} | {one: propose(other) for one, other in pairwise(words)}))
+
+    objective = await world.run(limits=Limits(max_tasks=0))
+
+    tasks = await world.store.tasks(objective.id)
+    assert len(tasks) == 1 + 20 and objective.stop_reason is StopReason.FINISHED
+    assert log.TASK_TOO_DEEP_DROPPED in [event.kind for event in await world.store.events(objective.id)]
 
 
 async def test_the_claim_that_the_objective_is_met_is_checked_and_ends_the_run_when_the_check_agrees():

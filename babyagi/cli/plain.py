@@ -25,6 +25,7 @@ _TASK_WORDS = {
     log.TASK_RETRIED: "is tried again",
     log.TASK_PARKED: "waits for a person",
     log.TASK_ANSWERED: "got its answer and is queued",
+    log.TASK_TOO_DEEP_DROPPED: "proposed a task further from the first one than BABYAGI_MAX_DEPTH allows",
     log.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
 }
 

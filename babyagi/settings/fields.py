@@ -201,6 +201,10 @@ class Settings:
     max_new_tasks: int = field(
         default=10, metadata=declare("BABYAGI_MAX_NEW_TASKS", "New tasks that one result may bring.", parse=whole(1, 100))
     )
+    max_depth: int = field(
+        default=20,
+        metadata=declare("BABYAGI_MAX_DEPTH", "How far from the first task a task may lie, counted in proposals.", parse=whole(1, 1000)),
+    )
     context_tokens: int = field(
         default=1200, metadata=declare("BABYAGI_CONTEXT_TOKENS", "Tokens of earlier results that a task is given.", parse=whole(0))
     )
