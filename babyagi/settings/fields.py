@@ -14,7 +14,6 @@ from babyagi.errors import SettingsError
 from babyagi.settings.values import (
     Declared,
     Secret,
-    choice,
     declare,
     default_home,
     number,
@@ -81,7 +80,7 @@ class Settings:
     )
     approve: str = field(
         default="once",
-        metadata=declare("BABYAGI_APPROVE", "Which tool calls wait for your approval.", parse=choice(*_APPROVALS), choices=_APPROVALS),
+        metadata=declare("BABYAGI_APPROVE", "Which tool calls wait for your approval.", choices=_APPROVALS),
     )
 
     llm_model: str = field(
@@ -133,9 +132,7 @@ class Settings:
     )
     dialect: str = field(
         default="auto",
-        metadata=declare(
-            "BABYAGI_DIALECT", "How the endpoint is spoken to: Chat Completions or Responses.", parse=choice(*_DIALECTS), choices=_DIALECTS
-        ),
+        metadata=declare("BABYAGI_DIALECT", "How the endpoint is spoken to: Chat Completions or Responses.", choices=_DIALECTS),
     )
     model_timeout_s: float = field(
         default=120.0, metadata=declare("BABYAGI_MODEL_TIMEOUT_S", "Seconds that one model call may take.", parse=seconds(1, 86_400))
@@ -255,7 +252,6 @@ class Settings:
         metadata=declare(
             "BABYAGI_RESULT_STORE",
             "What finds earlier results: embedded Chroma, or the built-in index.",
-            parse=choice(*_RESULT_STORES),
             choices=_RESULT_STORES,
         ),
     )
@@ -282,9 +278,7 @@ class Settings:
         default=None,
         metadata=declare("BABYAGI_LOG_FILE", "The log file.", parse=parse_path, metavar="FILE", default_text="babyagi.log in BABYAGI_HOME"),
     )
-    log_level: str = field(
-        default="info", metadata=declare("BABYAGI_LOG_LEVEL", "The least that is logged.", parse=choice(*_LOG_LEVELS), choices=_LOG_LEVELS)
-    )
+    log_level: str = field(default="info", metadata=declare("BABYAGI_LOG_LEVEL", "The least that is logged.", choices=_LOG_LEVELS))
     no_color: bool = field(
         default=False,
         metadata=declare("NO_COLOR --no-color", "Any value: no colour on a terminal (https://no-color.org).", parse=parse_presence),
@@ -311,7 +305,6 @@ class Settings:
         metadata=declare(
             "COOPERATIVE_MODE -m --mode",
             "Whether several workers share an objective.",
-            parse=choice(*_MODES),
             choices=_MODES,
             arrives_later=_TOGETHER,
             section="From the original, not all built yet",

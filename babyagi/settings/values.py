@@ -235,7 +235,9 @@ class Declared:
 
 
 def declare(names: str, help: str, **more: Any) -> dict[str, Declared]:
-    """A field's metadata. `names` are variables and flags, separated by blanks; `more` as in `Declared`."""
+    """A field's metadata. `names` are variables and flags, separated by blanks; `more` as in `Declared`. `choices` bring their parser."""
+    if "choices" in more:
+        more["parse"] = choice(*more["choices"])
     words = names.split()
     variables = tuple(word for word in words if not word.startswith("-"))
     flags = tuple(word for word in words if word.startswith("-"))
