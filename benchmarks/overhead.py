@@ -45,7 +45,7 @@ IMPORT_MS = {"import babyagi": 60, "babyagi --help": 150}  # openai is measured 
 IMPORTED = {
     "import babyagi": ["-c", "import babyagi"],
     "babyagi --help": ["-m", "babyagi", "--help"],
-    "import openai": ["-c", "import openai"],
+    "import httpx2": ["-c", "import httpx2"],
 }
 STORES = ("builtin", "chroma")
 N_QUEUED = 20

@@ -117,7 +117,7 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
     store = await open_sqlite(folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
     world = SoakWorld(model=EndlessModel(n_tasks), store=store, embedder=HashEmbedder(dimension))
     limits = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
-    objective = await world.start(initial_task="Begin", limits=limits, embedding_space=world.embedder.space)
+    objective = await world.start(initial_task="Begin", limits=limits)
 
     async def watch() -> None:
         for n in range(1, N_SAMPLES + 1):

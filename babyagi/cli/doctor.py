@@ -132,9 +132,9 @@ def _check_model(settings: Settings) -> Check:
     if settings.openai_base_url or name == "human":
         return Check(name="model", state=OK, found=name)
     try:
-        import openai  # noqa: F401  # whether it can be imported is the question
+        import httpx2  # noqa: F401  # whether it can be imported is the question
     except Exception as error:  # a broken installation may raise anything
-        return Check(name="model", state=FAIL, found=f"the openai package cannot be imported: {error}", fix="pip install 'openai>=3'")
+        return Check(name="model", state=FAIL, found=f"the HTTP client cannot be imported: {error}", fix="pip install 'httpx2>=2'")
     return Check(name="model", state=OK, found=f"{name} at OpenAI")
 
 

@@ -15,7 +15,6 @@ from babyagi.llm.retry import retrying
 
 if TYPE_CHECKING:
     import httpx2
-    from openai import AsyncOpenAI
 
 OPENAI_URL = "https://api.openai.com/v1"
 MAX_BODY_BYTES = 8 * 2**20
@@ -57,7 +56,7 @@ class Endpoint:
         self._timeout_s = timeout_s
         self._sleep = sleep
         self._random = random
-        self._client: AsyncOpenAI | None = None
+        self._client: httpx2.AsyncClient | None = None
         self._breaker = Breaker()
         self._has_begun_by_call: dict[object, bool] = {}  # calls with a request in flight: whether its answer has begun
 
@@ -139,23 +138,25 @@ class Endpoint:
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
-            await client.close()
+            await client.aclose()
 
     def _place(self, model: str) -> Place:
         return Place(model=model, url=self._shown_url, secret=self._api_key)
 
     async def _post_once(self, path: str, request: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
         import httpx2
-        import openai
 
         try:
-            response = await self._open(place).post(path, cast_to=httpx2.Response, body=dict(request))
-        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            refusal = read_refusal(error.status_code, error.response.headers, error.response.content)
-            raise RefusedParameterError(refusal, judge(refusal, place)) from error
-        except (openai.OpenAIError, httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+            key = {"authorization": f"Bearer {self._api_key or 'none'}"}
+            response = await self._open(place).post(f"{self.base_url}{path}", json=dict(request), headers=key)
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             raise translate(error, place) from error
-        return self._read(response.content, place)
+        if response.is_success:
+            return self._read(response.content, place)
+        refusal = read_refusal(response.status_code, response.headers, response.content)
+        if response.status_code in (400, 422):
+            raise RefusedParameterError(refusal, judge(refusal, place))
+        raise judge(refusal, place)
 
     def _read(self, body: bytes, place: Place) -> Mapping[str, Any]:
         try:
@@ -174,28 +175,21 @@ class Endpoint:
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
         return judge(build_refusal(status, found), place)
 
-    def _open(self, place: Place) -> AsyncOpenAI:
+    def _open(self, place: Place) -> httpx2.AsyncClient:
         if self._client is None:
             import httpx2
-            from openai import AsyncOpenAI
 
             try:
-                http_client = httpx2.AsyncClient(
-                    headers={"accept-encoding": "identity"},
+                self._client = httpx2.AsyncClient(
+                    headers={"accept-encoding": "identity", "user-agent": "babyagi"},
                     follow_redirects=False,
                     timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
                     event_hooks={"response": [self._begin_answer]},
                 )
-                # An empty key would be looked up in the environment, and "none" is what servers without keys are sent by custom.
-                self._client = AsyncOpenAI(
-                    api_key=self._api_key or "none",
-                    base_url=self.base_url,
-                    max_retries=0,
-                    timeout=http_client.timeout,
-                    http_client=http_client,
-                )
             except (httpx2.InvalidURL, ValueError) as error:
-                raise ModelRejectedError(f"{place.url} is no address", why=str(error), fix="set OPENAI_BASE_URL", guide="models") from error
+                raise ModelRejectedError(
+                    f"{place.url} cannot be asked", why=str(error), fix="check the proxy settings", guide="models"
+                ) from error
         return self._client
 
     async def _begin_answer(self, response: httpx2.Response) -> None:

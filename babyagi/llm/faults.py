@@ -26,7 +26,7 @@ from babyagi.llm.retry import parse_retry_after
 MAX_WHY_CHARS = 300
 SUCCESSOR = "gpt-6-luna"
 AFRESH = "; an objective keeps the model that it was started with, so start it afresh with --new"
-# From https://developers.openai.com/api/docs/deprecations, read in November 2026.
+# What OpenAI had shut down by November 2026; its list of deprecations names what follows.
 SHUT_DOWN_MODELS = frozenset(
     "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
     "gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613 gpt-4-0125-preview gpt-4-1106-preview "
@@ -200,21 +200,14 @@ def _judge_not_found(refusal: Refusal, place: Place, why: str) -> BabyagiError:
 
 
 def translate(error: Exception, place: Place) -> BabyagiError:
-    """Return our error for what the client raised. What failed before a byte was sent is surely not billed."""
+    """Return our error for what the HTTP client raised. What failed before a byte was sent is surely not billed."""
     import httpx2
-    import openai
 
-    if isinstance(error, openai.APIStatusError):
-        refusal = read_refusal(error.status_code, error.response.headers, error.response.content)
-        return judge(refusal, place)
-    cause = error.__cause__ if isinstance(error, openai.APIConnectionError) and error.__cause__ else error
-    why = shorten(f"{type(cause).__name__}: {cause}", place)
+    why = shorten(f"{type(error).__name__}: {error}", place)
     if isinstance(error, UnicodeError):
         return CredentialsError("the key holds characters that no key can hold", fix="set OPENAI_API_KEY anew", guide="models")
-    if isinstance(cause, (httpx2.UnsupportedProtocol, httpx2.InvalidURL, httpx2.LocalProtocolError)) or "CERTIFICATE" in why:
+    if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.InvalidURL, httpx2.LocalProtocolError)) or "CERTIFICATE" in why:
         return ModelRejectedError(f"{place.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models")
-    if isinstance(cause, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)):
+    if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)):
         return ModelUnavailableError(f"{place.url} cannot be reached", why=why, fix="is the server running, and the address right?")
-    if isinstance(error, openai.APIError):
-        return ModelUnavailableError(f"the connection to {place.url} broke", why=why, may_be_billed=True)
-    return ModelRejectedError(f"{place.url} cannot be asked", why=why, fix="check OPENAI_API_KEY and OPENAI_BASE_URL", guide="models")
+    return ModelUnavailableError(f"the connection to {place.url} broke", why=why, may_be_billed=True)

@@ -18,7 +18,7 @@ import functools
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -78,14 +78,7 @@ class ChromaIndex:
         await self._offload(self._chroma.close)
 
     async def _run(self, work: Callable[[], T]) -> T:
-        _import_httpx()
         return await self._offload(work)
-
-
-def _import_httpx() -> None:
-    """Import on the event loop what chromadb would import in the thread: openai looks into a half imported httpx and fails there."""
-    with suppress(ImportError):  # then chromadb is not whole either, and says so
-        import httpx  # noqa: F401
 
 
 class _Chroma:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from babyagi.react.asking import MAX_REASKS
 from babyagi.tasks import Role, StopReason, TaskStatus
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.taskstore.offload import ThreadOffload
@@ -81,7 +82,8 @@ async def check_that_nothing_is_lost(shape, store, *, concurrency):
     assert {task.claim_no for task in tasks} == {1}
     assert sorted(result.task_id for result in results) == [1, 2, 3, 4, 5, 6, 7]
     assert all(result.task_name == NAMES[result.task_id - 2] for result in results if result.task_id > 1)
-    assert len(model.asked(Role.PRIORITIZATION)) == 1  # the six came at once, and nothing new came after them
+    n_asked = 1 if shape["reply"].strip() else 1 + MAX_REASKS  # an empty reply is asked for again, any other is a hint as it stands
+    assert len(model.asked(Role.PRIORITIZATION)) == n_asked  # the six came at once, and nothing new came after them
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if "{name" not in shape["reply"]], ids=lambda shape: shape["name"])
