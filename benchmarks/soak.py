@@ -115,7 +115,7 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
     offload = ThreadOffload()
     before = take_sample(0, began_s)
     store = await open_sqlite(folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
-    world = SoakWorld(model=EndlessModel(n_tasks), store=store, embedder=HashEmbedder(dimension))
+    world = SoakWorld(model=EndlessModel(n_tasks), store=store, embedder=HashEmbedder(dimension), max_depth=n_tasks)
     limits = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
     objective = await world.start(initial_task="Begin", limits=limits)
 
@@ -126,8 +126,9 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
             samples.append(take_sample(n_done, began_s))
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(watch())
+        watching = group.create_task(watch())
         ended, _ = await world.open_worker(objective).run(objective.id)
+        await asyncio.wait_for(watching, timeout=10)
     counts = await store.counts(objective.id)
     assert ended.stop_reason is StopReason.FINISHED and counts[TaskStatus.DONE] == n_tasks, (ended.stop_reason, counts)
     assert ended.has_report

@@ -59,6 +59,7 @@ class World:
     tools: Sequence[Tool] = ()
     concurrency: int = 4
     models: Mapping[Role, ChatModel] | None = None
+    max_depth: int = 20
     embedder: Embedder = field(default_factory=HashEmbedder)
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
@@ -84,7 +85,7 @@ class World:
             search=ResultSearch(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self.tools,
-            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10),
+            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10, max_depth=self.max_depth),
             clock=self.clock,
         )
 
