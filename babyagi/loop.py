@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 N_RELEVANT = 5
 N_KNOWN_FINISHED = 8
-N_COMPARED = 100  # names that a proposal is compared with: of those queued first, queued last, and finished last
+N_COMPARED = 20  # tasks of each kind that a proposal is compared with
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
 CHECK_TOKENS = 6000
