@@ -39,6 +39,8 @@ class ResultSource(Protocol):
 
     async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]: ...
 
+    async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]: ...
+
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]: ...
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]: ...
@@ -114,11 +116,10 @@ class Projector:
         Raises:
             IndexUnavailableError, StoreUnusableError: the index cannot be asked.
         """
-        results = await self._source.results(self._objective_id)
-        owed = await self._source.unindexed_results(self._objective_id, limit=len(results) + 1)
-        expected = {item_id(self._uid, result.task_id): result.task_id for result in results}
+        owed = set(await self._source.result_ids(self._objective_id, is_indexed=False))
+        expected = {item_id(self._uid, task_id): task_id for task_id in await self._source.result_ids(self._objective_id)}
         held = set(await self._index.ids(self._collection))
-        missing = {task_id for id_, task_id in expected.items() if id_ not in held} - {result.task_id for result in owed}
+        missing = {task_id for id_, task_id in expected.items() if id_ not in held} - owed
         present = sorted(task_id for id_, task_id in expected.items() if id_ in held)
         probed = present[:: max(1, len(present) // N_PROBES)][:N_PROBES]
         misses = [task_id for task_id in probed if not await self._finds(task_id)]

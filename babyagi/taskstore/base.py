@@ -352,6 +352,10 @@ class TaskStore(Protocol):
         """In the order in which they were recorded."""
         ...
 
+    async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
+        """The ids of the tasks that have a result: all, those that are indexed, or those that are not; without reading a text."""
+        ...
+
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]: ...
 
     async def last_event_id(self, objective_id: int) -> int:

@@ -342,6 +342,10 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
     async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]:
         return [result for result in self._book(objective_id).results.values() if task_ids is None or result.task_id in task_ids]
 
+    async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
+        book = self._book(objective_id)
+        return [task_id for task_id in book.results if is_indexed is None or is_indexed is (task_id not in book.unindexed)]
+
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:
         self._book(objective_id)
         return [event for event in self._events[after_id:] if event.objective_id == objective_id][:limit]

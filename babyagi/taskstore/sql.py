@@ -177,6 +177,9 @@ class SqliteTaskStore(Claims, Steps, Steering, Parking):
             return await self._list(objective_id, "results", result_from_row)
         return await self._list(objective_id, "results_of", result_from_row, task_ids=to_json(list(task_ids)))
 
+    async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
+        return await self._list(objective_id, "result_ids", lambda row: int(row["task_id"]), is_indexed=is_indexed)
+
     # -- events ----------------------------------------------------------------------------------------------------------
 
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:

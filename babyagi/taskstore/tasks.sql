@@ -141,6 +141,10 @@ VALUES (:objective_id, :task_id, :text, :origins, :created_at_us, :checksum);
 SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
  WHERE r.objective_id = :objective_id ORDER BY r.id;
 
+-- result_ids --
+-- The tasks that have a result: all, the indexed ones, or those that are not.
+SELECT task_id FROM result WHERE objective_id = :objective_id AND (:is_indexed IS NULL OR is_indexed = :is_indexed) ORDER BY id;
+
 -- every_result --
 -- The results of one objective, or of all when none is named.
 SELECT * FROM result WHERE :objective_id IS NULL OR objective_id = :objective_id ORDER BY id;

@@ -896,7 +896,9 @@ class TaskStoreContract:
         await finish_one(store, objective_id)
         claim = await store.claim_duty(objective_id, "w", Duty.INDEX)
         assert [result.task_id for result in await store.unindexed_results(objective_id, limit=5)] == [1]
+        assert (await store.result_ids(objective_id), await store.result_ids(objective_id, is_indexed=True)) == ([1], [])
         await store.mark_indexed(objective_id, task_ids=[1, 9])
+        assert (await store.result_ids(objective_id, is_indexed=True), await store.result_ids(objective_id, is_indexed=False)) == ([1], [])
         await store.release_duty(claim)
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is None
         await store.owe_index(objective_id)
