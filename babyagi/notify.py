@@ -49,15 +49,17 @@ class Notifier:
     def __init__(self, store: TaskStore, send: Send) -> None:
         self._store = store
         self._send = send
+        self._sending = asyncio.Lock()
 
     async def watch(self, objective_id: int, work: Coroutine[Any, Any, T]) -> T:
-        """Await the work, and notify of what happens meanwhile. Sending holds the end up by `TIMEOUT_S` at most."""
+        """Await the work, and notify of what happens meanwhile. Sending holds the end up by twice `TIMEOUT_S` at most."""
         began_id = await self._store.last_event_id(objective_id)
         following = asyncio.ensure_future(self._follow(objective_id, began_id))
         try:
             return await work
         finally:
-            following.cancel()
+            async with self._sending:  # what is being told is told to its end, and before the end of the run
+                following.cancel()
             with suppress(asyncio.CancelledError):
                 await following
             await self._send_end(objective_id, began_id)
@@ -88,7 +90,7 @@ class Notifier:
 
     async def _try_to_send(self, event: Event) -> None:
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with self._sending, asyncio.timeout(TIMEOUT_S):
                 await self._send(json.dumps(event_fields(event)))
         except TimeoutError:
             logger.warning("the notification of %s took longer than %g s and was given up", event.kind, TIMEOUT_S)

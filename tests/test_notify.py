@@ -69,6 +69,27 @@ async def test_a_task_that_begins_to_wait_is_told_while_the_run_goes_on():
     assert told == ["task.parked", "objective.ended"]
 
 
+async def test_what_is_being_told_when_the_run_ends_is_told_first():
+    told = []
+
+    async def send(text):
+        kind = json.loads(text)["kind"]
+        await asyncio.sleep(0.2 if kind == "task.parked" else 0)
+        told.append(kind)
+
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_person(),))
+    objective = await world.start()
+
+    async def work():
+        ended = await world.run(objective)
+        await asyncio.sleep(0.1)
+        return ended
+
+    await Notifier(world.store, send).watch(objective.id, work())
+
+    assert told == ["task.parked", "objective.ended"]
+
+
 @pytest.fixture
 def hook():
     """An address on this machine that keeps what it is sent and answers with a status."""
