@@ -25,7 +25,7 @@ class Script:
         self._seeds = count(1)
 
     def next_name(self) -> str:
-        """A task of about 80 bytes, as in the runs that the original's figures come from, and like no other."""
+        """A task of about 80 bytes, which is what the original's 62 tokens per queued task suggest, and like no other."""
         n = next(self._numbers)
         return f"Compare the {_words(n, 3)} of client library {100 + n} with what it documents"
 
