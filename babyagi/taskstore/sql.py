@@ -1,4 +1,7 @@
-"""The task store on SQL: objectives, looking and events; the verbs of workers are in `sql_claims`, those of the journal in `sql_steps`."""
+"""The task store on SQL: objectives, looking and events.
+
+The verbs of workers are in `sql_workers` and `sql_claims`, those of the journal in `sql_steps`.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
+from babyagi.taskstore.sql_workers import Workers
 from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 
 POLL_S = 0.05
@@ -57,7 +61,7 @@ async def open_sqlite(
     return SqliteTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
 
 
-class SqliteTaskStore(Claims, Steps, Steering, Parking):
+class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
     """All the state there is, in one file; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------
