@@ -114,7 +114,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             objective = moves.read_objective(tx, objective_id)
             if objective.status is not ObjectiveStatus.ACTIVE:
                 return objective
-            reason = rules.conclude(_snapshot(tx, objective))
+            reason = rules.conclude(moves.snapshot(tx, objective))
             if reason is None:
                 return objective
             moves.end(tx, objective_id, reason=reason, detail="")
@@ -277,18 +277,3 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             return {row["task_id"]: row["vector"] for row in rows}
 
         return await self._look(objective_id, work)
-
-
-def _snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
-    n_by_status = moves.counts(tx, objective.id)
-    return rules.Snapshot(
-        limits=objective.spec.limits,
-        active_s=objective.active_s,
-        is_claimed_met=bool(moves.objective_row(tx, objective.id)["is_claimed_met"]),
-        n_held=int(tx.has("has_held_task", objective_id=objective.id)),
-        n_recorded=n_by_status[TaskStatus.RECORDED],
-        n_queued=n_by_status[TaskStatus.QUEUED],
-        n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
-        n_waiting=n_by_status[TaskStatus.WAITING],
-        n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
-    )
