@@ -368,6 +368,15 @@ class TaskStore(Protocol):
         """Return when an event later than `after_id` exists, whoever wrote it, or after `timeout_s`."""
         ...
 
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        """Return when somebody else (another process, or another store object on the same tables) has committed something since the last
+        call returned, or after `timeout_s`; for one waiter per store object.
+
+        What this store object commits itself does not count: whoever looks for work would wake itself by looking. It may return early,
+        for a change that concerns nobody; it returns at most every 50 ms, and does not raise while the store is out of reach.
+        """
+        ...
+
     # -- the duty to index ---------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:

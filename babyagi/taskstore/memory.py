@@ -365,5 +365,8 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
         except TimeoutError:
             return
 
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        await asyncio.sleep(timeout_s)  # nobody else can write here
+
     async def close(self) -> None:
         """There is nothing to close."""

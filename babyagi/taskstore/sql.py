@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import SettingsError
+from babyagi.errors import SettingsError, StoreUnavailableError
 from babyagi.tasks import (
     Event,
     Limits,
@@ -214,6 +214,25 @@ class SqliteTaskStore(Claims, Steps, Steering, Parking):
             except TimeoutError:
                 if await self._offload(self._database.data_version) != version:
                     return
+
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    await asyncio.sleep(POLL_S)
+                    version = await self._version()
+                    if version is not None and version != self._version_seen:
+                        self._version_seen = version
+                        return
+        except TimeoutError:
+            return
+
+    async def _version(self) -> int | None:
+        """The data version, None while the store is out of reach."""
+        try:
+            return await self._offload(self._database.data_version)
+        except StoreUnavailableError:
+            return None
 
     # -- the duty to index -----------------------------------------------------------------------------------------------
 

@@ -911,3 +911,7 @@ class TaskStoreContract:
         assert await store.vectors(objective_id, space="s") == {1: b"\x00\x01", 2: b"\x03"}
         assert await store.vectors(objective_id, space="s", task_ids=[2]) == {2: b"\x03"}
         assert await store.vectors(objective_id, space="t") == {}
+
+    async def test_waiting_for_a_change_ends_at_its_timeout(self, store):
+        await begin(store)
+        await store.wait_for_change(timeout_s=0.001)
