@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,9 +23,9 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Plan
+from babyagi.taskstore.database import Row, Transaction
 from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time, worker_from_row
 from babyagi.taskstore.sql_room import SqlRoom
-from babyagi.taskstore.sqlite import Transaction
 
 
 class Claims(SqlRoom):
@@ -48,7 +47,7 @@ class Claims(SqlRoom):
             )
             moves.append_event(tx, objective_id, log.WORKER_JOINED, worker_id=worker.id, name=worker.name)
 
-        await self._write(work)
+        await self._write_all(work)
 
     async def renew_lease(self, worker_id: str, *, objective_id: int, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
@@ -57,7 +56,7 @@ class Claims(SqlRoom):
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
             moves.carry_time(tx, row)
 
-        await self._write(work)
+        await self._write_all(work)
 
     async def remove_worker(self, worker_id: str) -> None:
         def work(tx: Transaction) -> None:
@@ -66,7 +65,7 @@ class Claims(SqlRoom):
                 self._release_all(tx, row, is_crash=False)
                 self._forget(tx, row, log.WORKER_LEFT)
 
-        await self._write(work)
+        await self._write_all(work)
 
     async def reap_workers(self, *, name: str | None = None) -> int:
         def work(tx: Transaction) -> int:
@@ -78,12 +77,12 @@ class Claims(SqlRoom):
                     self._forget(tx, row, log.WORKER_LOST)
             return n_freed
 
-        return await self._write(work)
+        return await self._write_all(work)
 
     async def workers(self) -> list[Worker]:
         return await self._read(lambda tx: [worker_from_row(row) for row in tx.all("workers")])
 
-    def _release_all(self, tx: Transaction, worker: sqlite3.Row, *, is_crash: bool) -> int:
+    def _release_all(self, tx: Transaction, worker: Row, *, is_crash: bool) -> int:
         """Free what the worker holds; returns how many tasks that was."""
         held = tx.all("tasks_held_by", worker_id=worker["id"])
         for row in held:
@@ -97,7 +96,7 @@ class Claims(SqlRoom):
             moves.free_duty(tx, row["objective_id"], duty=row["duty"], owner=row["owner"])
         return len(held)
 
-    def _forget(self, tx: Transaction, worker: sqlite3.Row, kind: str) -> None:
+    def _forget(self, tx: Transaction, worker: Row, kind: str) -> None:
         if worker["objective_id"] is not None:
             moves.carry_time(tx, moves.objective_row(tx, worker["objective_id"]))
         tx.run("delete_worker", worker_id=worker["id"])
@@ -117,7 +116,7 @@ class Claims(SqlRoom):
             fence = Fence(objective_id=objective_id, owner=f"task:{task_id}", claim_no=task.claim_no, worker_id=worker_id)
             return Claim(task=task, fence=fence)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
         def work(tx: Transaction) -> Result:
@@ -131,7 +130,7 @@ class Claims(SqlRoom):
             moves.append_event(tx, task.objective_id, log.TASK_RECORDED, task.id, result_chars=len(result.text))
             return result
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
         def work(tx: Transaction) -> Plan:
@@ -147,17 +146,19 @@ class Claims(SqlRoom):
                 moves.append_event(tx, task.objective_id, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
             return plan
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
         def work(tx: Transaction) -> Task:
             task = changes.failed(moves.fenced_task(tx, claim.fence), error=error)
             return _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        await self._write(lambda tx: _release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s))
+        await self._write(
+            lambda tx: _release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s), claim.fence.objective_id
+        )
 
     # -- duties ----------------------------------------------------------------------------------------------------------
 
@@ -171,7 +172,7 @@ class Claims(SqlRoom):
             claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
             return DutyClaim(duty=duty, fence=Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id))
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
@@ -188,7 +189,7 @@ class Claims(SqlRoom):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.ORDER_APPLIED, revision=revision + 1, task_ids=list(dealt), n_moved=len(moved))
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
     async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
         def work(tx: Transaction) -> Objective:
@@ -201,7 +202,7 @@ class Claims(SqlRoom):
                 moves.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
             return moves.read_objective(tx, objective_id)
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
         def work(tx: Transaction) -> None:
@@ -210,14 +211,14 @@ class Claims(SqlRoom):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.REPORT_WRITTEN, report_chars=len(markdown))
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
         def work(tx: Transaction) -> None:
             duty = moves.fenced_duty(tx, claim.fence)
             moves.free_duty(tx, claim.fence.objective_id, duty=duty["duty"], owner=duty["owner"], delay_s=delay_s)
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
 
 def _is_living(tx: Transaction, worker_id: str) -> bool:
@@ -264,7 +265,7 @@ def _is_free(tx: Transaction, objective_id: int, duty: Duty) -> bool:
     return row is None or (row["worker_id"] is None and (row["not_before_us"] or 0) <= tx.now_us)
 
 
-def _is_owed(tx: Transaction, row: sqlite3.Row, duty: Duty) -> bool:
+def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
     objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
     n_by_status = moves.counts(tx, objective_id)
     match duty:
