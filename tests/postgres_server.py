@@ -60,7 +60,9 @@ class PostgresServer:
 
     def _call(self, program: str, *args: str) -> None:
         command = [str(self._bin / program), *args, "-D", str(self.folder / "data")]
-        subprocess.run(command, cwd=self.folder, user=self._user, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            command, cwd=self.folder, user=self._user, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60
+        )
 
 
 def _find_binaries() -> Path:
