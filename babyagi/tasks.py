@@ -331,9 +331,8 @@ class Step:
     """One journaled call, known by `(objective_id, owner, key)`.
 
     `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be repeated), `question` or `approval`; `output`
-    is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it. `id` is
-    the step's number, by which a person answers. `unconfirmed` is what `usage` holds for claims that ended with the call in flight,
-    by the number of the claim.
+    is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it; `id` is the
+    number by which they answer. `unconfirmed`, by claim number, is what `usage` holds for claims that ended with the call in flight.
     """
 
     objective_id: int
@@ -373,11 +372,29 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """That a worker serves an objective: since when, what keeps it from claiming there ("" for nothing), and what it holds of it."""
+
+    objective_id: int
+    hindrance: str
+    since: datetime
+    task_ids: tuple[int, ...] = ()
+    duties: tuple[Duty, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A process that works, and until when its lease lives."""
+    """A process that works, and until when its lease lives. The store fills in `since`, `lease_left_s` and `joined`.
+
+    `home` is the random id of its home folder: within one home, a name has one bearer at a time.
+    """
 
     id: str
     name: str
     host: str
     pid: int
     lease_until: datetime
+    home: str = ""
+    since: datetime | None = None
+    lease_left_s: float = 0.0
+    joined: tuple[Joined, ...] = ()

@@ -1,4 +1,7 @@
-"""The task store on SQL: objectives, looking and events; the verbs of workers are in `sql_claims`, those of the journal in `sql_steps`."""
+"""The task store on SQL: objectives, looking and events.
+
+The verbs of workers are in `sql_workers` and `sql_claims`, those of the journal in `sql_steps`.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
+from babyagi.taskstore.sql_workers import Workers
 
 POLL_S = 0.05
 
@@ -97,7 +101,7 @@ async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
     return await offload(lambda: migrate(url))
 
 
-class SqlTaskStore(Claims, Steps, Steering, Parking):
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------

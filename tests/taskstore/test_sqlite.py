@@ -16,6 +16,7 @@ from babyagi.taskstore import sqlite as driver
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql import POLL_S, open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
+from tests.workers import join
 
 
 class TestSqliteTaskStore(TaskStoreContract):
@@ -236,14 +237,14 @@ def _work(path, objective_id, worker_id, barrier):
 
     async def run():
         store = await open_sqlite(path, clock=_now, offload=run_inline)
-        await store.register_worker(make_worker(worker_id), objective_id=objective_id, lease_s=0.4)
+        await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
         barrier.wait(30)
         while (await store.counts(objective_id))[TaskStatus.DONE] != 201:
             await store.reap_workers()
             try:
-                await store.renew_lease(worker_id, objective_id=objective_id, lease_s=0.4)
+                await store.renew_lease(worker_id, lease_s=0.4)
             except Exception:
-                await store.register_worker(make_worker(worker_id), objective_id=objective_id, lease_s=0.4)
+                await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
             claim = await store.claim_task(objective_id, worker_id)
             if claim is None:
                 await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.1)
