@@ -162,6 +162,14 @@ class Usage:
             cost_usd=round(self.cost_usd + other.cost_usd, 6),
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            calls=self.calls - other.calls,
+            prompt_tokens=self.prompt_tokens - other.prompt_tokens,
+            completion_tokens=self.completion_tokens - other.completion_tokens,
+            cost_usd=round(self.cost_usd - other.cost_usd, 6),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
@@ -323,8 +331,8 @@ class Step:
     """One journaled call, known by `(objective_id, owner, key)`.
 
     `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be repeated), `question` or `approval`; `output`
-    is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it. `id` is
-    the step's number, by which a person answers.
+    is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it; `id` is the
+    number by which they answer. `unconfirmed`, by claim number, is what `usage` holds for claims that ended with the call in flight.
     """
 
     objective_id: int
@@ -338,6 +346,7 @@ class Step:
     origins: tuple[str, ...] = ()
     reservation: Reservation = Reservation()
     usage: Usage = Usage()
+    unconfirmed: tuple[tuple[int, Usage], ...] = ()
     claim_no: int = 0
     created_at: datetime
     done_at: datetime | None = None
@@ -347,7 +356,7 @@ class Step:
     @property
     def n_unconfirmed(self) -> int:
         """How many of the calls that were charged gave no outcome that anybody heard of."""
-        return max(0, self.usage.calls - (self.state is StepState.DONE))
+        return sum(usage.calls for _, usage in self.unconfirmed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

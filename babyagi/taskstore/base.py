@@ -250,11 +250,13 @@ class TaskStore(WorkerStore, Protocol):
 
     async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
         """Record the outcome of an intended step and settle its reservation. First write wins and is returned; the usage of a second
-        one is still counted, because that money is gone. Not fenced."""
+        one is still counted, because that money is gone. What was charged when the claim ended with the call in flight is settled by
+        it. Not fenced."""
         ...
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
-        """The call gave no outcome: drop the intention, give its reservation back, count `usage` (what may be billed). Not fenced."""
+        """The call gave no outcome: drop the intention, give its reservation back (or what was charged for it when the claim ended),
+        count `usage` (what may be billed). Not fenced."""
         ...
 
     async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:

@@ -19,7 +19,6 @@ from babyagi.tasks import (
     Objective,
     ObjectiveStatus,
     Proposal,
-    Reservation,
     Result,
     Step,
     StepState,
@@ -164,11 +163,11 @@ class Book:
             if self.steps[key].kind == changes.ONCE:
                 self.leave_unknown(now, key)
                 continue
-            step, usage = self.steps[key], rules.charge_of(self.steps[key].reservation)
-            self.steps[key] = replace(step, reservation=Reservation(), usage=step.usage + usage)
+            step, charge = changes.charge_unconfirmed(self.steps[key])
+            self.steps[key] = step
             self.open_steps.discard(key)
-            self.charge(owner, usage)
-            self.note(now, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, usage))
+            self.charge(owner, charge)
+            self.note(now, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, charge))
 
     def leave_unknown(self, now: datetime, key: tuple[str, str]) -> None:
         """A call that must not be repeated was intended, and nobody knows whether it was made."""

@@ -146,6 +146,7 @@ CREATE TABLE step (
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
     cost_microusd INTEGER NOT NULL,
+    unconfirmed TEXT NOT NULL,
     claim_no INTEGER NOT NULL,
     created_at_us INTEGER NOT NULL,
     done_at_us INTEGER,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -24,9 +23,9 @@ from babyagi.tasks import (
 from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.base_workers import Outlook
+from babyagi.taskstore.database import Row, Transaction
 from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time
 from babyagi.taskstore.sql_room import SqlRoom
-from babyagi.taskstore.sqlite import Transaction
 
 
 class Claims(SqlRoom):
@@ -64,7 +63,7 @@ class Claims(SqlRoom):
             fence = Fence(objective_id=objective_id, owner=f"task:{task_id}", claim_no=task.claim_no, worker_id=worker_id)
             return Claim(task=task, fence=fence)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
         def work(tx: Transaction) -> Result:
@@ -78,7 +77,7 @@ class Claims(SqlRoom):
             moves.append_event(tx, task.objective_id, log.TASK_RECORDED, task.id, result_chars=len(result.text))
             return result
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
         def work(tx: Transaction) -> Plan:
@@ -94,17 +93,19 @@ class Claims(SqlRoom):
                 moves.append_event(tx, task.objective_id, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
             return plan
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
         def work(tx: Transaction) -> Task:
             task = changes.failed(moves.fenced_task(tx, claim.fence), error=error)
             return give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        await self._write(lambda tx: release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s))
+        await self._write(
+            lambda tx: release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s), claim.fence.objective_id
+        )
 
     # -- duties ----------------------------------------------------------------------------------------------------------
 
@@ -118,7 +119,7 @@ class Claims(SqlRoom):
             claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
             return DutyClaim(duty=duty, fence=Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id))
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
@@ -135,7 +136,7 @@ class Claims(SqlRoom):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.ORDER_APPLIED, revision=revision + 1, task_ids=list(dealt), n_moved=len(moved))
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
     async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
         def work(tx: Transaction) -> Objective:
@@ -148,7 +149,7 @@ class Claims(SqlRoom):
                 moves.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
             return moves.read_objective(tx, objective_id)
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
         def work(tx: Transaction) -> None:
@@ -157,14 +158,14 @@ class Claims(SqlRoom):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.REPORT_WRITTEN, report_chars=len(markdown))
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
         def work(tx: Transaction) -> None:
             duty = moves.fenced_duty(tx, claim.fence)
             moves.free_duty(tx, claim.fence.objective_id, duty=duty["duty"], owner=duty["owner"], delay_s=delay_s)
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
 
 def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
@@ -202,13 +203,13 @@ def give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s:
     return written
 
 
-def _may_claim_duty(tx: Transaction, row: sqlite3.Row, duty: Duty) -> bool:
+def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
     known = tx.one("duty", objective_id=row["id"], duty=duty)
     is_free = known is None or (known["worker_id"] is None and (known["not_before_us"] or 0) <= tx.now_us)
     return is_free and _is_owed(tx, row, duty)
 
 
-def _is_owed(tx: Transaction, row: sqlite3.Row, duty: Duty) -> bool:
+def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
     objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
     n_by_status = moves.counts(tx, objective_id)
     match duty:

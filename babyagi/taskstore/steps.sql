@@ -20,12 +20,12 @@ SELECT 1 FROM step WHERE objective_id = :objective_id AND owner = :owner AND sta
 -- The open steps of waiting tasks, of one objective or of all when none is named, oldest first.
 SELECT s.* FROM step AS s
   JOIN task AS t ON t.objective_id = s.objective_id AND s.owner = 'task:' || t.id AND t.status = 'waiting'
- WHERE s.state IN ('unknown', 'asked') AND (:objective_id IS NULL OR s.objective_id = :objective_id)
+ WHERE s.state IN ('unknown', 'asked') AND (CAST(:objective_id AS BIGINT) IS NULL OR s.objective_id = :objective_id)
  ORDER BY s.id;
 
 -- every_step --
 -- The steps of one objective, or of all when none is named.
-SELECT * FROM step WHERE :objective_id IS NULL OR objective_id = :objective_id ORDER BY id;
+SELECT * FROM step WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
 
 -- held_steps --
 -- An owner's steps that still hold their reservation.
@@ -39,15 +39,17 @@ SELECT 1 FROM step
 -- put_step --
 -- Write a step whole.
 INSERT INTO step (objective_id, owner, key, kind, request_hash, state, output, request, model, origins, is_held, held_calls, held_tokens,
-                  held_cost_microusd, calls, prompt_tokens, completion_tokens, cost_microusd, claim_no, created_at_us, done_at_us, checksum)
+                  held_cost_microusd, calls, prompt_tokens, completion_tokens, cost_microusd, unconfirmed, claim_no, created_at_us, done_at_us,
+                  checksum)
 VALUES (:objective_id, :owner, :key, :kind, :request_hash, :state, :output, :request, :model, :origins, :is_held, :held_calls, :held_tokens,
-        :held_cost_microusd, :calls, :prompt_tokens, :completion_tokens, :cost_microusd, :claim_no, :created_at_us, :done_at_us, :checksum)
+        :held_cost_microusd, :calls, :prompt_tokens, :completion_tokens, :cost_microusd, :unconfirmed, :claim_no, :created_at_us, :done_at_us,
+        :checksum)
 ON CONFLICT (objective_id, owner, key) DO UPDATE
    SET kind = excluded.kind, request_hash = excluded.request_hash, state = excluded.state, output = excluded.output,
        request = excluded.request, model = excluded.model, origins = excluded.origins, is_held = excluded.is_held, held_calls = excluded.held_calls,
        held_tokens = excluded.held_tokens, held_cost_microusd = excluded.held_cost_microusd, calls = excluded.calls,
        prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens, cost_microusd = excluded.cost_microusd,
-       claim_no = excluded.claim_no, done_at_us = excluded.done_at_us, checksum = excluded.checksum;
+       unconfirmed = excluded.unconfirmed, claim_no = excluded.claim_no, done_at_us = excluded.done_at_us, checksum = excluded.checksum;
 
 -- delete_step --
 -- Drop an intention.
