@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from babyagi.agents.prompting import prompt_version
-from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
+from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.folder import Folder
+from babyagi.home import home_id, new_worker_id, take_name
 from babyagi.journal import Backends, Gate
 from babyagi.llm.base import ChatModel, Embedder
 from babyagi.llm.credentials import missing_key
@@ -36,14 +35,14 @@ from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
 from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
+from babyagi.stores import open_store, utc_now
 from babyagi.tasks import Approval, Effect, Objective, ObjectiveSpec, Result, Role, ToolGrant, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.files import build_file_tools
 from babyagi.tools.person import ASK_PERSON, build_ask_person
-from babyagi.worker import Surroundings, WorkerLoop
+from babyagi.worker import Around, Surroundings, WorkerLoop
 
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
@@ -52,7 +51,6 @@ AskHuman = Callable[[str], Awaitable[str]]
 
 ASK_TOOL = ToolGrant(name=ASK_PERSON, effect=Effect.IDEMPOTENT)
 FILE_TOOLS = (ToolGrant(name="list_files", effect=Effect.READ), ToolGrant(name="read_file", effect=Effect.READ))
-MAX_WORKERS_PER_NAME = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,20 +119,32 @@ class App:
         """
         return await self._serve_one(objective_id, Patience(with_pauses=True, with_hindrances=True))
 
-    async def serve_all(self) -> int | None:
-        """Work on all active objectives of the store, present and future, until a signal drains this worker; return its number."""
-        async with self._open_worker() as worker:
+    async def serve_all(self, say: Callable[[str], None]) -> int | None:
+        """Work on all active objectives of the store, present and future, until a signal drains this worker; return its number.
+
+        Args:
+            say: takes a line whenever an objective is joined or left.
+        """
+
+        async def tell_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+            say(f"objective {objective_id}: joined")
+            objective = await (work if self._notifier is None else self._notifier.watch(objective_id, work))
+            why = f"it has ended ({objective.stop_reason})" if objective.stop_reason is not None else f"it is {objective.status}"
+            say(f"objective {objective_id}: left, {why}")
+            return objective
+
+        async with self._open_worker(tell_of) as worker:
             return await worker.serve_all()
 
     async def _serve_one(self, objective_id: int, patience: Patience) -> RunOutcome:
         async with self._open_worker() as worker:
-            objective, signal_number = await worker.run(objective_id, patience=patience)
+            work = worker.run(objective_id, patience=patience)
+            objective, signal_number = await (work if self._notifier is None else self._notifier.watch(objective_id, work))
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
     @asynccontextmanager
-    async def _open_worker(self) -> AsyncIterator[WorkerLoop]:
+    async def _open_worker(self, around: Around | None = None) -> AsyncIterator[WorkerLoop]:
         settings = self.settings
-        target = settings.notify.reveal()
         pace = Pace(
             concurrency=settings.concurrency, lease_s=settings.lease_s, drain_s=settings.drain_s, max_failures=settings.max_failures
         )
@@ -144,12 +154,22 @@ class App:
             random=random.SystemRandom().random,
             new_id=lambda: new_worker_id(self._identity.name),
             tell=self._tell,
-            around=Notifier(self.store, make_sender(target)).watch if target else None,
+            around=around,
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
             index = self._open_index(stack)
             yield WorkerLoop(self.store, partial(self._open_loop, index), pace=pace, surroundings=surroundings)
+
+    @property
+    def name(self) -> str:
+        """The worker's."""
+        return self._identity.name
+
+    @property
+    def _notifier(self) -> Notifier | None:
+        target = self.settings.notify.reveal()
+        return Notifier(self.store, make_sender(target)) if target else None
 
     # -- what belongs to the objective -----------------------------------------------------------------------------------
 
@@ -339,22 +359,6 @@ class App:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, *, tell: Callable[[str], None] = lambda _: None) -> AsyncIterator[TaskStore]:
-    """The task store of the home, to look at and to steer; opens no model and no result store. `tell`: see `open_sqlite`."""
-    _make_home(settings.home)
-    offload = ThreadOffload(name="taskstore")
-    try:
-        path = settings.home / "tasks.db"
-        store = await open_sqlite(path, clock=utc_now, offload=offload, max_failures=settings.max_failures, tell=tell)
-        try:
-            yield store
-        finally:
-            await store.close()
-    finally:
-        offload.close()
-
-
-@asynccontextmanager
 async def open_app(
     settings: Settings, *, ask_human: AskHuman | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[App]:
@@ -365,8 +369,8 @@ async def open_app(
         tell: says to a person what the store (see `open_sqlite`) or this worker is in trouble with.
     """
     async with open_store(settings, tell=tell) as store:
-        with _take_name(settings) as name:
-            home, now = _home_id(settings.home), utc_now()
+        with take_name(settings.home, settings.worker_name) as name:
+            home, now = home_id(settings.home), utc_now()
             await store.reap_workers(name=name, home=home)
             identity = Worker(id=new_worker_id(name), name=name, host=socket.gethostname(), pid=os.getpid(), home=home, lease_until=now)
             yield App(settings, store, identity=identity, ask_human=ask_human, tell=tell)
@@ -385,58 +389,3 @@ async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(sorted(set(names)))
-
-
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def new_worker_id(name: str) -> str:
-    return f"{name}-{secrets.token_hex(4)}"
-
-
-def _make_home(home: Path) -> None:
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(home, os.W_OK | os.X_OK):
-            raise PermissionError(13, "not writable")
-    except OSError as error:
-        raise StoreUnusableError(
-            f"the home {home} cannot be used",
-            why=str(error.strerror or error),
-            fix="set BABYAGI_HOME to a folder that you may write to",
-            guide="settings",
-        ) from error
-
-
-def _home_id(home: Path) -> str:
-    """What tells this home from all others, made at its first use: two machines may call a worker by the same name."""
-    path = home / "home_id"
-    if not path.is_file():
-        made = path.with_name(f"home_id.{os.getpid()}")
-        made.write_text(secrets.token_hex(8), encoding="utf-8")
-        with suppress(FileExistsError):  # another process was quicker
-            os.link(made, path)
-        made.unlink()
-    return path.read_text(encoding="utf-8")
-
-
-@contextmanager
-def _take_name(settings: Settings) -> Iterator[str]:
-    """Hold the lock of a worker's name in this home while we live: the first free one of `name`, `name-2`, …
-
-    Who holds a name's lock knows that whoever had the name before is dead, and need not wait for leases.
-    """
-    base = settings.worker_name or socket.gethostname()
-    folder = settings.home / "locks"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for number in range(1, MAX_WORKERS_PER_NAME + 1):
-        name = base if number == 1 else f"{base}-{number}"
-        with (folder / f"{name.replace('/', '_')}.lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            yield name
-            return
-    raise SettingsError(f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already", fix="set BABYAGI_WORKER_NAME")

@@ -14,7 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from babyagi.app import open_app, open_store
+from babyagi.app import open_app
+from babyagi.stores import open_store
 from babyagi.log import TASK_DONE
 from babyagi.settings import load_settings
 from babyagi.tasks import Proposal

@@ -4,8 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from babyagi.app import open_store
 from babyagi.settings import load_settings
+from babyagi.stores import open_store
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
 from tests.cli import samples
 from tests.workers import join
