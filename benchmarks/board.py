@@ -15,11 +15,12 @@ import signal
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
 
 from tests.local_server import Answer, ChatRequest, LocalServer
@@ -29,6 +30,7 @@ from tests.system.processes import COMMAND, environ
 STORES = ("sqlite", "postgresql")
 LEASE_S = 3.0
 FAN_OUT = 5
+NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
 _ITEM = re.compile(r"item (\d+) of survey (\d+)")
 _QUEUED = re.compile(r"^(\d+): ", re.MULTILINE)
@@ -152,12 +154,17 @@ class Board:
         }
         return environ(home / "babyagi", self.server.base_url, **fixed | more)
 
-    async def start(self, name: str, *line: str, prefix: tuple[str, ...] = (), **more: str) -> WorkerProcess:
-        """Start this program in a home of that name; what it says goes to a file."""
-        variables, said_in = self.environ(name, **more), self.folder / f"{name}.said"
+    async def start(self, name: str, *line: str, env: Mapping[str, str] = NOTHING_MORE, prefix: tuple[str, ...] = ()) -> WorkerProcess:
+        """Start this program in a home of that name; what it says goes to a file. `prefix` is a command that starts it."""
+        variables, said_in = self.environ(name, **env), self.folder / f"{name}.said"
         with said_in.open("ab") as said:
             process = await asyncio.create_subprocess_exec(
-                *(*prefix, *COMMAND, *line), env=variables, cwd=self.folder / name, stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said
+                *(*prefix, *COMMAND, *line),
+                env=variables,
+                cwd=self.folder / name,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
             )
         running = WorkerProcess(name=name, line=line, process=process, said_in=said_in)
         self.processes.append(running)
@@ -167,11 +174,12 @@ class Board:
         """Put a survey on the board and return the objective's number."""
         self.model.n_items_by_survey[survey] = n_items
         limits = {"BABYAGI_MAX_TASKS": "0"}
-        process = await self.start(f"submit-{survey}", "submit", *survey_line(survey), "--json", **limits | more)
+        process = await self.start(f"submit-{survey}", "submit", *survey_line(survey), "--json", env=limits | more)
         code = await process.wait(60)
         if code != 0:
             raise RuntimeError(f"submit ended with {code}: {process.said}")
-        number: int = json.loads(process.said.splitlines()[-1])["objective_id"]
+        answer, _ = json.JSONDecoder().raw_decode(process.said[process.said.index("{\n") :])  # notices stand in the same file
+        number: int = answer["objective_id"]
         return number
 
     async def until(self, is_so: Callable[[], bool], *, timeout_s: float, every_s: float = 0.02) -> bool:
@@ -232,11 +240,12 @@ class Board:
         wanted = {name_of(survey, item) for item in range(1, n_items + 1)}
         done = {task["name"] for task in tasks if task["status"] == "done"}
         n_by_event = Counter((event["task_id"], event["kind"]) for event in events)
+        n_twice = len(tasks) - len({task["name"] for task in tasks}) + max(0, n_results - n_items)
         objective = self.objective(objective_id)
         return Found(
             n_done=len(done),
             n_lost=len(wanted - done),
-            n_doubled=sum(n > 1 for n in n_by_event.values()) + len(tasks) - len({task["name"] for task in tasks}) + max(0, n_results - n_items),
+            n_doubled=sum(n > 1 for n in n_by_event.values()) + n_twice,
             n_failures=sum(task["failures"] for task in tasks),
             n_asked_again=sum(n - 1 for (of, _), n in self.model.asked.items() if of == survey),
             ended=objective["stop_reason"] or "",

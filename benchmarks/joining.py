@@ -42,7 +42,9 @@ class Joined:
 
     @property
     def is_good(self) -> bool:
-        return self.found.is_whole and not (self.n_early or self.n_hung or self.trouble or self.found.n_failures or self.found.n_asked_again)
+        return self.found.is_whole and not (
+            self.n_early or self.n_hung or self.trouble or self.found.n_failures or self.found.n_asked_again
+        )
 
 
 async def run_once(url: str, *, seed: int, n_tasks: int = N_TASKS) -> Joined:
@@ -109,8 +111,9 @@ def _names(board: Board, objective_id: int, kind: str) -> set[str]:
 
 
 def _trouble(workers: Sequence[WorkerProcess], codes: Sequence[int | None]) -> str:
-    """What nobody may see: a traceback, an exit code other than that of the end or of the signal."""
-    bad = [f"{worker.name} ended with {code}" for worker, code in zip(workers, codes, strict=True) if code not in (0, 143, None)]
+    """What nobody may see: a traceback, an exit code other than that of the end or of the signal (-15: it had not begun to run)."""
+    came_out = zip(workers, codes, strict=True)
+    bad = [f"{one.name} ended with {code}" for one, code in came_out if code not in (0, 143, None) and (code != -15 or one.said)]
     bad += [f"{worker.name} showed a traceback: {worker.said[-2000:]}" for worker in workers if "Traceback" in worker.said]
     return "; ".join(bad)
 
@@ -150,9 +153,20 @@ def main(argv: Sequence[str] | None = None) -> int:
             sum(run.n_hung for run in runs),
             sum(bool(run.trouble) for run in runs),
         )
-        workers = f"{sum(run.n_worked for run in runs)} of {sum(run.n_workers for run in runs)}"
+        workers = f"{sum(run.n_worked for run in runs)} of {sum(run.n_workers for run in runs)} workers"
         table.append((kind, len(runs), workers, *counts, f"{max(run.took_s for run in runs):.1f}"))
-    head = ("store", "repetitions", "workers that got a task", "lost", "doubled", "asked twice", "left early", "hung", "trouble", "slowest s")
+    head = (
+        "store",
+        "repetitions",
+        "workers that got a task",
+        "lost",
+        "doubled",
+        "asked twice",
+        "left early",
+        "hung",
+        "trouble",
+        "slowest s",
+    )
     print_table(f"{N_TASKS} tasks, 2 to {MAX_WORKERS} workers that come and go", head, table)
     print(f"nothing lost, nothing done twice, nobody left early or hung: {verdict(is_met)}")
     return 0 if is_met else 1
