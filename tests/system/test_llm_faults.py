@@ -13,6 +13,7 @@ import pytest
 from babyagi import log
 from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError
 from babyagi.files.folder import Folder
+from babyagi.llm.breaker import PROBE_EVERY_S
 from babyagi.llm.embeddings import OpenAIEmbedder
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.openai import OpenAIModel
@@ -272,7 +273,7 @@ def test_an_outage_is_waited_for_and_fails_nothing(folder, row, agent):
         n_waits = stage.kinds[log.MODEL_UNAVAILABLE]
         assert len(stage.hits) <= row["max_requests"] * (n_waits + 1)
         if row["right"] == "BREAKER":
-            assert len(stage.hits) <= 5 + OUTAGE_S / 18
+            assert len(stage.hits) <= 5 + OUTAGE_S / PROBE_EVERY_S
         assert n_waits >= 1
 
     on_stage(folder, work)
