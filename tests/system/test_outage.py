@@ -1,6 +1,7 @@
 """Five minutes without the model, on a clock that skips waiting, over real sockets."""
 
 import asyncio
+import re
 from contextlib import AsyncExitStack
 
 import pytest
@@ -19,7 +20,7 @@ N_TASKS = 11
 
 def answer(request):
     if request.agent != "creation":
-        return Answer(text="said")
+        return Answer(text=" ".join(["said of", *re.findall(r"^\d+: .*$", request.messages[-1].text, re.MULTILINE)[-1:]]))
     is_first = any("\n1: Begin\n" in message.text for message in request.messages)
     names = ", ".join(f'{{"name": "Part {letter}", "after": []}}' for letter in "ABCDEFGHIJ") if is_first else ""
     return Answer(text=f'{{"tasks": [{names}], "objective_met": false}}')
