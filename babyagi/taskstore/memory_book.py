@@ -15,6 +15,7 @@ from babyagi.tasks import (
     DutyClaim,
     Event,
     Fence,
+    Joined,
     Objective,
     ObjectiveStatus,
     Proposal,
@@ -35,11 +36,17 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(slots=True, kw_only=True)
 class Lease:
-    """A worker, the objective that it works on, and how long its leases are."""
+    """A worker, how long its leases are, since when it is there, and what it serves, by objective."""
 
     worker: Worker
-    objective_id: int | None
     lease_s: float
+    since: datetime
+    joined: dict[int, Joined] = field(default_factory=dict)
+
+    def can_serve(self, objective_id: int, now: datetime) -> bool:
+        """Whoever does not serve the objective, or whose lease has run out, is given nothing: it would be taken away at once."""
+        joined = self.joined.get(objective_id)
+        return joined is not None and not joined.hindrance and self.is_living(now)
 
     def is_living(self, now: datetime) -> bool:
         until_us = (self.worker.lease_until - now) // _MICROSECOND
@@ -130,7 +137,7 @@ class Book:
         active_us = rules.to_us(self.objective.active_s)
         if self.objective.status is not ObjectiveStatus.ACTIVE:
             return active_us
-        living = [lease.lease_s for lease in leases if lease.objective_id == self.objective.id and lease.is_living(now)]
+        living = [lease.lease_s for lease in leases if lease.can_serve(self.objective.id, now)]
         since_us = (now - self.seen_at) // _MICROSECOND
         return rules.elapsed_us(active_us, since_seen_us=since_us, lease_us=rules.to_us(max(living, default=0.0)))
 
