@@ -15,10 +15,10 @@ from babyagi.tasks import (
     DutyClaim,
     Event,
     Fence,
+    Joined,
     Objective,
     ObjectiveStatus,
     Proposal,
-    Reservation,
     Result,
     Step,
     StepState,
@@ -36,11 +36,17 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(slots=True, kw_only=True)
 class Lease:
-    """A worker, the objective that it works on, and how long its leases are."""
+    """A worker, how long its leases are, since when it is there, and what it serves, by objective."""
 
     worker: Worker
-    objective_id: int | None
     lease_s: float
+    since: datetime
+    joined: dict[int, Joined] = field(default_factory=dict)
+
+    def can_serve(self, objective_id: int, now: datetime) -> bool:
+        """Whoever does not serve the objective, or whose lease has run out, is given nothing: it would be taken away at once."""
+        joined = self.joined.get(objective_id)
+        return joined is not None and not joined.hindrance and self.is_living(now)
 
     def is_living(self, now: datetime) -> bool:
         until_us = (self.worker.lease_until - now) // _MICROSECOND
@@ -133,7 +139,7 @@ class Book:
         active_us = rules.to_us(self.objective.active_s)
         if self.objective.status is not ObjectiveStatus.ACTIVE:
             return active_us
-        living = [lease.lease_s for lease in leases if lease.objective_id == self.objective.id and lease.is_living(now)]
+        living = [lease.lease_s for lease in leases if lease.can_serve(self.objective.id, now)]
         since_us = (now - self.seen_at) // _MICROSECOND
         return rules.elapsed_us(active_us, since_seen_us=since_us, lease_us=rules.to_us(max(living, default=0.0)))
 
@@ -159,11 +165,11 @@ class Book:
             if self.steps[key].kind == changes.ONCE:
                 self.leave_unknown(now, key)
                 continue
-            step, usage = self.steps[key], rules.charge_of(self.steps[key].reservation)
-            self.steps[key] = replace(step, reservation=Reservation(), usage=step.usage + usage)
+            step, charge = changes.charge_unconfirmed(self.steps[key])
+            self.steps[key] = step
             self.open_steps.discard(key)
-            self.charge(owner, usage)
-            self.note(now, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, usage))
+            self.charge(owner, charge)
+            self.note(now, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, charge))
 
     def leave_unknown(self, now: datetime, key: tuple[str, str]) -> None:
         """A call that must not be repeated was intended, and nobody knows whether it was made."""

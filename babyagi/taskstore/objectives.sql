@@ -22,9 +22,9 @@ SELECT total(held_calls) AS calls, total(held_tokens) AS tokens, total(held_cost
   FROM step WHERE objective_id = :objective_id AND is_held = 1;
 
 -- longest_lease --
--- The longest lease that a living worker of the objective has, 0 when none lives.
-SELECT coalesce(max(lease_us), 0) AS lease_us FROM worker
- WHERE objective_id = :objective_id AND lease_until_us BETWEEN now_us() AND now_us() + lease_us;
+-- The longest lease of the living workers that serve the objective and can, 0 when there is none.
+SELECT coalesce(max(w.lease_us), 0) AS lease_us FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
+ WHERE j.objective_id = :objective_id AND j.hindrance = '' AND w.lease_until_us BETWEEN now_us() AND now_us() + w.lease_us;
 
 -- carry_time --
 -- Set the counted time as of now.
@@ -120,5 +120,5 @@ UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us WHERE objective
 DELETE FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 
 -- duties_held_by --
--- What a worker holds.
-SELECT objective_id, duty, owner FROM duty WHERE worker_id = :worker_id ORDER BY objective_id, duty;
+-- What a worker holds of an objective.
+SELECT duty, owner FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;

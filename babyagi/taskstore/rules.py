@@ -280,6 +280,10 @@ def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
     return active_us + min(max(since_seen_us, 0), lease_us)
 
 
+def storable_hindrance(text: str) -> str:
+    return one_line(text, max_chars=MAX_DETAIL_CHARS)
+
+
 # -- states ------------------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,7 @@
-"""The task store on SQL: objectives, looking and events; the verbs of workers are in `sql_claims`, those of the journal in `sql_steps`."""
+"""The task store on SQL: objectives, looking and events.
+
+The verbs of workers are in `sql_workers` and `sql_claims`, those of the journal in `sql_steps`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import SettingsError
+from babyagi.errors import SettingsError, StoreUnavailableError
 from babyagi.tasks import (
     Event,
     Limits,
@@ -30,6 +33,7 @@ from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
+from babyagi.taskstore.sql_workers import Workers
 from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 
 POLL_S = 0.05
@@ -57,7 +61,7 @@ async def open_sqlite(
     return SqliteTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
 
 
-class SqliteTaskStore(Claims, Steps, Steering, Parking):
+class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
     """All the state there is, in one file; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------
@@ -216,6 +220,25 @@ class SqliteTaskStore(Claims, Steps, Steering, Parking):
             except TimeoutError:
                 if await self._offload(self._database.data_version) != version:
                     return
+
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    await asyncio.sleep(POLL_S)
+                    version = await self._version()
+                    if version is not None and version != self._version_seen:
+                        self._version_seen = version
+                        return
+        except TimeoutError:
+            return
+
+    async def _version(self) -> int | None:
+        """The data version, None while the store is out of reach."""
+        try:
+            return await self._offload(self._database.data_version)
+        except StoreUnavailableError:
+            return None
 
     # -- the duty to index -----------------------------------------------------------------------------------------------
 
