@@ -162,6 +162,14 @@ class Usage:
             cost_usd=round(self.cost_usd + other.cost_usd, 6),
         )
 
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            calls=self.calls - other.calls,
+            prompt_tokens=self.prompt_tokens - other.prompt_tokens,
+            completion_tokens=self.completion_tokens - other.completion_tokens,
+            cost_usd=round(self.cost_usd - other.cost_usd, 6),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
@@ -324,7 +332,8 @@ class Step:
 
     `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be repeated), `question` or `approval`; `output`
     is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it. `id` is
-    the step's number, by which a person answers.
+    the step's number, by which a person answers. `unconfirmed` is what `usage` holds for claims that ended with the call in flight,
+    by the number of the claim.
     """
 
     objective_id: int
@@ -338,6 +347,7 @@ class Step:
     origins: tuple[str, ...] = ()
     reservation: Reservation = Reservation()
     usage: Usage = Usage()
+    unconfirmed: tuple[tuple[int, Usage], ...] = ()
     claim_no: int = 0
     created_at: datetime
     done_at: datetime | None = None
@@ -347,7 +357,7 @@ class Step:
     @property
     def n_unconfirmed(self) -> int:
         """How many of the calls that were charged gave no outcome that anybody heard of."""
-        return max(0, self.usage.calls - (self.state is StepState.DONE))
+        return sum(usage.calls for _, usage in self.unconfirmed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,11 +373,29 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """That a worker serves an objective: since when, what keeps it from claiming there ("" for nothing), and what it holds of it."""
+
+    objective_id: int
+    hindrance: str
+    since: datetime
+    task_ids: tuple[int, ...] = ()
+    duties: tuple[Duty, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A process that works, and until when its lease lives."""
+    """A process that works, and until when its lease lives. The store fills in `since`, `lease_left_s` and `joined`.
+
+    `home` is the random id of its home folder: within one home, a name has one bearer at a time.
+    """
 
     id: str
     name: str
     host: str
     pid: int
     lease_until: datetime
+    home: str = ""
+    since: datetime | None = None
+    lease_left_s: float = 0.0
+    joined: tuple[Joined, ...] = ()

@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from babyagi import log
 from babyagi.errors import LeaseLostError, NotFoundError
-from babyagi.tasks import Fence, Result, Step, StepState, Task, Usage
-from babyagi.taskstore.rules import MAX_DETAIL_CHARS, storable
+from babyagi.tasks import Fence, Reservation, Result, Step, StepState, Task, Usage
+from babyagi.taskstore.rules import MAX_DETAIL_CHARS, charge_of, countable_usage, storable
 
 ONCE = "once"  # the kind of a step that is a tool call which must not be repeated
 
@@ -74,6 +75,26 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
     )
 
 
+def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
+    """The step when its claim ends with the call in flight, and what that costs: all that was reserved, until the answer comes."""
+    charge = charge_of(step.reservation)
+    unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
+    return replace(step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed), charge
+
+
+def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage]:
+    """The step with the usage of a call of this claim, and what is to be counted: less than nothing where more was charged already."""
+    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
+    counted = countable_usage(usage) - charged
+    unconfirmed = tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no)
+    return replace(step, usage=step.usage + counted, unconfirmed=unconfirmed), counted
+
+
+def is_forgettable(step: Step, *, claim_no: int) -> bool:
+    """Whether nothing is left of a step whose call gave no outcome: no answer, and no call of another claim that may yet give one."""
+    return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
+
+
 def failed(task: Task, *, error: str) -> Task:
     """After a failed try: the next one is journaled anew."""
     return replace(crashed(task, error=error), try_no=task.try_no + 1)
@@ -96,6 +117,12 @@ def step_data(step: Step, usage: Usage) -> dict[str, Any]:
         "completion_tokens": usage.completion_tokens,
         "cost_usd": usage.cost_usd,
     }
+
+
+def joined_event(worker_id: str, name: str, hindrance: str) -> tuple[str, dict[str, Any]]:
+    """The event, and its data, of a worker that serves an objective, or would if it could."""
+    data = {"worker_id": worker_id, "name": name}
+    return (log.WORKER_HINDERED, {**data, "hindrance": hindrance}) if hindrance else (log.WORKER_JOINED, data)
 
 
 def task_of(owner: str) -> int | None:

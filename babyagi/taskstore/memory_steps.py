@@ -52,17 +52,17 @@ class MemorySteps(ABC):
 
     async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
         book, now, at = self._book(fence.objective_id), self._clock(), (fence.owner, key)
-        spent = rules.countable_usage(usage)
         known = book.steps.get(at)
         step = known or changes.new_step(fence, key=key, at=now)
         if at in book.open_steps and step.claim_no == fence.claim_no:
             step = replace(step, reservation=Reservation())
             book.open_steps.discard(at)
-        step = changes.done_step(replace(step, usage=step.usage + spent), output=output, model=model, origins=origins, at=now)
+        step, counted = changes.count_usage(step, usage, claim_no=fence.claim_no)
+        step = changes.done_step(step, output=output, model=model, origins=origins, at=now)
         is_confirmed = step.state is StepState.DONE and known is not None and known.state is StepState.UNKNOWN
         step = book.keep_step(step)
-        book.charge(fence.owner, spent)
-        data = changes.step_data(replace(step, model=model or step.model), spent)
+        book.charge(fence.owner, counted)
+        data = changes.step_data(replace(step, model=model or step.model), counted)
         task_id = changes.task_of(fence.owner)
         book.note(now, log.STEP_RECORDED, task_id, **data)
         if is_confirmed and task_id in book.tasks and book.tasks[task_id].status is TaskStatus.WAITING:
@@ -71,15 +71,18 @@ class MemorySteps(ABC):
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
         book, now, at = self._book(fence.objective_id), self._clock(), (fence.owner, key)
-        spent, known = rules.countable_usage(usage), book.steps.get(at)
+        known = book.steps.get(at)
         step = known or changes.new_step(fence, key=key, at=now)
-        if known is not None and known.claim_no == fence.claim_no:
+        if at in book.open_steps and step.claim_no == fence.claim_no:
+            step = replace(step, reservation=Reservation())
             book.open_steps.discard(at)
-            book.steps[at] = replace(known, reservation=Reservation())
-            if known.state is StepState.INTENDED:
-                del book.steps[at]
-        book.charge(fence.owner, spent)
-        book.note(now, log.STEP_ABANDONED, changes.task_of(fence.owner), **changes.step_data(step, spent))
+        step, counted = changes.count_usage(step, usage, claim_no=fence.claim_no)
+        if changes.is_forgettable(step, claim_no=fence.claim_no):
+            book.steps.pop(at, None)
+        elif known is not None:
+            book.steps[at] = step
+        book.charge(fence.owner, counted)
+        book.note(now, log.STEP_ABANDONED, changes.task_of(fence.owner), **changes.step_data(step, counted))
 
     async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:
         book, now, at = self._fenced(fence), self._clock(), (fence.owner, key)

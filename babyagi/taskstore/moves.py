@@ -106,10 +106,10 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> None:
         if step.kind == changes.ONCE:
             leave_unknown(tx, step)
             continue
-        usage = rules.charge_of(step.reservation)
-        tx.run("put_step", **step_to_values(replace(step, reservation=Reservation(), usage=step.usage + usage), is_held=False))
-        charge(tx, objective_id, owner, usage)
-        append_event(tx, objective_id, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, usage))
+        step, charged = changes.charge_unconfirmed(step)
+        tx.run("put_step", **step_to_values(step, is_held=False))
+        charge(tx, objective_id, owner, charged)
+        append_event(tx, objective_id, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, charged))
 
 
 def leave_unknown(tx: Transaction, step: Step) -> Step:
@@ -131,6 +131,7 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     if tx.run("wake_task", objective_id=objective_id, task_id=task_id) == 0:
         return
     append_event(tx, objective_id, log.TASK_ANSWERED, task_id)
+    tx.run("set_barren", objective_id=objective_id, n_barren=0)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
         reopen(tx, objective_id)
 

@@ -15,6 +15,7 @@ from babyagi.tasks import (
     Approval,
     Effect,
     Event,
+    Joined,
     Limits,
     Objective,
     ObjectiveSpec,
@@ -66,7 +67,7 @@ def spec_from_json(text: str) -> ObjectiveSpec:
     return ObjectiveSpec(**fields)
 
 
-def usage_from_row(row: sqlite3.Row) -> Usage:
+def usage_from_row(row: sqlite3.Row | Mapping[str, int]) -> Usage:
     return Usage(
         calls=row["calls"],
         prompt_tokens=row["prompt_tokens"],
@@ -80,7 +81,7 @@ def usage_to_values(usage: Usage) -> dict[str, int]:
         "calls": usage.calls,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
-        "cost_microusd": to_microusd(usage.cost_usd),
+        "cost_microusd": round(usage.cost_usd * 1e6),
     }
 
 
@@ -135,8 +136,18 @@ def event_from_row(row: sqlite3.Row) -> Event:
     )
 
 
-def worker_from_row(row: sqlite3.Row) -> Worker:
-    return Worker(id=row["id"], name=row["name"], host=row["host"], pid=row["pid"], lease_until=to_time(row["lease_until_us"]))
+def worker_from_row(row: sqlite3.Row, *, now_us: int, joined: Sequence[Joined]) -> Worker:
+    return Worker(
+        id=row["id"],
+        name=row["name"],
+        host=row["host"],
+        pid=row["pid"],
+        lease_until=to_time(row["lease_until_us"]),
+        home=row["home"],
+        since=to_time(row["since_us"]),
+        lease_left_s=(row["lease_until_us"] - now_us) / 1e6,
+        joined=tuple(joined),
+    )
 
 
 # -- rows with a checksum: a byte that the disk flips inside a text is seen by nobody else ----------------------------------
@@ -144,7 +155,7 @@ def worker_from_row(row: sqlite3.Row) -> Worker:
 _RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
 _STEP_COLUMNS = (
     "objective_id owner key kind request_hash state output request model origins is_held held_calls held_tokens held_cost_microusd "
-    "calls prompt_tokens completion_tokens cost_microusd claim_no created_at_us done_at_us"
+    "calls prompt_tokens completion_tokens cost_microusd unconfirmed claim_no created_at_us done_at_us"
 ).split()
 
 
@@ -212,6 +223,7 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
         "held_tokens": step.reservation.tokens,
         "held_cost_microusd": to_microusd(step.reservation.cost_usd),
         **usage_to_values(step.usage),
+        "unconfirmed": to_json([[claim_no, usage_to_values(usage)] for claim_no, usage in step.unconfirmed]),
         "claim_no": step.claim_no,
         "created_at_us": from_time(step.created_at),
         "done_at_us": None if step.done_at is None else from_time(step.done_at),
@@ -234,6 +246,7 @@ def step_from_row(row: sqlite3.Row) -> Step:
         origins=tuple(json.loads(row["origins"])),
         reservation=Reservation(calls=row["held_calls"], tokens=row["held_tokens"], cost_usd=row["held_cost_microusd"] / 1e6),
         usage=usage_from_row(row),
+        unconfirmed=tuple((claim_no, usage_from_row(values)) for claim_no, values in json.loads(row["unconfirmed"])),
         claim_no=row["claim_no"],
         created_at=to_time(row["created_at_us"]),
         done_at=to_time_or_none(row["done_at_us"]),

@@ -51,14 +51,15 @@ class Steps(SqlRoom):
         def work(tx: Transaction) -> Step:
             moves.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
-            spent, at = rules.countable_usage(usage), to_time(tx.now_us)
+            at = to_time(tx.now_us)
             step = known or changes.new_step(fence, key=key, at=at)
             if is_held and step.claim_no == fence.claim_no:
                 step, is_held = replace(step, reservation=Reservation()), False
-            step = changes.done_step(replace(step, usage=step.usage + spent), output=output, model=model, origins=origins, at=at)
+            step, counted = changes.count_usage(step, usage, claim_no=fence.claim_no)
+            step = changes.done_step(step, output=output, model=model, origins=origins, at=at)
             tx.run("put_step", **step_to_values(step, is_held=is_held))
-            moves.charge(tx, fence.objective_id, fence.owner, spent)
-            data = changes.step_data(replace(step, model=model or step.model), spent)
+            moves.charge(tx, fence.objective_id, fence.owner, counted)
+            data = changes.step_data(replace(step, model=model or step.model), counted)
             task_id = changes.task_of(fence.owner)
             moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, task_id, **data)
             if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
@@ -71,15 +72,16 @@ class Steps(SqlRoom):
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
-            spent = rules.countable_usage(usage)
             step = known or changes.new_step(fence, key=key, at=to_time(tx.now_us))
-            if known is not None and step.claim_no == fence.claim_no:
-                if step.state is StepState.INTENDED:
-                    tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
-                elif is_held:
-                    tx.run("put_step", **step_to_values(replace(step, reservation=Reservation()), is_held=False))
-            moves.charge(tx, fence.objective_id, fence.owner, spent)
-            data = changes.step_data(step, spent)
+            if is_held and step.claim_no == fence.claim_no:
+                step, is_held = replace(step, reservation=Reservation()), False
+            step, counted = changes.count_usage(step, usage, claim_no=fence.claim_no)
+            if changes.is_forgettable(step, claim_no=fence.claim_no):
+                tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+            elif known is not None:
+                tx.run("put_step", **step_to_values(step, is_held=is_held))
+            moves.charge(tx, fence.objective_id, fence.owner, counted)
+            data = changes.step_data(step, counted)
             moves.append_event(tx, fence.objective_id, log.STEP_ABANDONED, changes.task_of(fence.owner), **data)
 
         await self._write(work)

@@ -39,15 +39,17 @@ SELECT 1 FROM step
 -- put_step --
 -- Write a step whole.
 INSERT INTO step (objective_id, owner, key, kind, request_hash, state, output, request, model, origins, is_held, held_calls, held_tokens,
-                  held_cost_microusd, calls, prompt_tokens, completion_tokens, cost_microusd, claim_no, created_at_us, done_at_us, checksum)
+                  held_cost_microusd, calls, prompt_tokens, completion_tokens, cost_microusd, unconfirmed, claim_no, created_at_us, done_at_us,
+                  checksum)
 VALUES (:objective_id, :owner, :key, :kind, :request_hash, :state, :output, :request, :model, :origins, :is_held, :held_calls, :held_tokens,
-        :held_cost_microusd, :calls, :prompt_tokens, :completion_tokens, :cost_microusd, :claim_no, :created_at_us, :done_at_us, :checksum)
+        :held_cost_microusd, :calls, :prompt_tokens, :completion_tokens, :cost_microusd, :unconfirmed, :claim_no, :created_at_us, :done_at_us,
+        :checksum)
 ON CONFLICT (objective_id, owner, key) DO UPDATE
    SET kind = excluded.kind, request_hash = excluded.request_hash, state = excluded.state, output = excluded.output,
        request = excluded.request, model = excluded.model, origins = excluded.origins, is_held = excluded.is_held, held_calls = excluded.held_calls,
        held_tokens = excluded.held_tokens, held_cost_microusd = excluded.held_cost_microusd, calls = excluded.calls,
        prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens, cost_microusd = excluded.cost_microusd,
-       claim_no = excluded.claim_no, done_at_us = excluded.done_at_us, checksum = excluded.checksum;
+       unconfirmed = excluded.unconfirmed, claim_no = excluded.claim_no, done_at_us = excluded.done_at_us, checksum = excluded.checksum;
 
 -- delete_step --
 -- Drop an intention.

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from contextlib import AsyncExitStack
 
 import pytest
@@ -46,7 +47,9 @@ class Outage:
     async def answer(self, request):
         if not BEGAN_S <= asyncio.get_running_loop().time() < BEGAN_S + OUTAGE_S:
             await asyncio.sleep(self.chance.uniform(2.0, LONGEST_CALL_S))
-        return Answer(text='{"tasks": [], "objective_met": false}' if request.agent == "creation" else "said")
+        if request.agent == "creation":
+            return Answer(text='{"tasks": [], "objective_met": false}')
+        return Answer(text=" ".join(["said of", *re.findall(r"^\d+: .*$", request.messages[-1].text, re.MULTILINE)[-1:]]))
 
     async def run(self):
         async with AsyncExitStack() as stack:
