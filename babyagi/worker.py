@@ -103,10 +103,7 @@ class WorkerLoop:
         try:
             async with asyncio.TaskGroup() as group:
                 self._handle_signals(group)
-                background = [
-                    group.create_task(self._keep_lease(objective_id)),
-                    group.create_task(self._feed_index(objective_id)),
-                ]
+                background = [group.create_task(work) for work in (self._keep_lease(objective_id), self._feed_index(objective_id))]
                 try:
                     await self._dispatch(objective_id, group)
                 finally:

@@ -39,6 +39,7 @@ class Proxy:
 
     def __init__(self):
         self.connections = []
+        self.variables = {}
 
     def refuse(self, _reader, writer):
         self.connections.append(writer)

@@ -323,7 +323,7 @@ def show_places():
     for action in TRIED_ACTIONS:
         print(f"{action:9}", *(f"{agent} {counts[action, agent]}" for agent in AGENTS), sep="  ")
     print(f"at the embedder: {len(EMBEDDING_ROWS)}")
-    faults_by_reason = {}
+    faults_by_reason: dict[tuple[str, str], list[str]] = {}
     for row in TABLE:
         for agent in (*AGENTS, "embedding"):
             if why := why_not(row, agent):
