@@ -90,12 +90,14 @@ class Presence:
             is_due = n_checks >= checks_per_renewal or _now_s() - renewed_s >= self._lease_s / RENEWALS_PER_LEASE
             try:
                 if is_due or self._is_in_doubt or not self._is_registered:
-                    n_checks, renewed_s = 0, _now_s()
                     await self._renew(on_lost)
+                    n_checks, renewed_s = 0, _now_s()
                 if await self._store.reap_workers():
                     on_freed()
             except StoreUnavailableError as error:
-                logger.warning("the lease could not be renewed: %s", error.what)
+                if not self._is_in_doubt:
+                    logger.warning("the lease cannot be renewed now, it is tried again at every check: %s", error.what)
+                self.doubt()
 
     async def _renew(self, on_lost: Callable[[], None]) -> None:
         try:

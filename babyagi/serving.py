@@ -311,9 +311,10 @@ class Serving:
 
     async def _attempt(self, work: Awaitable[None], *, release: Release, fail: Fail) -> None:
         """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
+        n_outages = self._outages.n
         try:
             await work
-            await self._note_success()
+            await self._note_success(n_outages)
         except LimitReachedError as error:
             await release(error.what)
             await self._store.end_objective(self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what)
@@ -345,13 +346,11 @@ class Serving:
             await self._store.append_event(self._objective_id, kind=log.MODEL_UNAVAILABLE, data=data)
         return delay_s
 
-    async def _note_success(self) -> None:
-        waited = self._outages.waits_for_model
-        self._outages.end()
+    async def _note_success(self, n_outages: int) -> None:
         if self._hindrance:
             self._process.tell(f"this worker works on objective {self._objective_id} again")
             self._hindrance, self._hindrance_pause_s = "", HINDRANCE_PAUSE_S
-        if waited:
+        if n_outages == self._outages.n and self._outages.end():  # else it began before the outage, and does not say that it is over
             with suppress(BabyagiError):  # the work is committed; a line on the screen is not worth its claim
                 await self._store.append_event(self._objective_id, kind=log.MODEL_AVAILABLE, data={})
 

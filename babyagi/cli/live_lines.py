@@ -9,7 +9,7 @@ from datetime import datetime
 from babyagi.cli import render
 from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, cell_width, fit
-from babyagi.cli.worker_lines import render_serving
+from babyagi.cli.worker_lines import count_serving
 from babyagi.tasks import Objective, Task, TaskStatus, Worker
 
 MAX_RUNNING = 8
@@ -100,8 +100,8 @@ def _more(n_more: int, what: str) -> list[Line]:
 def _tail(snapshot: Snapshot) -> list[Line]:
     objective = snapshot.objective
     limits = " · ".join(render.render_limits(objective, snapshot.counts)) or "no limits"
-    at_work = render_serving(snapshot.workers, objective.id)
-    return [Line(f"{model_of(objective)} · {render.render_usage(objective)}"), Line(f"{at_work} · limits: {limits}")]
+    at_work = count_serving(snapshot.workers, objective.id)
+    return [Line(f"{at_work} · {model_of(objective)} · {render.render_usage(objective)}"), Line(f"limits: {limits}")]
 
 
 def _history(events: Sequence[str], width: int) -> list[Line]:

@@ -19,12 +19,16 @@ def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
     ]
 
 
+def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
+    """`2 workers`, or that nobody is at work."""
+    n_serving = len(serving(workers, objective_id))
+    return f"{n_serving} worker{'' if n_serving == 1 else 's'}" if n_serving else "nobody is at work"
+
+
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
-    """`2 workers: host, host-2`, or that nobody is at work."""
-    names = [worker.name for worker in serving(workers, objective_id)]
-    if not names:
-        return "nobody is at work"
-    return f"{len(names)} worker{'' if len(names) == 1 else 's'}: {fit(', '.join(names), 200)}"
+    """The same, with their names."""
+    names = ", ".join(worker.name for worker in serving(workers, objective_id))
+    return count_serving(workers, objective_id) + (f": {fit(names, 200)}" if names else "")
 
 
 def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:

@@ -70,17 +70,18 @@ def has_got_further(tx: Transaction, task: Task) -> bool:
 
 
 def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
-    n_by_status = counts(tx, objective.id)
+    n_by_status, row = counts(tx, objective.id), objective_row(tx, objective.id)
     return rules.Snapshot(
         limits=objective.spec.limits,
         active_s=objective.active_s,
-        is_claimed_met=bool(objective_row(tx, objective.id)["is_claimed_met"]),
+        is_claimed_met=bool(row["is_claimed_met"]),
         n_held=int(tx.has("has_held_task", objective_id=objective.id)),
         n_recorded=n_by_status[TaskStatus.RECORDED],
         n_queued=n_by_status[TaskStatus.QUEUED],
         n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
         n_waiting=n_by_status[TaskStatus.WAITING],
         n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+        n_barren=row["n_barren"],
     )
 
 
@@ -147,6 +148,7 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     if tx.run("wake_task", objective_id=objective_id, task_id=task_id) == 0:
         return
     append_event(tx, objective_id, log.TASK_ANSWERED, task_id)
+    tx.run("set_barren", objective_id=objective_id, n_barren=0)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
         reopen(tx, objective_id)
 

@@ -44,6 +44,7 @@ CREATE TABLE objective (
     is_claimed_met BIGINT NOT NULL DEFAULT 0,
     check_no BIGINT NOT NULL DEFAULT 1,
     report_no BIGINT NOT NULL DEFAULT 1,
+    n_barren BIGINT NOT NULL DEFAULT 0,
     report TEXT,
     created_at_us BIGINT NOT NULL,
     ended_at_us BIGINT,

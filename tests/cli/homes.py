@@ -37,6 +37,11 @@ def fill_home(text="Find what the documents promise", *, model="rehearsal", reas
     return asyncio.run(fill())
 
 
+async def enter(store, objective_id):
+    """The worker joins."""
+    await join(store, WORKER, objective_id)
+
+
 async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compare them")):
     claim = await store.claim_task(objective_id, WORKER.id)
     await store.intend_step(
