@@ -129,6 +129,7 @@ async def thaw(url: str) -> str:
         holder.send(signal.SIGSTOP)
         await until_claimed_again(board, objective_id)
         await board.until(lambda: board.is_over(objective_id), timeout_s=SOON_S)
+        await board.until(lambda: not board.rows("SELECT id FROM result WHERE is_indexed = 0"), timeout_s=SOON_S)
         last_id = board.rows("SELECT max(id) AS id FROM event")[0]["id"]
         model.let_go.set()  # its answer waits for it
         await asyncio.sleep(0.2)
