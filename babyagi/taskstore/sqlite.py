@@ -65,6 +65,7 @@ class SqliteDatabase:
         self.path = path
         self._clock = clock
         self._scripts = pieces.load_scripts("schema") if scripts is None else scripts
+        self.where, self.known_version = str(path), len(self._scripts)
         self._pieces = pieces.load_pieces("sqlite")
         self._lock_fd = self._open_private(path.with_name(path.name + ".lock"))
         self._connection: sqlite3.Connection | None = None
@@ -187,7 +188,7 @@ class SqliteDatabase:
         """Bring the schema to this program's version, each version in one transaction; never under living workers, and with a copy
         of the file as it was beside it."""
         version = self._schema_version()
-        pieces.require_known(version, self._scripts, where=str(self.path))
+        pieces.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
         connection.execute("PRAGMA journal_mode = WAL").fetchall()  # the first change, and made to no file but our own
         if 0 < version < len(self._scripts):
