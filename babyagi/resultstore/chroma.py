@@ -14,16 +14,25 @@ All calls run one after the other in the injected thread. Nothing of Chroma is i
 from __future__ import annotations
 
 import fcntl
-import functools
 import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
+from babyagi.resultstore.chroma_calls import (
+    SYNC_THRESHOLD,
+    batches,
+    collection_settings,
+    import_chroma,
+    require_cosine,
+    showing_no_environment,
+    to_records,
+    translating,
+)
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -34,13 +43,6 @@ T = TypeVar("T")
 OWNER_FILE = ".babyagi-owner"
 CRASH_FILE = ".babyagi-may-crash"
 MAX_CRASHES = 2
-MAX_BATCH = 500  # Chroma takes 5,461 at once; 500 of 1,536 numbers are 3 MB
-EXCERPT_CHARS = 1_000  # for people who look into the directory; the task store has the text
-# Chroma rewrites its graph in place after so many records, and a kill just then is what damages it. Most objectives never have so
-# many results. More would be safer still, and slow: 5,000 take 2.7 s to open and 65 ms a batch of any size; 1,000 take 0.2 s and 24 ms.
-SYNC_THRESHOLD = 2_000
-NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
-TIME_MENDS = ("disk is full", "database is locked", "readonly database", "no space left", "too many open files")
 
 
 class Offload(Protocol):
@@ -94,18 +96,10 @@ class _Chroma:
         self._collections: dict[str, Collection] = {}
 
     def upsert(self, name: str, items: Sequence[IndexItem]) -> None:
-        import numpy as np
-
         with self._calling(reads_graph=True) as client:
             collection = self._find(client, name) or self._create(client, name)
-            for start in range(0, len(items), MAX_BATCH):
-                batch = items[start : start + MAX_BATCH]
-                collection.upsert(
-                    ids=[item.id for item in batch],
-                    embeddings=[np.frombuffer(item.vector, dtype="<f4") for item in batch],
-                    documents=[_excerpt(item.text) for item in batch],
-                    metadatas=[{"task_id": item.task_id} for item in batch],
-                )
+            for batch in batches(items):
+                collection.upsert(**to_records(batch))
 
     def query(self, name: str, vector: bytes, k: int) -> list[Hit]:
         import numpy as np
@@ -132,7 +126,7 @@ class _Chroma:
                     client.delete_collection(name)
         except StoreUnusableError:
             self._close_client()
-            with _translating():
+            with translating():
                 self._empty_directory()
         self._collections.pop(name, None)
 
@@ -153,15 +147,13 @@ class _Chroma:
                 collection = client.get_collection(name, embedding_function=None)
             except NotFoundError:
                 return None
-            space = (collection.configuration_json.get("hnsw") or {}).get("space")
-            if space != "cosine":
-                raise StoreUnusableError(f"the collection {name} measures by {space}, not by cosine", guide="results")
+            require_cosine(name, collection.configuration_json)
             self._collections[name] = collection
         return self._collections[name]
 
     def _create(self, client: Client, name: str) -> Collection:
-        hnsw: Any = {"space": "cosine", "sync_threshold": self._sync_threshold, "batch_size": min(100, self._sync_threshold)}
-        self._collections[name] = client.create_collection(name, configuration={"hnsw": hnsw}, embedding_function=None)
+        settings = collection_settings(self._sync_threshold)
+        self._collections[name] = client.create_collection(name, configuration=settings, embedding_function=None)
         return self._collections[name]
 
     # -- opening, and what may crash ---------------------------------------------------------------------------------------
@@ -173,7 +165,7 @@ class _Chroma:
         Args:
             reads_graph: the calls read the files that may crash a process; to come through them is proof that those are sound.
         """
-        with _translating():
+        with translating():
             self._own()
             self._crash_mark.write_text(str(self._n_crashes), encoding="ascii")
             try:
@@ -221,7 +213,7 @@ class _Chroma:
         client, self._client = self._client, None
         self._collections.clear()
         if client is not None:
-            with _translating():
+            with translating():
                 client.close()
 
 
@@ -236,58 +228,10 @@ def _count_crashes(mark: Path) -> int:
 
 
 def _open_client(directory: Path) -> Client:
-    with _showing_no_environment():
-        import chromadb
-        from chromadb.config import Settings
+    import_chroma()
+    import chromadb
+    from chromadb.config import Settings
 
+    with showing_no_environment():
         settings = Settings(anonymized_telemetry=False)
     return cast("Client", chromadb.PersistentClient(directory, settings=settings))
-
-
-@contextmanager
-def _showing_no_environment() -> Iterator[None]:
-    """Keep chromadb's settings, which are read again and again while it is imported, from `.env` and from variables.
-
-    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use would fail the import. For the
-    half second of the first import this holds for every class of pydantic-settings in this process.
-    """
-    from pydantic_settings import BaseSettings
-
-    original = BaseSettings.__init__
-
-    @functools.wraps(original)
-    def blind(self: BaseSettings, /, **values: Any) -> None:
-        original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
-
-    # By name, because to mypy a method is no variable; there is no other way in before the import itself has read the file.
-    setattr(BaseSettings, "__init__", blind)  # noqa: B010
-    try:
-        yield
-    finally:
-        setattr(BaseSettings, "__init__", original)  # noqa: B010
-
-
-@contextmanager
-def _translating() -> Iterator[None]:
-    """Turn whatever Chroma and the disk raise into this project's two errors for an index."""
-    try:
-        yield
-    except BabyagiError:
-        raise
-    except ImportError as error:
-        fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin"
-        raise IndexUnavailableError("Chroma cannot be imported", why=str(error), fix=fix, guide="results") from error
-    except OSError as error:
-        raise IndexUnavailableError("the directory of the Chroma index cannot be used", why=str(error), guide="results") from error
-    except BaseException as error:
-        is_panic = type(error).__module__ == "pyo3_runtime"  # of the native part; no Exception
-        if not is_panic and not isinstance(error, Exception):
-            raise
-        why = f"{type(error).__name__}: {error}"[:500]
-        if any(sign in why.lower() for sign in TIME_MENDS):
-            raise IndexUnavailableError("Chroma cannot write now", why=why, guide="results") from error
-        raise StoreUnusableError("the Chroma index is damaged", why=why, guide="results") from error
-
-
-def _excerpt(text: str) -> str:
-    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()

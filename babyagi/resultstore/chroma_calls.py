@@ -1,0 +1,104 @@
+"""What both ways to Chroma, embedded and over the network, have in common: its records, its errors, and its surroundings."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.base import IndexItem
+
+MAX_BATCH = 500  # Chroma takes 5,461 at once; 500 of 1,536 numbers are 3 MB
+EXCERPT_CHARS = 1_000  # for people who look into Chroma; the task store has the text
+# Chroma rewrites its graph in place after so many records, and a kill just then is what damages it. Most objectives never have so
+# many results. More would be safer still, and slow: 5,000 take 2.7 s to open and 65 ms a batch of any size; 1,000 take 0.2 s and 24 ms.
+SYNC_THRESHOLD = 2_000
+NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
+TIME_MENDS = ("disk is full", "database is locked", "readonly database", "no space left", "too many open files")
+
+
+def batches(items: Sequence[IndexItem]) -> Iterator[Sequence[IndexItem]]:
+    """The items in as many parts as Chroma takes at once."""
+    for start in range(0, len(items), MAX_BATCH):
+        yield items[start : start + MAX_BATCH]
+
+
+def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
+    """What a collection's `upsert` is given."""
+    import numpy as np
+
+    return {
+        "ids": [item.id for item in items],
+        "embeddings": [np.frombuffer(item.vector, dtype="<f4") for item in items],
+        "documents": [_excerpt(item.text) for item in items],
+        "metadatas": [{"task_id": item.task_id} for item in items],
+    }
+
+
+def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
+    """The configuration of a new collection."""
+    return {"hnsw": {"space": "cosine", "sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}}
+
+
+def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
+    """A collection that does not measure by cosine is not ours to trust."""
+    space = (configuration.get("hnsw") or {}).get("space")
+    if space != "cosine":
+        raise StoreUnusableError(f"the collection {name} measures by {space}, not by cosine", guide="results")
+
+
+def _excerpt(text: str) -> str:
+    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
+
+
+def import_chroma() -> None:
+    """The first import, which takes half a second and reads settings; every later one is free."""
+    with showing_no_environment():
+        import chromadb  # noqa: F401
+
+
+@contextmanager
+def showing_no_environment() -> Iterator[None]:
+    """Keep chromadb's settings, which are read again and again while it is imported, from `.env` and from variables.
+
+    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use would fail the import. For the
+    half second of the first import this holds for every class of pydantic-settings in this process.
+    """
+    from pydantic_settings import BaseSettings
+
+    original = BaseSettings.__init__
+
+    @functools.wraps(original)
+    def blind(self: BaseSettings, /, **values: Any) -> None:
+        original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
+
+    # By name, because to mypy a method is no variable; there is no other way in before the import itself has read the file.
+    setattr(BaseSettings, "__init__", blind)  # noqa: B010
+    try:
+        yield
+    finally:
+        setattr(BaseSettings, "__init__", original)  # noqa: B010
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Turn whatever Chroma and the disk raise into this project's two errors for an index."""
+    try:
+        yield
+    except BabyagiError:
+        raise
+    except ImportError as error:
+        fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin"
+        raise IndexUnavailableError("Chroma cannot be imported", why=str(error), fix=fix, guide="results") from error
+    except OSError as error:
+        raise IndexUnavailableError("the directory of the Chroma index cannot be used", why=str(error), guide="results") from error
+    except BaseException as error:
+        is_panic = type(error).__module__ == "pyo3_runtime"  # of the native part; no Exception
+        if not is_panic and not isinstance(error, Exception):
+            raise
+        why = f"{type(error).__name__}: {error}"[:500]
+        if any(sign in why.lower() for sign in TIME_MENDS):
+            raise IndexUnavailableError("Chroma cannot write now", why=why, guide="results") from error
+        raise StoreUnusableError("the Chroma index is damaged", why=why, guide="results") from error
