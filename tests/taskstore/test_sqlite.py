@@ -1,23 +1,19 @@
 import asyncio
 import fcntl
-import multiprocessing
 import re
 import shutil
-import signal
 import sqlite3
 import stat
-import time
-from datetime import UTC, datetime
 
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.tasks import Proposal, Reservation, TaskStatus, Usage
+from babyagi.tasks import Proposal
 from babyagi.taskstore import sqlite as driver
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql import POLL_S, open_sqlite
-from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
-from tests.workers import join
+from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one
+from tests.taskstore.races import do_each_task_once
 
 
 class TestSqliteTaskStore(TaskStoreContract):
@@ -238,73 +234,9 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
 # -- several processes -------------------------------------------------------------------------------------------------------
 
 
-def _now():
-    return datetime.now(UTC)
-
-
-def _work(path, objective_id, worker_id, barrier):
-    """A worker process: claim, pay, finish, until nothing is left."""
-
-    async def run():
-        store = await open_sqlite(path, clock=_now, offload=run_inline)
-        await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
-        barrier.wait(30)
-        while (await store.counts(objective_id))[TaskStatus.DONE] != 201:
-            await store.reap_workers()
-            try:
-                await store.renew_lease(worker_id, lease_s=0.4)
-            except Exception:
-                await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
-            claim = await store.claim_task(objective_id, worker_id)
-            if claim is None:
-                await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.1)
-                continue
-            try:
-                if claim.task.status is TaskStatus.RUNNING:
-                    await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=Reservation(calls=1))
-                    await store.record_step(claim.fence, key="k", output=f'"{worker_id}"', usage=Usage(calls=1))
-                    await store.record_result(claim, text=worker_id, origins=[])
-                await store.record_plan(claim, proposals=[])
-            except Exception as error:  # a lease that ran out on a slow machine; the task goes to another
-                print(worker_id, error)
-        await store.close()
-
-    asyncio.run(run())
-
-
 @pytest.mark.system
 async def test_three_processes_one_of_them_killed_do_each_task_exactly_once(tmp_path):
-    path = tmp_path / "tasks.db"
-    store = await open_sqlite(path, clock=_now, offload=run_inline, max_failures=99)
-    objective, _ = await store.create_objective(make_spec(), uid="u1")
-    await store.add_tasks(objective.id, [Proposal(name=f"Task {number}") for number in range(200)])
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(3)
-    processes = [context.Process(target=_work, args=(path, objective.id, f"w{number}", barrier)) for number in range(3)]
-    try:
-        for process in processes:
-            process.start()
-        deadline = time.monotonic() + 60
-        while (await store.counts(objective.id))[TaskStatus.DONE] < 40 and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
-        processes[0].kill()
-        for process in processes[1:]:
-            await asyncio.to_thread(process.join, 60)
-        assert [process.exitcode for process in processes] == [-signal.SIGKILL, 0, 0]
-    finally:
-        for process in processes:
-            if process.is_alive():
-                process.kill()
-            process.join()
-    results = await store.results(objective.id)
-    events = await store.events(objective.id, limit=100_000)
-    done = [event.task_id for event in events if event.kind == "task.done" and event.task_id]
-    assert sorted(done) == sorted(result.task_id for result in results) == list(range(1, 202))
-    assert [event.id for event in events] == sorted(event.id for event in events)
-    kept = [step for number in range(1, 202) for step in await store.steps(objective.id, owner=f"task:{number}")]
-    assert len(kept) == 201
-    assert (await store.objective(objective.id)).held == Reservation()
-    await store.close()
+    await do_each_task_once(tmp_path / "tasks.db")
 
 
 async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
