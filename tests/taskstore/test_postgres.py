@@ -1,10 +1,13 @@
 import asyncio
 import re
 import socket
+import sqlite3
 import sys
 import threading
 import time
+from collections import defaultdict
 from contextlib import suppress
+from typing import Any
 
 import psycopg
 import pytest
@@ -16,7 +19,7 @@ from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import POLL_S, open_postgres, open_sqlite
 from tests.postgres_server import PASSWORD, PostgresServer
-from tests.taskstore.contract import CALL, SPENT, TaskStoreContract, begin, finish_one, make_spec, make_worker
+from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
 from tests.taskstore.races import do_each_task_once
 from tests.workers import join
 
@@ -56,9 +59,10 @@ def cut_connections(server, url):
 
 
 async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_path):
-    sqlite = await open_sqlite(tmp_path / "tasks.db", clock=lambda: None, offload=run_inline)
-    connection = sqlite._database._open()
-    ours, theirs = {}, {}
+    sqlite = await open_sqlite(tmp_path / "tasks.db", clock=Clock(), offload=run_inline)
+    connection: Any = sqlite3.connect(tmp_path / "tasks.db")
+    connection.row_factory = sqlite3.Row
+    ours, theirs = {}, defaultdict(list)
     names = [row["name"] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
     for name in names:
         columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
@@ -68,11 +72,12 @@ async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_
         "WHERE table_schema = 'babyagi' ORDER BY table_name, ordinal_position"
     )
     for row in store._database._connections.mine().execute(query):
-        theirs.setdefault(row["table_name"], []).append((row["column_name"], row["is_required"], _default(row["column_default"])))
+        theirs[row["table_name"]].append((row["column_name"], row["is_required"], _default(row["column_default"])))
     assert theirs == ours
     in_file = {row["name"] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")}
     rows = store._database._connections.mine().execute("SELECT indexname FROM pg_indexes WHERE schemaname = 'babyagi'")
     assert in_file <= {row["indexname"] for row in rows}
+    connection.close()
     await sqlite.close()
 
 
@@ -346,7 +351,8 @@ class Proxy:
 
 @pytest.mark.system
 async def test_a_server_that_is_stopped_is_unavailable_and_work_goes_on_when_it_is_back():
-    server, said = PostgresServer("fsync=on"), []
+    server = PostgresServer("fsync=on")
+    said: list[str] = []
     try:
         server.start()
         offload = ThreadOffload(n_threads=2)
@@ -361,7 +367,9 @@ async def test_a_server_that_is_stopped_is_unavailable_and_work_goes_on_when_it_
             await store.counts(objective_id)
         await store.wait_for_change(timeout_s=0.1)
         server.start()
-        assert (await store.claim_task(objective_id, "w")).task.id == 2
+        claim = await store.claim_task(objective_id, "w")
+        assert claim is not None
+        assert claim.task.id == 2
         assert len(said) == 1
         assert PASSWORD not in said[0]
         server.stop("immediate")
@@ -537,7 +545,7 @@ async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has
 
 def plan_of(store, piece):
     """How the server goes about a piece of SQL for values that it does not know yet."""
-    numbers = {}
+    numbers: dict[str, int] = {}
     statement = re.sub(r"%\((\w+)\)s", lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", store._database._pieces[piece])
     rows = store._database._connections.mine().execute("EXPLAIN (GENERIC_PLAN) " + statement, prepare=False)
     return "\n".join(row["QUERY PLAN"] for row in rows)

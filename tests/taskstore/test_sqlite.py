@@ -1,7 +1,11 @@
 import asyncio
 import fcntl
+import functools
+import multiprocessing
+import os
 import re
 import shutil
+import signal
 import sqlite3
 import stat
 
@@ -9,11 +13,13 @@ import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import Proposal
-from babyagi.taskstore import sqlite as driver
+from babyagi.taskstore import pieces, sqlite_lock
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql import POLL_S, open_sqlite
-from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one
+from babyagi.taskstore.sqlite import SqliteDatabase
+from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_worker
 from tests.taskstore.races import do_each_task_once
+from tests.workers import join
 
 
 class TestSqliteTaskStore(TaskStoreContract):
@@ -188,7 +194,7 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
 
 
 async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "LOCK_TRIES", 3)
+    monkeypatch.setattr(sqlite_lock, "LOCK_TIMEOUT_S", 0.05)
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
     with (tmp_path / "tasks.db.lock").open("r+b") as other:
@@ -197,6 +203,119 @@ async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_eve
             await store.pause_objective(objective_id)
     assert (await store.pause_objective(objective_id)).status == "paused"
     await store.close()
+
+
+# -- an upgrade --------------------------------------------------------------------------------------------------------------
+
+SECOND = (
+    "ALTER TABLE task ADD COLUMN colour TEXT",
+    "CREATE TABLE colour (name TEXT)",
+    "UPDATE task SET colour = 'red'",
+    "UPDATE meta SET value = '2' WHERE key = 'schema_version'",
+)
+
+
+def scripts_with(*second):
+    return [*pieces.load_scripts("schema"), ";\n".join(second) + ";"]
+
+
+async def make_left(path):
+    """A store of version 1 that nobody works on any more."""
+    await make_filled(path)
+    store = await open_inline(path)
+    await store.remove_worker("w")
+    await store.close()
+
+
+def colours(path):
+    newer = SqliteDatabase(path, clock=Clock(), scripts=scripts_with(*SECOND))
+    found = newer.read(lambda tx: {row["colour"] for row in tx.all("tasks", objective_id=1, limit=9)})
+    newer.close()
+    return found
+
+
+async def test_an_older_file_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_kept(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_left(path)
+    assert colours(path) == {"red"}
+    copy = await open_inline(tmp_path / "tasks.db.version-1")
+    assert len(await copy.results(1)) == 1
+    assert stat.S_IMODE((tmp_path / "tasks.db.version-1").stat().st_mode) == 0o600
+    with pytest.raises(StoreUnusableError, match="newer babyagi"):
+        await open_inline(path)
+    await copy.close()
+
+
+async def test_no_upgrade_runs_under_a_living_worker(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_filled(path)
+    with pytest.raises(StoreUnusableError, match="cannot be upgraded now") as caught:
+        colours(path)
+    assert "stop every worker" in caught.value.fix
+    store = await open_inline(path)
+    assert len(await store.tasks(1)) == 4
+    await store.close()
+
+
+async def test_a_newer_schema_ends_the_claiming_of_a_living_worker(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_left(path)
+    store = await open_inline(path)
+    colours(path)
+    await join(store, make_worker("w"), 1)
+    with pytest.raises(StoreUnusableError) as caught:
+        await store.claim_task(1, "w")
+    assert "version 2" in caught.value.why
+    await store.close()
+
+
+@pytest.mark.parametrize("at", range(len(SECOND) + 1))
+async def test_an_upgrade_that_fails_anywhere_leaves_the_old_file_whole(at, tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_left(path)
+    with pytest.raises(sqlite3.OperationalError):
+        SqliteDatabase(path, clock=Clock(), scripts=scripts_with(*SECOND[:at], "SELECT no_such_function()", *SECOND[at:]))
+    store = await open_inline(path)
+    assert len(await store.results(1)) == 1
+    await store.close()
+    assert colours(path) == {"red"}
+
+
+def _upgrade_and_die(path, at):
+    """Upgrade in a process that is killed before the statement of this number."""
+    scripts, seen = scripts_with(*SECOND), []
+
+    class Deadly(sqlite3.Connection):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.set_trace_callback(self.count)
+
+        def count(self, statement):
+            seen.append(statement)
+            if len(seen) > at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sqlite3.connect = functools.partial(sqlite3.connect, factory=Deadly)  # type: ignore[assignment]  # in a process of its own
+    SqliteDatabase(path, clock=Clock(), scripts=scripts).close()
+
+
+@pytest.mark.system
+async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by_the_next_who_opens(tmp_path):
+    await make_left(tmp_path / "tasks.db")
+    whole, context, exits = (tmp_path / "tasks.db").read_bytes(), multiprocessing.get_context("fork"), []
+    for at in range(40):
+        path = tmp_path / str(at) / "tasks.db"
+        path.parent.mkdir()
+        path.write_bytes(whole)
+        process = context.Process(target=_upgrade_and_die, args=(path, at))
+        process.start()
+        process.join(20)
+        exits.append(process.exitcode)
+        assert colours(path) == {"red"}, at
+        if process.exitcode == 0:
+            break
+    assert exits[-1] == 0
+    assert exits.count(-signal.SIGKILL) == len(exits) - 1 >= 12
 
 
 # -- size --------------------------------------------------------------------------------------------------------------------
