@@ -42,6 +42,7 @@ CREATE TABLE objective (
     ordered_upto BIGINT NOT NULL DEFAULT 0,
     last_task_id BIGINT NOT NULL DEFAULT 0,
     is_claimed_met BIGINT NOT NULL DEFAULT 0,
+    n_barren BIGINT NOT NULL DEFAULT 0,
     check_no BIGINT NOT NULL DEFAULT 1,
     report_no BIGINT NOT NULL DEFAULT 1,
     report TEXT,
