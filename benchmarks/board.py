@@ -18,17 +18,22 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.offload import ThreadOffload
+from babyagi.taskstore.sql import open_postgres, open_sqlite
 from tests.local_server import Answer, ChatRequest, LocalServer
 from tests.postgres_server import PostgresServer
 from tests.system.processes import COMMAND, environ
 
 STORES = ("sqlite", "postgresql")
 LEASE_S = 3.0
+WAITING = "works on whatever is on the board"  # says a worker that serves all, when it has begun
 FAN_OUT = 5
 NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
@@ -182,6 +187,13 @@ class Board:
         number: int = answer["objective_id"]
         return number
 
+    async def start_workers(self, *names: str, env: Mapping[str, str] = NOTHING_MORE) -> list[WorkerProcess]:
+        """Start workers that serve all, and return when each waits for work. It is the first time that they bear these names."""
+        workers = [await self.start(name, "worker", env=env) for name in names]
+        if not await self.until(lambda: all(WAITING in worker.said for worker in workers), timeout_s=60):
+            raise RuntimeError(f"a worker does not begin: {[worker.said for worker in workers]}")
+        return workers
+
     async def until(self, is_so: Callable[[], bool], *, timeout_s: float, every_s: float = 0.02) -> bool:
         """Look again and again; return False when it did not become so in time."""
         until_s = time.monotonic() + timeout_s
@@ -261,6 +273,23 @@ class Board:
                 await running.process.wait()
         if self._connection is not None:
             self._connection.close()
+
+
+@asynccontextmanager
+async def open_store(url: str) -> AsyncIterator[TaskStore]:
+    """The store with the verbs of the program, for what no command does."""
+    offload = ThreadOffload(name="taskstore")
+    try:
+        if url.startswith("postgres"):
+            store = await open_postgres(url, offload=offload)
+        else:
+            store = await open_sqlite(Path(url.removeprefix("sqlite://")), clock=lambda: datetime.now(UTC), offload=offload)
+        try:
+            yield store
+        finally:
+            await store.close()
+    finally:
+        offload.close()
 
 
 def survey_line(survey: int) -> tuple[str, ...]:

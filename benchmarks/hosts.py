@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from benchmarks.board import LEASE_S, Board, Found, WorkerProcess, open_board
+from benchmarks.board import LEASE_S, WAITING, Board, Found, WorkerProcess, open_board
 from benchmarks.network import HOSTS, SERVER, Forwarders, Network, choose_network
 from benchmarks.table import print_table, verdict
 from tests.postgres_server import PostgresServer
@@ -62,21 +62,21 @@ async def nothing(network: Network, server: PostgresServer) -> None:
     """A calm day."""
 
 
-async def cut_host(network: Network, server: PostgresServer) -> None:
+async def cut_host(network: Network, server: PostgresServer, *, for_s: float = CUT_S) -> None:
     network.cut(HOSTS[0])
-    await asyncio.sleep(CUT_S)
+    await asyncio.sleep(for_s)
     network.restore(HOSTS[0])
 
 
-async def stop_server(network: Network, server: PostgresServer) -> None:
+async def stop_server(network: Network, server: PostgresServer, *, for_s: float = OUTAGE_S) -> None:
     await asyncio.to_thread(server.stop, "immediate")
-    await asyncio.sleep(OUTAGE_S)
+    await asyncio.sleep(for_s)
     await asyncio.to_thread(server.start)
 
 
-async def cut_server(network: Network, server: PostgresServer) -> None:
+async def cut_server(network: Network, server: PostgresServer, *, for_s: float = OUTAGE_S) -> None:
     network.cut(SERVER)
-    await asyncio.sleep(OUTAGE_S)
+    await asyncio.sleep(for_s)
     network.restore(SERVER)
 
 
@@ -96,7 +96,7 @@ async def run_once(network: Network, server: PostgresServer, store_url: str, eve
         for host in HOSTS:
             addresses = await network.addresses(host, store_url=store_url, model_url=board.server.base_url)
             workers.append(await board.start(f"host-{host}", "worker", env=addresses, prefix=network.prefix(host)))
-        await board.until(lambda: all("works on whatever" in worker.said for worker in workers), timeout_s=HANG_S)
+        await board.until(lambda: all(WAITING in worker.said for worker in workers), timeout_s=HANG_S)
         objective_id, began_s = await board.submit(SURVEY, n_tasks), time.monotonic()
         await board.until(lambda: board.n_done(objective_id) >= n_tasks / 4, timeout_s=HANG_S)
         await event.happens(network, server)

@@ -95,8 +95,7 @@ async def race(url: str, *, seed: int, by_cost: bool, n_workers: int = N_WORKERS
     limits = {"BABYAGI_MAX_COST_USD": str(MAX_COST_USD)} if by_cost else {"BABYAGI_MAX_COST_USD": "0", "BABYAGI_MAX_TASKS": str(MAX_TASKS)}
     model = RandomLengths(seed)
     async with open_board(url, model=model) as board:
-        workers = [await board.start(f"w{n}", "worker", env=prices) for n in range(n_workers)]
-        await board.until(lambda: all("works on whatever" in worker.said for worker in workers), timeout_s=60)
+        workers = await board.start_workers(*(f"w{n}" for n in range(n_workers)), env=prices)
         objective_id, began_s = await board.submit(SURVEY, ENDLESS, **prices, **limits), time.monotonic()
         seen = [look(board, objective_id)]
         while not seen[-1].is_over and time.monotonic() < began_s + RACE_S:

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.board import LEASE_S, STORES, Board, Surveyor, WorkerProcess, open_board, open_stores
+from benchmarks.board import LEASE_S, STORES, WAITING, Board, Surveyor, WorkerProcess, open_board, open_stores
 from benchmarks.table import print_table, verdict
 from tests.system.processes import ROOT
 
@@ -81,11 +81,19 @@ async def by_itself(board: Board, survey: int) -> Takeover:
     return Takeover(took_s=took_s, is_once=is_over and is_done_once(board, objective_id, survey))
 
 
+async def leave_alone(board: Board, name: str) -> None:
+    """Let all workers go but the one of that name."""
+    for process in board.processes:
+        if process.name != name and process.is_alive:
+            process.send(signal.SIGTERM)
+            await process.wait(SOON_S)
+
+
 async def start_worker(board: Board, name: str) -> WorkerProcess:
     """Return when the worker waits for work."""
     n_said = len((board.folder / f"{name}.said").read_text()) if (board.folder / f"{name}.said").exists() else 0
     worker = await board.start(name, "worker")
-    if not await board.until(lambda: "works on whatever" in worker.said[n_said:], timeout_s=SOON_S):
+    if not await board.until(lambda: WAITING in worker.said[n_said:], timeout_s=SOON_S):
         raise RuntimeError(f"{name} does not begin: {worker.said}")
     return worker
 
@@ -161,7 +169,7 @@ def new_ids(board: Board, worker: WorkerProcess, old_id: str) -> list[str]:
 # -- clocks that jump ----------------------------------------------------------------------------------------------------------
 
 
-async def jump(url: str, *, seed: int) -> str:
+async def jump(url: str, *, seed: int, n_tasks: int = N_JUMP_TASKS) -> str:
     """Three workers whose clocks jump by an hour, now and then, forwards and backwards; return what is wrong in the end.
 
     With SQLite they have one clock, as processes of one machine have; with PostgreSQL each has its own, and the store's is the server's.
@@ -176,7 +184,7 @@ async def jump(url: str, *, seed: int) -> str:
             await board.start(f"w{n}", "worker", "--concurrency", "2", env={"PYTHONPATH": JUMPING_PATH, "JUMPING_CLOCK": str(clock)})
             for n, clock in enumerate(clocks)
         ]
-        objective_id = await board.submit(1, N_JUMP_TASKS, BABYAGI_MAX_TIME_S="0")
+        objective_id = await board.submit(1, n_tasks, BABYAGI_MAX_TIME_S="0")
         began_s, n_jumps = time.monotonic(), 0
         while not board.is_over(objective_id) and time.monotonic() < began_s + 2 * SOON_S:
             await asyncio.sleep(chance.uniform(0.2, 1.5))

@@ -19,9 +19,7 @@ from pathlib import Path
 
 from babyagi.tasks import Proposal
 from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_postgres, open_sqlite
-from benchmarks.board import STORES, Board, Surveyor, WorkerProcess, name_of, open_board, open_stores
+from benchmarks.board import STORES, Board, Surveyor, WorkerProcess, name_of, open_board, open_store, open_stores
 from benchmarks.table import print_table, verdict
 
 GOAL_S = 0.1
@@ -41,12 +39,6 @@ class HoldingSurveyor(Surveyor):
     async def before_result(self, survey: int, item: int) -> None:
         if item == 1 and survey == 1:
             await self.let_go.wait()
-
-
-async def open_store(url: str, offload: ThreadOffload) -> TaskStore:
-    if url.startswith("postgres"):
-        return await open_postgres(url, offload=offload)
-    return await open_sqlite(Path(url.removeprefix("sqlite://")), clock=lambda: datetime.now(UTC), offload=offload)
 
 
 async def time_added_tasks(board: Board, store: TaskStore, chance: random.Random, *, n: int) -> list[float]:
@@ -110,20 +102,15 @@ def _processor_s(pid: int) -> float:
 async def measure(kind: str, *, n: int) -> tuple[list[float], list[float], float]:
     """Waits for added tasks and for new objectives, and the processor that an idle worker takes."""
     model = HoldingSurveyor()
-    chance, offload = random.Random(n), ThreadOffload(name="taskstore")
+    chance = random.Random(n)
     with open_stores(kind) as make_store:
         async with open_board(make_store("waking"), model=model) as board:
-            worker = await board.start("w1", "worker")
-            await board.until(lambda: "works on whatever" in worker.said, timeout_s=TIMEOUT_S)
-            store = await open_store(board.store_url, offload)
-            try:
-                idle_percent = await measure_idle(worker)
+            (worker,) = await board.start_workers("w1")
+            idle_percent = await measure_idle(worker)
+            async with open_store(board.store_url) as store:
                 added_s = await time_added_tasks(board, store, chance, n=n)
                 model.let_go.set()
                 created_s = await time_new_objectives(board, store, chance, n=n)
-            finally:
-                await store.close()
-                offload.close()
             worker.send(signal.SIGTERM)
             await worker.wait(TIMEOUT_S)
     return added_s, created_s, idle_percent
