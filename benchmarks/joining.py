@@ -85,7 +85,7 @@ async def _submit(board: Board, n_tasks: int, *, delay_s: float) -> int:
 
 async def _start(board: Board, name: str, line: tuple[str, ...], *, delay_s: float) -> WorkerProcess:
     await asyncio.sleep(delay_s)
-    return await board.start(name, *line)
+    return await board.start(name, *line, env={"BABYAGI_LEASE_S": "30"})
 
 
 async def _let_go(workers: Sequence[WorkerProcess]) -> list[int | None]:

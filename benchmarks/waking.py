@@ -105,7 +105,7 @@ async def measure(kind: str, *, n: int) -> tuple[list[float], list[float], float
     chance = random.Random(n)
     with open_stores(kind) as make_store:
         async with open_board(make_store("waking"), model=model) as board:
-            (worker,) = await board.start_workers("w1")
+            (worker,) = await board.start_workers("w1", env={"BABYAGI_LEASE_S": "30"})
             idle_percent = await measure_idle(worker)
             async with open_store(board.store_url) as store:
                 added_s = await time_added_tasks(board, store, chance, n=n)
