@@ -116,7 +116,7 @@ def _told(db: sqlite3.Connection, mine: str) -> tuple[int, int, int]:
     """What the events say that was spent."""
     names = ("calls", "prompt_tokens", "cost_usd")
     sums = ", ".join(f"total(data ->> '{name}')" for name in names)
-    calls, tokens, cost_usd = db.execute(f"SELECT {sums} FROM event WHERE {mine} AND kind GLOB 'step.*'").fetchone()
+    calls, tokens, cost_usd = db.execute(f"SELECT {sums} FROM event WHERE {mine} AND kind <> 'step.overspent'").fetchone()
     return int(calls), int(tokens), round(cost_usd * 1e6)
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,18 +41,20 @@ class Course:
     labels: tuple[str, ...]
     left_behind: tuple[str, ...]
 
-    def n_different(self) -> int:
-        return 1 + sum(one != other for one, other in pairwise(self.left_behind))
+    def news(self) -> list[int]:
+        """The points at which a kill leaves other bytes behind than at the point before."""
+        return [1, *(at for at, (one, other) in enumerate(pairwise(self.left_behind), start=2) if one != other)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Where to kill: the first life at point `first`; the second somewhere when `seed` is not None."""
+    """Where to kill: the first life at point `first`; the second somewhere when `seed` is not None. Then a last life, if it `goes_on`."""
 
     root: Path
     course: Course
     first: int
     seed: int | None = None
+    goes_on: bool = True
 
 
 def make_folder(root: Path, scenario: Scenario) -> Path:
@@ -68,6 +70,8 @@ def run_case(case: Case) -> tuple[str, ...]:
     scenario, folder = case.course.scenario, make_folder(case.root, case.course.scenario)
     try:
         looks = list(_kill(folder, case))
+        if not case.goes_on:
+            return ()
         run_virtually(play(scenario, folder, life=9))  # nobody kills this one, so it needs no process of its own
         check_end(folder, scenario, looks)
     except Exception as error:
@@ -121,15 +125,19 @@ def run_cases(cases: Sequence[Case], *, n_processes: int) -> list[str]:
         return [fault for faults in pool.imap_unordered(run_case, cases, chunksize=8) for fault in faults]
 
 
-def make_cases(root: Path, courses: Sequence[Course], *, every: int, n_pairs: int, seed: int) -> tuple[list[Case], list[Case]]:
-    """Every `every`th point once, and random pairs of points."""
+def make_cases(root: Path, courses: Sequence[Course], *, is_all: bool) -> list[Case]:
+    """Each point once. Unless `is_all`, what is byte for byte as at the point before is looked at and not gone on with."""
+    cases = []
+    for course in courses:
+        news = set(course.news())
+        points = range(1, len(course.labels) + 1)
+        cases += [Case(root=root, course=course, first=at, goes_on=is_all or at in news) for at in points]
+    return cases
+
+
+def make_pairs(once: Sequence[Case], n: int, *, seed: int) -> list[Case]:
     chance = random.Random(seed)
-    once = [Case(root=root, course=course, first=at) for course in courses for at in range(1, len(course.labels) + 1)]
-    pairs = []
-    for _ in range(n_pairs):
-        first = chance.choice(once)
-        pairs.append(Case(root=root, course=first.course, first=first.first, seed=chance.randrange(2**32)))
-    return once[seed % every :: every], pairs
+    return [replace(chance.choice(once), seed=chance.randrange(2**32), goes_on=True) for _ in range(n)]
 
 
 def show_histogram(courses: Sequence[Course]) -> None:
@@ -143,6 +151,7 @@ def show_histogram(courses: Sequence[Course]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crash_points", description=__doc__)
+    parser.add_argument("--all", action="store_true", help="go on after each kill, also where the files are as at the point before")
     parser.add_argument("--every", type=int, default=1, help="kill at every Nth point only")
     parser.add_argument("--pairs", type=int, default=300, help="random pairs of points")
     parser.add_argument("--seed", type=int, default=1)
@@ -153,15 +162,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         root = Path(name)
         pieces = prepare(root)
         courses = [survey(root, scenario) for scenario in SCENARIOS]
-        once, pairs = make_cases(root, courses, every=options.every, n_pairs=options.pairs, seed=options.seed)
+        points = make_cases(root, courses, is_all=options.all)
+        once, pairs = points[options.seed % options.every :: options.every], make_pairs(points, options.pairs, seed=options.seed)
         faults = run_cases([*once, *pairs], n_processes=options.processes)
     took_s = time.monotonic() - began_s
     show_histogram(courses)
     seen = {label.rpartition(" ")[2] for course in courses for label in course.labels}
     print("pieces of SQL that no life runs:", " ".join(sorted(set(pieces) - seen)) or "none")
-    n, n_different = sum(len(course.labels) for course in courses), sum(course.n_different() for course in courses)
-    print(f"{n} points; at {n_different} of them a kill leaves something else behind than at the point before")
-    print(f"{len(once)} points once, {len(pairs)} pairs: {len(faults)} faults, goal 0: {verdict(not faults)}")
+    n_news = sum(len(course.news()) for course in courses)
+    print(f"{len(points)} points; at {n_news} of them a kill leaves other bytes behind (files, bills, payments) than at the point before")
+    n_gone_on = sum(case.goes_on for case in once)
+    print(f"killed once at {len(once)} points, gone on to the end after {n_gone_on}; {len(pairs)} pairs")
+    print(f"{len(faults)} faults, goal 0: {verdict(not faults)}")
     spent = os.times()
     cpu_s = spent.user + spent.system + spent.children_user + spent.children_system
     print(f"{took_s:.0f} s ({cpu_s:.0f} s of processor time), goal at most {MAX_S:.0f} s: {verdict(took_s <= MAX_S)}")

@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from babyagi.errors import MalformedReplyError, ModelUnavailableError, RequestRefusedError
+from babyagi.errors import MalformedReplyError, ModelUnavailableError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.resultstore.hashing import HashEmbedder
@@ -166,15 +166,13 @@ class CountingModel:
         return replace(_answer(prompt, role, text), model=self.name, usage=usage)
 
     def _refuse(self, role: Role, text: str) -> None:
-        """`Garbled` gets no completion at first, and then no plan at first; `Refused` is refused."""
+        """`Garbled` gets no completion at first, and then no plan at first"""
         subject = _subject(role, text)
         if subject == "Garbled" and role not in self._refused.lines():
             self._refused.add(role)
             if role is Role.CREATION:
                 raise ModelUnavailableError("away for a moment")
             raise MalformedReplyError("no completion", may_be_billed=True)
-        if role is Role.EXECUTION and subject == "Refused":
-            raise RequestRefusedError("not this")
 
     async def close(self) -> None:
         return None
@@ -189,7 +187,6 @@ def _subject(role: Role, text: str) -> str:
 
 PLANS: Mapping[str, tuple[tuple[str, ...], bool]] = {  # what comes of a task, and whether it says that the objective is met
     "Read": (("One", "The read", "Two"), True),
-    "Garbled": ((), True),
 }
 
 
@@ -205,7 +202,7 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
                 return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
             return replace(empty, text=f"The result of {subject}.")
         case Role.CREATION if "check agent" in text[:40]:
-            return replace(empty, text=json.dumps({"met": "Garbled" not in text, "missing": "much"}))
+            return replace(empty, text=json.dumps({"met": True, "missing": ""}))
         case Role.CREATION:
             names, is_met = PLANS.get(subject, ((), False))
             return replace(empty, text=json.dumps({"tasks": [{"name": name, "after": [1]} for name in names], "objective_met": is_met}))
