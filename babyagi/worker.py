@@ -15,15 +15,12 @@ from typing import Any, Protocol
 
 from babyagi import log
 from babyagi.errors import (
+    PERSON_MENDS,
     BabyagiError,
-    CredentialsError,
     LeaseLostError,
     LimitReachedError,
-    ModelRejectedError,
     ModelUnavailableError,
-    NotFoundError,
     ObjectiveStoppedError,
-    SettingsError,
     StoreUnavailableError,
     StoreUnusableError,
 )
@@ -44,7 +41,6 @@ DUTIES: Mapping[ObjectiveStatus, tuple[Duty, ...]] = {
     ObjectiveStatus.PAUSED: (),
     ObjectiveStatus.ENDED: (Duty.REPORT,),
 }
-PERSON_MENDS = (CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError, NotFoundError)
 
 Fail = Callable[[str, int], Awaitable[None]]
 """Records a failed try, and how many of them the error is worth."""
@@ -90,6 +86,7 @@ class WorkerLoop:
         self._wake = asyncio.Event()
         self._stopped_by: int | None = None
         self._fatal: BabyagiError | None = None
+        self._must_rejoin = False  # the store may have given us more than we heard of
         self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
         self._outages = Outages(clock=lambda: asyncio.get_running_loop().time(), random=surroundings.random)
 
@@ -121,6 +118,7 @@ class WorkerLoop:
     async def _join(self, objective_id: int) -> None:
         await self._store.register_worker(self._identity, lease_s=self._pace.lease_s)
         await self._store.join_objective(self._identity.id, objective_id)
+        self._must_rejoin = False
 
     async def _leave(self) -> None:
         try:
@@ -146,20 +144,23 @@ class WorkerLoop:
     async def _claim_what_there_is(self, objective_id: int, group: asyncio.TaskGroup) -> bool:
         """Fill the free slots; return True when there is nothing left to do here."""
         self._wake.clear()
+        if self._must_rejoin and not self._running:  # nobody works on what we did not hear of: our lease must not keep it
+            await self._store.remove_worker(self._identity.id)
+            self._identity = replace(self._identity, id=self._surroundings.new_id())
+            await self._join(objective_id)
         objective = await self._store.objective(objective_id)
         n_claimed = 0 if self._must_not_claim() else await self._fill_slots(objective, group)
         if self._running or n_claimed:
             return False
         if self._gate.reason or self._fatal is not None or self._is_over(objective):
             return True
-        if objective.status is ObjectiveStatus.ACTIVE and not self._outages.is_resting:
-            objective = await self._store.conclude_objective(objective_id)
-            if objective.status is ObjectiveStatus.ENDED:
-                self._wake.set()
+        may_conclude = objective.status is ObjectiveStatus.ACTIVE and not self._outages.is_resting
+        if may_conclude and (await self._store.conclude_objective(objective_id)).status is ObjectiveStatus.ENDED:
+            self._wake.set()
         return False
 
     def _must_not_claim(self) -> bool:
-        return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting
+        return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting or self._must_rejoin
 
     @staticmethod
     def _is_over(objective: Objective) -> bool:
@@ -303,6 +304,7 @@ class WorkerLoop:
 
     def _rest_from_store(self, error: StoreUnavailableError) -> None:
         logger.warning("the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what)
+        self._must_rejoin = True
         self._rest(STORE_PAUSE_S)
 
     def _rest(self, delay_s: float) -> None:
@@ -321,10 +323,9 @@ class WorkerLoop:
                     self._wake.set()
             except LeaseLostError:
                 logger.warning("this worker was declared dead; it drops its work and joins anew")
-                for task in self._running:
-                    task.cancel()
-                self._identity = replace(self._identity, id=self._surroundings.new_id())
-                await self._join(objective_id)
+                self._stop_now()
+                self._must_rejoin = True
+                self._wake.set()
             except StoreUnavailableError as error:
                 logger.warning("the lease could not be renewed: %s", error.what)
             except PERSON_MENDS as error:
@@ -343,6 +344,7 @@ class WorkerLoop:
             logger.info("the result store is not fed now: %s", error.what)
         except BabyagiError as error:
             logger.warning("the result store is behind, the loop goes on: %s", error.what)
+            self._must_rejoin |= isinstance(error, StoreUnavailableError)
             await self._surroundings.sleep(5.0)
         except Exception:  # ours: the index is a projection and never stops the loop
             logger.exception("feeding the result store raised what nobody expected")
@@ -355,7 +357,10 @@ class WorkerLoop:
         try:
             return await self._loop.feed_index(claim)
         finally:
-            await self._store.release_duty(claim)
+            try:
+                await self._store.release_duty(claim)
+            except BabyagiError:  # which must not take the place of our being cancelled; joining anew gives it back
+                self._must_rejoin = True
 
     async def _finish_index(self, objective_id: int) -> None:
         """Feed what is left at the end, within the time that a drain may take."""
@@ -369,20 +374,14 @@ class WorkerLoop:
     # -- signals ---------------------------------------------------------------------------------------------------------
 
     def _handle_signals(self, group: asyncio.TaskGroup) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                loop.add_signal_handler(number, self._on_signal, number, group)
-            except (ValueError, RuntimeError, NotImplementedError):
-                return  # not the main thread: whoever runs us there cancels us instead
+        with suppress(ValueError, RuntimeError, NotImplementedError):  # not the main thread: whoever runs us there cancels us instead
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().add_signal_handler(number, self._on_signal, number, group)
 
     def _unhandle_signals(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                loop.remove_signal_handler(number)
-            except (ValueError, RuntimeError, NotImplementedError):
-                return
+        with suppress(ValueError, RuntimeError, NotImplementedError):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                asyncio.get_running_loop().remove_signal_handler(number)
 
     def _on_signal(self, number: int, group: asyncio.TaskGroup) -> None:
         """The first signal drains: no further call, what is in flight may end. The second, or `drain_s`, stops now."""
