@@ -129,21 +129,21 @@ async def _change_the_list(store: Any, objective_id: int) -> None:
     """From `Begin` alone to `Begin` and cancelled ones, of which two were added, one replaced, one moved."""
     await store.create_objective(make_spec(text="Another one"), uid="other")
 
-    async def task(name: str) -> Task | None:
-        return next((task for task in await store.tasks(objective_id) if task.name == name), None)
+    async def find(name: str) -> list[Task]:
+        return [task for task in await store.tasks(objective_id) if task.name == name]
 
-    if await task("Old") is None:
+    if not await find("Old"):
         await store.add_tasks(objective_id, [Proposal(name="Old")], to=Place.FIRST)
-    old = await task("Old")
-    if await task("Beside") is None:
+    (old,) = await find("Old")
+    if not await find("Beside"):
         await store.add_tasks(objective_id, [Proposal(name="Beside", after=(old.id,))])
-    if await task("New") is None:
+    if not await find("New"):
         await store.replace_task(objective_id, old.id, name="New")
-    new = await task("New")
+    (new,) = await find("New")
     if new.status is TaskStatus.QUEUED:
-        await store.move_task(objective_id, (await task("Beside")).id, to=Place.FIRST)
+        await store.move_task(objective_id, (await find("Beside"))[0].id, to=Place.FIRST)
         await store.cancel_task(objective_id, new.id)
-    beside = await task("Beside")
+    (beside,) = await find("Beside")
     if beside.status is TaskStatus.QUEUED:
         await store.cancel_task(objective_id, beside.id)
 

@@ -54,7 +54,7 @@ def _commit_before(piece: str) -> None:
             self._connection.execute("BEGIN IMMEDIATE")
         return run(self, named, **values)
 
-    driver.Transaction.run = run_apart  # type: ignore[method-assign]
+    driver.Transaction.run = run_apart  # type: ignore[assignment,method-assign]
 
 
 def _drop_event(kind: str) -> None:
@@ -63,7 +63,7 @@ def _drop_event(kind: str) -> None:
     def run_some(self: driver.Transaction, named: str, **values: Any) -> int:
         return 1 if values.get("kind") == kind and named == "insert_event" else run(self, named, **values)
 
-    driver.Transaction.run = run_some  # type: ignore[method-assign]
+    driver.Transaction.run = run_some  # type: ignore[assignment,method-assign]
 
 
 def _look_up_nothing() -> None:
@@ -83,7 +83,7 @@ def _ignore_the_fence() -> None:
         fence = replace(claim.fence, worker_id=rows[0]["worker_id"], claim_no=rows[0]["claim_no"])
         return await record(self, replace(claim, fence=fence), **result)
 
-    SqliteTaskStore.record_result = record_for_anybody  # type: ignore[method-assign]
+    SqliteTaskStore.record_result = record_for_anybody  # type: ignore[assignment,method-assign]
 
 
 def _ignore_the_order() -> None:
@@ -97,7 +97,7 @@ def _release_nothing() -> None:
     def find_some(self: driver.Transaction, named: str, **values: Any) -> list[Any]:
         return [] if named in ("tasks_held_by", "duties_held_by") else find(self, named, **values)
 
-    driver.Transaction.all = find_some  # type: ignore[method-assign]
+    driver.Transaction.all = find_some  # type: ignore[assignment,method-assign]
 
 
 def _check_no_limit() -> None:
@@ -112,7 +112,7 @@ def _intend_nothing_once() -> None:
     async def intend(self: SqliteTaskStore, fence: Fence, *, key: str, request: str) -> Step:
         return changes.open_step(fence, key=key, kind=changes.ONCE, request=request, at=to_time(0))
 
-    SqliteTaskStore.intend_once = intend  # type: ignore[method-assign]
+    SqliteTaskStore.intend_once = intend  # type: ignore[assignment,method-assign]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ async def leave_a_log(folder):
     objective_id = await begin(store, *[f"Task {number}" for number in range(2)])
     for _ in range(2):
         claim = await store.claim_task(objective_id, "w")
+        assert claim is not None
         await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
         await store.record_step(claim.fence, key="k", output='"said"' * 100, usage=SPENT)
         await store.record_result(claim, text="found " * 200, origins=["model:m"])
@@ -55,7 +56,7 @@ async def test_a_log_that_was_cut_anywhere_opens_and_holds_the_first_of_the_comm
     (tmp_path / "whole").mkdir()
     main, log = await leave_a_log(tmp_path / "whole")
     whole = open_cut(tmp_path, main, log)
-    seen = set()
+    seen: set[int] = set()
     for n, length in enumerate([*range(0, len(log), SECTOR_BYTES), len(log)]):
         events = open_cut(tmp_path, main, log[:length])
         if n % 50 == 0:
@@ -71,7 +72,7 @@ async def test_a_log_whose_last_sectors_are_not_what_was_written_holds_the_commi
     (tmp_path / "whole").mkdir()
     main, log = await leave_a_log(tmp_path / "whole")
     whole = open_cut(tmp_path, main, log)
-    seen = set()
+    seen: set[int] = set()
     for length in range(SECTOR_BYTES, len(log), 16 * SECTOR_BYTES):
         torn = log[:length] + b"\xa5" * SECTOR_BYTES + log[length + SECTOR_BYTES :]
         events = open_cut(tmp_path, main, torn)
