@@ -28,7 +28,7 @@ from babyagi.tasks import (
     Role,
     Usage,
 )
-from babyagi.taskstore import sqlite as driver
+from babyagi.taskstore import pieces as sql_pieces
 from babyagi.tools.base import Tool
 
 CALL_TOKENS = 100  # what the model says that each of its answers took
@@ -83,6 +83,16 @@ def digest_of(folder: Path) -> str:
     return " ".join(hashlib.blake2b(content, digest_size=8).hexdigest() for content in contents)
 
 
+class WatchedCursor(sqlite3.Cursor):
+    """A cursor with a point before and after what it does for many rows."""
+
+    def executemany(self, sql: str, rows: Any) -> Any:
+        reach(f"before sql {WatchedConnection.names[sql]}")
+        cursor = super().executemany(sql, rows)
+        reach(f"after sql {WatchedConnection.names[sql]}")
+        return cursor
+
+
 class WatchedConnection(sqlite3.Connection):
     """A connection with a point before and after each statement."""
 
@@ -95,11 +105,8 @@ class WatchedConnection(sqlite3.Connection):
         reach(f"after {label}")
         return cursor
 
-    def executemany(self, sql: str, rows: Any) -> sqlite3.Cursor:
-        reach(f"before sql {self.names[sql]}")
-        cursor = super().executemany(sql, rows)
-        reach(f"after sql {self.names[sql]}")
-        return cursor
+    def cursor(self, factory: Any = None) -> Any:
+        return super().cursor(factory or WatchedCursor)
 
     def executescript(self, script: str) -> sqlite3.Cursor:
         self.set_trace_callback(lambda statement: reach("before sql schema"))
@@ -111,9 +118,9 @@ class WatchedConnection(sqlite3.Connection):
 
 def put_points_round_sql() -> Mapping[str, str]:
     """From now on every connection of this process and its children has points; returns the pieces of SQL by name."""
-    pieces = driver._load_pieces()
+    pieces = sql_pieces.load_pieces("sqlite")
     WatchedConnection.names = {sql: name for name, sql in pieces.items()}
-    driver._load_pieces = lambda: pieces  # reading them again in each of thousands of children is most of a child's time
+    sql_pieces.load_pieces = lambda *rooms: pieces  # reading them again in each of thousands of children is most of a child's time
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": WatchedConnection, **kwargs})
     return pieces

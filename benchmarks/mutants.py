@@ -28,10 +28,11 @@ from typing import Any
 from babyagi.journal import Journal
 from babyagi.tasks import Claim, Fence, Step, StepState
 from babyagi.taskstore import changes, moves, sql_steps
-from babyagi.taskstore import sqlite as driver
+from babyagi.taskstore import pieces as sql
+from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.rows import to_time
-from babyagi.taskstore.sql import SqliteTaskStore, open_sqlite
+from babyagi.taskstore.sql import SqlTaskStore, open_sqlite
 from benchmarks.crash_lives import SCENARIOS
 from benchmarks.crash_points import make_cases, prepare, run_case, survey
 from benchmarks.table import print_table, verdict
@@ -46,24 +47,24 @@ N_HISTORIES = 20
 
 def _commit_before(piece: str) -> None:
     """One transaction becomes two: the second begins with this piece of SQL."""
-    run = driver.Transaction.run
+    run = Transaction.run
 
-    def run_apart(self: driver.Transaction, named: str, **values: Any) -> int:
+    def run_apart(self: Transaction, named: str, **values: Any) -> int:
         if named == piece:
-            self._connection.execute("COMMIT")
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("COMMIT", ())
+            self._connection.execute("BEGIN IMMEDIATE", ())
         return run(self, named, **values)
 
-    driver.Transaction.run = run_apart  # type: ignore[assignment,method-assign]
+    Transaction.run = run_apart  # type: ignore[assignment,method-assign]
 
 
 def _drop_event(kind: str) -> None:
-    run = driver.Transaction.run
+    run = Transaction.run
 
-    def run_some(self: driver.Transaction, named: str, **values: Any) -> int:
+    def run_some(self: Transaction, named: str, **values: Any) -> int:
         return 1 if values.get("kind") == kind and named == "insert_event" else run(self, named, **values)
 
-    driver.Transaction.run = run_some  # type: ignore[assignment,method-assign]
+    Transaction.run = run_some  # type: ignore[assignment,method-assign]
 
 
 def _look_up_nothing() -> None:
@@ -76,28 +77,33 @@ def _look_up_nothing() -> None:
 
 
 def _ignore_the_fence() -> None:
-    record = SqliteTaskStore.record_result
+    record = SqlTaskStore.record_result
 
-    async def record_for_anybody(self: SqliteTaskStore, claim: Claim, **result: Any) -> Any:
+    async def record_for_anybody(self: SqlTaskStore, claim: Claim, **result: Any) -> Any:
         rows = await self._read(lambda tx: tx.all("task", objective_id=claim.task.objective_id, task_id=claim.task.id))
         fence = replace(claim.fence, worker_id=rows[0]["worker_id"], claim_no=rows[0]["claim_no"])
         return await record(self, replace(claim, fence=fence), **result)
 
-    SqliteTaskStore.record_result = record_for_anybody  # type: ignore[assignment,method-assign]
+    SqlTaskStore.record_result = record_for_anybody  # type: ignore[assignment,method-assign]
 
 
 def _ignore_the_order() -> None:
-    load = driver._load_pieces
-    driver._load_pieces = lambda: (pieces := load()) | {"best_queued": pieces["best_queued"].replace("ORDER BY rank, id", "ORDER BY id")}
+    load = sql.load_pieces
+
+    def load_without_rank(*rooms: str) -> dict[str, str]:
+        pieces = load(*rooms)
+        return pieces | {"best_queued": pieces["best_queued"].replace("ORDER BY rank, id", "ORDER BY id")}
+
+    sql.load_pieces = load_without_rank
 
 
 def _release_nothing() -> None:
-    find = driver.Transaction.all
+    find = Transaction.all
 
-    def find_some(self: driver.Transaction, named: str, **values: Any) -> list[Any]:
+    def find_some(self: Transaction, named: str, **values: Any) -> Any:
         return [] if named in ("tasks_held_by", "duties_held_by") else find(self, named, **values)
 
-    driver.Transaction.all = find_some  # type: ignore[assignment,method-assign]
+    Transaction.all = find_some  # type: ignore[assignment,method-assign]
 
 
 def _check_no_limit() -> None:
@@ -109,10 +115,10 @@ def _settle_nothing() -> None:
 
 
 def _intend_nothing_once() -> None:
-    async def intend(self: SqliteTaskStore, fence: Fence, *, key: str, request: str) -> Step:
+    async def intend(self: SqlTaskStore, fence: Fence, *, key: str, request: str) -> Step:
         return changes.open_step(fence, key=key, kind=changes.ONCE, request=request, at=to_time(0))
 
-    SqliteTaskStore.intend_once = intend  # type: ignore[assignment,method-assign]
+    SqlTaskStore.intend_once = intend  # type: ignore[assignment,method-assign]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
