@@ -112,8 +112,8 @@ class Settings(ObjectiveFields):
         default=NO_SECRET,
         metadata=declare(
             "BABYAGI_TASK_STORE",
-            "Where objectives and tasks are kept: sqlite:///PATH, or postgresql://USER:PASSWORD@HOST/DATABASE to share them between "
-            "machines.",
+            "Where objectives and tasks are kept: sqlite:///ABSOLUTE/PATH, or postgresql://USER:PASSWORD@HOST/DATABASE to share them "
+            "between machines.",
             parse=parse_task_store,
             metavar="URL",
             default_text="tasks.db in BABYAGI_HOME",
@@ -128,6 +128,16 @@ class Settings(ObjectiveFields):
             "BABYAGI_RESULT_STORE",
             "What finds earlier results: embedded Chroma, or the built-in index.",
             choices=_RESULT_STORES,
+        ),
+    )
+    chroma_url: str = field(
+        default="",
+        metadata=declare(
+            "CHROMA_URL",
+            "A Chroma server in place of the embedded one, for workers that share an objective.",
+            parse=parse_url,
+            metavar="URL",
+            default_text="none, Chroma is embedded",
         ),
     )
     embedding_model: str = field(
