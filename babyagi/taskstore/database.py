@@ -109,6 +109,11 @@ class Database(Protocol):
         """What the engine itself finds wrong with its pages and indexes, at most 20 faults."""
         ...
 
+    def glance(self) -> object:
+        """A sign that changes when anybody has committed, ourselves too; two commits close together may leave the same one. It takes
+        microseconds, blocks on nothing and raises nothing."""
+        ...
+
     def data_version(self) -> int:
         """A number that changes when others have committed since the last call."""
         ...

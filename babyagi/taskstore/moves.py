@@ -69,6 +69,22 @@ def has_got_further(tx: Transaction, task: Task) -> bool:
     return tx.has("has_finished_step", objective_id=task.objective_id, owner=f"task:{task.id}", claim_no=task.claim_no)
 
 
+def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
+    n_by_status, row = counts(tx, objective.id), objective_row(tx, objective.id)
+    return rules.Snapshot(
+        limits=objective.spec.limits,
+        active_s=objective.active_s,
+        is_claimed_met=bool(row["is_claimed_met"]),
+        n_held=int(tx.has("has_held_task", objective_id=objective.id)),
+        n_recorded=n_by_status[TaskStatus.RECORDED],
+        n_queued=n_by_status[TaskStatus.QUEUED],
+        n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
+        n_waiting=n_by_status[TaskStatus.WAITING],
+        n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+        n_barren=row["n_barren"],
+    )
+
+
 # -- time ------------------------------------------------------------------------------------------------------------------
 
 

@@ -16,6 +16,10 @@ SELECT * FROM objective WHERE id = :objective_id;
 -- All objectives, oldest first.
 SELECT id FROM objective ORDER BY id;
 
+-- open_objectives --
+-- Those that have something for workers: active, or ended without a report; oldest first.
+SELECT id FROM objective WHERE status = 'active' OR (status = 'ended' AND report IS NULL) ORDER BY id;
+
 -- held --
 -- What the calls in flight hold of the limits.
 SELECT coalesce(sum(held_calls), 0) AS calls, coalesce(sum(held_tokens), 0) AS tokens,

@@ -267,6 +267,10 @@ def duty_owner(duty: Duty, *, order_revision: int, check_no: int, report_no: int
             return "index"
 
 
+DUTIES = (Duty.CHECK, Duty.ORDER, Duty.REPORT)
+"""What the dispatcher of a worker looks for, in this order; the duty to index has its own."""
+
+
 # -- leases and time ---------------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Plan
+from babyagi.taskstore.base_workers import Outlook
 from babyagi.taskstore.database import Row, Transaction
 from babyagi.taskstore.rows import result_from_row, result_to_values, task_from_row, to_json, to_time
 from babyagi.taskstore.sql_room import SqlRoom
@@ -30,13 +31,31 @@ from babyagi.taskstore.sql_room import SqlRoom
 class Claims(SqlRoom):
     """Claiming, finishing and giving back."""
 
+    # -- looking for work --------------------------------------------------------------------------------------------------
+
+    async def open_objectives(self) -> list[int]:
+        return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
+
+    async def outlook(self, objective_id: int) -> Outlook:
+        def work(tx: Transaction) -> Outlook:
+            row, objective = moves.objective_row(tx, objective_id), moves.read_objective(tx, objective_id)
+            is_active = objective.status is ObjectiveStatus.ACTIVE
+            return Outlook(
+                objective=objective,
+                has_task=_best_task(tx, objective) is not None,
+                duties=tuple(duty for duty in rules.DUTIES if _may_claim_duty(tx, row, duty)),
+                can_conclude=is_active and rules.conclude(moves.snapshot(tx, objective)) is not None,
+            )
+
+        return await self._read(work)
+
     # -- tasks -----------------------------------------------------------------------------------------------------------
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         def work(tx: Transaction) -> Claim | None:
             self._require_known_schema(tx)
             objective = moves.read_objective(tx, objective_id)
-            task_id = _best_task(tx, objective) if _may_claim(tx, objective, worker_id) else None
+            task_id = _best_task(tx, objective) if _can_serve(tx, objective_id, worker_id) else None
             if task_id is None:
                 return None
             task = task_from_row(tx.all("claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id)[0])
@@ -96,7 +115,7 @@ class Claims(SqlRoom):
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
             row = moves.objective_row(tx, objective_id)
-            if not (_can_serve(tx, objective_id, worker_id) and _is_free(tx, objective_id, duty) and _is_owed(tx, row, duty)):
+            if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
                 return None
             owner = rules.duty_owner(duty, order_revision=row["order_revision"], check_no=row["check_no"], report_no=row["report_no"])
             values = {"objective_id": objective_id, "duty": duty, "owner": owner, "worker_id": worker_id, "upto": row["last_task_id"]}
@@ -157,12 +176,9 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return tx.has("can_serve", objective_id=objective_id, worker_id=worker_id)
 
 
-def _may_claim(tx: Transaction, objective: Objective, worker_id: str) -> bool:
-    is_in_time = not rules.is_reached(objective.spec.limits.max_time_s, objective.active_s)
-    return objective.status is ObjectiveStatus.ACTIVE and is_in_time and _can_serve(tx, objective.id, worker_id)
-
-
 def _best_task(tx: Transaction, objective: Objective) -> int | None:
+    if objective.status is not ObjectiveStatus.ACTIVE or rules.is_reached(objective.spec.limits.max_time_s, objective.active_s):
+        return None
     row = tx.one("best_recorded", objective_id=objective.id)
     if row is None and _may_start(moves.objective_row(tx, objective.id)):
         n_by_status = moves.counts(tx, objective.id)
@@ -194,9 +210,10 @@ def give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s:
     return written
 
 
-def _is_free(tx: Transaction, objective_id: int, duty: Duty) -> bool:
-    row = tx.one("duty", objective_id=objective_id, duty=duty)
-    return row is None or (row["worker_id"] is None and (row["not_before_us"] or 0) <= tx.now_us)
+def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
+    known = tx.one("duty", objective_id=row["id"], duty=duty)
+    is_free = known is None or (known["worker_id"] is None and (known["not_before_us"] or 0) <= tx.now_us)
+    return is_free and _is_owed(tx, row, duty)
 
 
 def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:

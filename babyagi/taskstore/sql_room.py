@@ -32,6 +32,8 @@ class SqlRoom:
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
         self._version_seen = -1
+        self._sign_seen: object = None
+        self._looks_again = True
 
     async def _write(self, work: Callable[[Transaction], T], objective_id: int | None) -> T:
         """Run the work in one transaction, while nobody else writes to the objective, or to any when it is None."""

@@ -66,6 +66,7 @@ class SqliteDatabase:
         self._scripts = pieces.load_scripts("schema") if scripts is None else scripts
         self.where, self.known_version = str(path), len(self._scripts)
         self._pieces = pieces.load_pieces("sqlite")
+        self._wal = path.with_name(path.name + "-wal")
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._connection: sqlite3.Connection | None = None
         try:
@@ -98,6 +99,13 @@ class SqliteDatabase:
         with self._errors():
             found = [str(row[0]) for row in self._open().execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
+
+    def glance(self) -> object:
+        try:
+            found = self._wal.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
 
     def data_version(self) -> int:
         """A number that changes when another connection has committed."""
