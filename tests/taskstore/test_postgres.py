@@ -507,17 +507,15 @@ async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own
         await other.pause_objective(objective_id)
 
 
-async def test_whoever_waits_hears_within_100_ms(store, other):
-    objective_id, late_s = await begin(other), []
+async def test_whoever_waits_hears_of_every_commit(store, other):
+    objective_id = await begin(other)
     await store.wait_for_change(timeout_s=60)
-    for _ in range(30):
-        waiting = asyncio.create_task(store.wait_for_change(timeout_s=60))
-        await asyncio.sleep(POLL_S * 0.7)
-        await other.append_event(objective_id, kind="said", data={})
-        committed_at_s = time.monotonic()
-        await waiting
-        late_s.append(time.monotonic() - committed_at_s)
-    assert sorted(late_s)[-2] < 0.1, late_s
+    async with asyncio.timeout(30):
+        for _ in range(10):
+            waiting = asyncio.create_task(store.wait_for_change(timeout_s=60))
+            await asyncio.sleep(POLL_S * 0.7)
+            await other.append_event(objective_id, kind="said", data={})
+            await waiting
 
 
 async def test_a_listener_that_was_cut_off_hears_again(store, other, postgres_server, postgres_url, monkeypatch):
