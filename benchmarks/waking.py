@@ -15,6 +15,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import ceil
 from pathlib import Path
 
 from babyagi.tasks import Proposal
@@ -117,7 +118,7 @@ async def measure(kind: str, *, n: int) -> tuple[list[float], list[float], float
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    return sorted(values)[min(len(values) - 1, round(percent / 100 * len(values)))]
+    return sorted(values)[ceil(percent / 100 * len(values)) - 1]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
