@@ -26,12 +26,11 @@ from babyagi.errors import (
     StoreUnavailableError,
     ToolError,
 )
-from babyagi.inbox import Observation
 from babyagi.llm.base import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Prompt, clean
 from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage
 from babyagi.taskstore.base import TaskStore
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Observation, Tool
 
 logger = logging.getLogger(__name__)
 
