@@ -119,6 +119,19 @@ class Loop:
             case Duty.INDEX:
                 await self.feed_index(claim)
 
+    async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
+        """Finish, without a model, a duty that fails however often it is tried: nothing may wait for it for ever."""
+        logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
+        match claim.duty:
+            case Duty.ORDER:
+                await self._finish_order(claim, revision=objective.order_revision, task_ids=())
+            case Duty.CHECK:
+                await self._store.finish_check(claim, is_met=False, reason=f"the check could not be made: {why}")
+            case Duty.REPORT:
+                await self._finish_report(claim, objective, answer="", why=why)
+            case Duty.INDEX:
+                await self._store.release_duty(claim)
+
     async def feed_index(self, claim: DutyClaim) -> int:
         """Feed one batch of results to the result store, and return how many it was."""
         journal = Journal(self._backends, fence=claim.fence)
@@ -241,8 +254,11 @@ class Loop:
                 task_ids = await order_tasks(window.tasks, objective_text=objective.spec.text, journal=journal)
             except FAULTS_OF_THE_TASK as error:
                 logger.warning("the list keeps its order: %s", error.what)
+        await self._finish_order(claim, revision=window.revision, task_ids=task_ids)
+
+    async def _finish_order(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
         try:
-            await self._store.reorder(claim, revision=window.revision, task_ids=task_ids)
+            await self._store.reorder(claim, revision=revision, task_ids=task_ids)
         except StaleOrderError:
             logger.info("the list changed while the prioritizer was thinking; its order is dropped")
             await self._store.release_duty(claim)
@@ -257,26 +273,25 @@ class Loop:
         await self._store.finish_check(claim, is_met=is_met, reason=reason)
 
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
+        answer, why = "", "the model wrote nothing"
+        try:
+            excerpts = await self._all_excerpts(objective.id, REPORT_TOKENS)
+            if excerpts:
+                max_output_tokens = 2 * self._bounds.max_output_tokens
+                answer = await write_answer(objective, excerpts=excerpts, journal=journal, max_output_tokens=max_output_tokens)
+            else:
+                why = "no task was finished"
+        except ModelUnavailableError as error:
+            if claim.fence.claim_no < MAX_REPORT_TRIES:
+                raise
+            why = f"the model could not be reached: {error.what}"
+        except (LimitReachedError, CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK) as error:
+            why = error.what
+        await self._finish_report(claim, objective, answer=answer, why=why)
+
+    async def _finish_report(self, claim: DutyClaim, objective: Objective, *, answer: str, why: str) -> None:
         tasks = await self._store.tasks(objective.id)
         results = await self._store.results(objective.id)
-        answer, why = "", "no task was finished"
-        if results:
-            try:
-                answer = await write_answer(
-                    objective,
-                    excerpts=await self._all_excerpts(objective.id, REPORT_TOKENS),
-                    journal=journal,
-                    max_output_tokens=2 * self._bounds.max_output_tokens,
-                )
-                why = "the model wrote nothing"
-            except LimitReachedError as error:
-                why = error.what
-            except ModelUnavailableError as error:
-                if claim.fence.claim_no < MAX_REPORT_TRIES:
-                    raise
-                why = f"the model could not be reached: {error.what}"
-            except (CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK) as error:
-                why = error.what
         asked = [(step.id, describe(step)) for step in await self._store.inbox(objective.id)]
         markdown = render_report(objective, answer=answer, why_no_answer=why, tasks=tasks, results=results, asked=asked)
         await self._store.record_report(claim, markdown=markdown)

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from babyagi import log
 from babyagi.errors import (
@@ -90,6 +90,7 @@ class WorkerLoop:
         self._wake = asyncio.Event()
         self._stopped_by: int | None = None
         self._fatal: BabyagiError | None = None
+        self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
         self._outages = Outages(clock=lambda: asyncio.get_running_loop().time(), random=surroundings.random)
 
     async def run(self, objective_id: int) -> tuple[Objective, int | None]:
@@ -181,11 +182,8 @@ class WorkerLoop:
             self._start(group, self._guard_turn(claim, objective))
         return n_claimed
 
-    def _start(self, group: asyncio.TaskGroup, work: Awaitable[None]) -> None:
-        async def run() -> None:
-            await work
-
-        task = group.create_task(run())
+    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        task = group.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._forget)
 
@@ -213,15 +211,24 @@ class WorkerLoop:
         await self._guard(self._loop.run_turn(claim, objective), objective.id, release=release, fail=fail)
 
     async def _guard_duty(self, claim: DutyClaim, objective_id: int) -> None:
+        errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
+
         async def release(reason: str, delay_s: float = 0.0) -> None:
             logger.info("%s is put off: %s", claim.duty, reason)
             await self._store.release_duty(claim, delay_s=delay_s)
 
         async def fail(error: str, max_failures: int) -> None:
-            await release(error, delay_s=self._outages.back_off())
+            errors.append(error)
+            if len(errors) > max_failures:
+                self._stop_for_a_person(BabyagiError(f"the {claim.duty} can neither be done nor given up: {error}", guide="recovery"))
+            await release(error, delay_s=RETRY_DELAY_S)
 
-        objective = await self._store.objective(objective_id)
-        await self._guard(self._loop.run_duty(claim, objective), objective_id, release=release, fail=fail)
+        async def work() -> None:
+            objective = await self._store.objective(objective_id)
+            is_hopeless = len(errors) >= self._pace.max_failures  # and the run's end must not wait for it
+            await (self._loop.give_up_duty(claim, objective, why=errors[-1]) if is_hopeless else self._loop.run_duty(claim, objective))
+
+        await self._guard(work(), objective_id, release=release, fail=fail)
 
     async def _guard(self, work: Awaitable[None], objective_id: int, *, release: Release, fail: Fail) -> None:
         """Do the work; whatever it raises ends here."""
@@ -356,8 +363,8 @@ class WorkerLoop:
             async with asyncio.timeout(self._pace.drain_s):
                 while await self._index_once(objective_id):
                     pass
-        except (TimeoutError, BabyagiError):
-            logger.warning("the result store is behind; it catches up at the next run")
+        except Exception as error:  # a projection: no reason for a run not to end
+            logger.warning("the result store is behind; it catches up at the next run (%s)", type(error).__name__)
 
     # -- signals ---------------------------------------------------------------------------------------------------------
 

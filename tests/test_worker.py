@@ -5,10 +5,12 @@ import signal
 import pytest
 
 from babyagi import log
-from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.errors import BabyagiError, StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
+from babyagi.worker import Pace
 from tests.scripted import ScriptedModel
 from tests.test_loop import Script, make_world, propose
+from tests.virtual import VirtualWorld, run_virtually
 from tests.world import World
 
 
@@ -150,7 +152,9 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
     assert log.WORKER_LOST in [event.kind for event in await world.store.events(objective.id)]
 
 
-@pytest.mark.parametrize("method", ["record_result", "record_plan", "claim_task", "conclude_objective", "renew_lease", "record_report"])
+@pytest.mark.parametrize(
+    "method", ["record_result", "record_plan", "claim_task", "conclude_objective", "renew_lease", "objective", "record_report"]
+)
 async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
     world = make_world(Script({"Begin": propose("One", "Two")}))
     world.store = FlakyStore(world.store, method, StoreUnavailableError("disk full"), times=2)
@@ -167,6 +171,76 @@ async def test_a_damaged_store_stops_the_worker_with_its_own_error():
     world.store = FlakyStore(world.store, "record_result", StoreUnusableError("damaged"), times=10**9)
 
     with pytest.raises(StoreUnusableError, match="damaged"):
+        await world.run()
+
+
+class FailsAfterADuty(FlakyStore):
+    """The first read after each claim of a duty fails."""
+
+    def __init__(self, store):
+        super().__init__(store, "objective", StoreUnavailableError("busy"), times=0)
+
+    async def claim_duty(self, *args):
+        claim = await self._store.claim_duty(*args)
+        self._left = int(claim is not None)
+        return claim
+
+
+async def test_a_store_that_cannot_answer_just_after_a_duty_was_claimed_loses_nothing():
+    world = make_world(Script({"Begin": propose("One", "Two")}))
+    world.store = FailsAfterADuty(world.store)
+
+    objective = await world.run()
+
+    assert objective.stop_reason is StopReason.FINISHED and objective.has_report
+
+
+class BrokenAt(Script):
+    """Has an error of ours in every call of one agent."""
+
+    def __init__(self, agent, plans, **more):
+        super().__init__(plans, **more)
+        self.agent, self.n_asked = agent, 0
+
+    def __call__(self, prompt, role):
+        if prompt.messages[0].text.startswith(f"Role: {self.agent} agent"):
+            self.n_asked += 1
+            raise KeyError("of ours")
+        return super().__call__(prompt, role)
+
+
+async def test_a_report_that_raises_what_nobody_expected_is_written_without_the_model():
+    script = BrokenAt("report", {})
+    world = make_world(script)
+
+    objective = await world.run()
+
+    markdown = await world.store.report(objective.id)
+    assert script.n_asked == 3
+    assert objective.stop_reason is StopReason.FINISHED
+    assert "KeyError" in markdown and "a result" in markdown
+
+
+@pytest.mark.parametrize("agent", ["prioritization", "check"])
+def test_a_duty_that_raises_what_nobody_expected_is_given_up_and_the_list_goes_on(agent):
+    async def run():
+        script = BrokenAt(agent, {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"), is_met=agent == "check")})
+        world = VirtualWorld(model=SlowModel(script, lambda: asyncio.sleep(1.0)), pace=Pace(concurrency=1))
+        objective = await world.run()
+        return script, objective, await world.store.tasks(objective.id)
+
+    script, objective, tasks = run_virtually(run())
+
+    assert script.n_asked == 3
+    assert objective.stop_reason is StopReason.FINISHED and objective.has_report
+    assert [(task.status, task.failures) for task in tasks] == [(TaskStatus.DONE, 0)] * 11
+
+
+async def test_a_report_that_cannot_even_be_put_together_ends_the_run_with_an_error():
+    world = make_world(Script())
+    world.store = FlakyStore(world.store, "record_report", KeyError("of ours"), times=10**9)
+
+    with pytest.raises(BabyagiError, match=r"report .* KeyError"):
         await world.run()
 
 

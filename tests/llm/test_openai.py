@@ -12,6 +12,7 @@ from babyagi.errors import (
     ModelRejectedError,
     ModelUnavailableError,
     RequestRefusedError,
+    ToolsUnsupportedError,
 )
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.openai import OpenAIModel
@@ -181,13 +182,17 @@ async def test_a_server_that_holds_no_schema_is_asked_for_json_then_for_nothing(
     assert completion.text == "hello there"
 
 
-async def test_a_model_without_tools_is_named(server, endpoint):
+async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_without_them(server, endpoint):
     server.fail_next("400-tools-ollama", n=None)
+    model = OpenAIModel("some-model", endpoint, dialect="chat")
 
-    with pytest.raises(ModelRejectedError, match=r"some-model .* takes no tools"):
-        await ask(endpoint, EVERYTHING)
+    for _ in range(3):
+        with pytest.raises(ToolsUnsupportedError, match=r"some-model .* takes no tools") as caught:
+            await model.complete(EVERYTHING, role=Role.EXECUTION)
+        assert caught.value.fix and not caught.value.may_be_billed
 
-    assert (await ask(endpoint)).text == "hello there"
+    assert len(server.requests) == 1
+    assert (await model.complete(PROMPT, role=Role.EXECUTION)).text == "hello there"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
