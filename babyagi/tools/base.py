@@ -47,6 +47,9 @@ class Calls(Protocol):
         ...
 
 
+Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool. `run` takes the arguments, already checked against `parameters` (a JSON Schema of type object), and returns a
@@ -70,7 +73,7 @@ class Tool:
     asks_person: bool = False
     return_direct: bool = False
     reflect: int = 0
-    compose: Callable[[Mapping[str, Any], Calls], Awaitable[Passage]] | None = None
+    compose: Compose | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
