@@ -222,8 +222,8 @@ class Executor:
 
     def _find_repeated(self, steps: Sequence[Step]) -> str:
         """Say which call of the last step was made once too often with the same outcome; empty when none was."""
-        count = Counter(key for step in steps for _, key in _outcomes(step))
-        for name, key in _outcomes(steps[-1]):
+        count = Counter(key for step in steps for key in _outcomes(step))
+        for key, name in _outcomes(steps[-1]).items():
             if self._bounds.max_repeats and count[key] >= self._bounds.max_repeats:
                 return f"{name} was called {count[key]} times with the same arguments and the same outcome"
         return ""
@@ -293,7 +293,9 @@ def _gave_only_errors(step: Step) -> bool:
     return bool(found) and all(observation.is_error and observation.passage.origin != "person" for observation in found)
 
 
-def _outcomes(step: Step) -> list[tuple[str, str]]:
+def _outcomes(step: Step) -> dict[str, str]:
+    """The tool's name by call and outcome, of the calls that were made; what one reply calls twice counts once."""
     if not isinstance(step.decision, Act):
-        return []
-    return [(call.name, fingerprint(call, observation)) for call, observation in zip(step.decision.calls, step.observations, strict=True)]
+        return {}
+    made = zip(step.decision.calls, step.observations, strict=True)
+    return {fingerprint(call, observation): call.name for call, observation in made if observation.passage.origin != "program"}
