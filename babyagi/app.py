@@ -9,7 +9,7 @@ import random
 import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -312,10 +312,9 @@ async def open_app(
     """
     async with open_store(settings, tell=tell) as store:
         with _take_name(settings) as name:
-            await store.reap_workers(name=name)
-            await store.reap_workers()
-            now = utc_now()
-            identity = Worker(id=new_worker_id(name), name=name, host=socket.gethostname(), pid=os.getpid(), lease_until=now)
+            home, now = _home_id(settings.home), utc_now()
+            await store.reap_workers(name=name, home=home)
+            identity = Worker(id=new_worker_id(name), name=name, host=socket.gethostname(), pid=os.getpid(), home=home, lease_until=now)
             yield App(settings, store, identity=identity, ask_human=ask_human)
 
 
@@ -350,6 +349,18 @@ def _make_home(home: Path) -> None:
             fix="set BABYAGI_HOME to a folder that you may write to",
             guide="settings",
         ) from error
+
+
+def _home_id(home: Path) -> str:
+    """What tells this home from all others, made at its first use: two machines may call a worker by the same name."""
+    path = home / "home_id"
+    if not path.is_file():
+        made = path.with_name(f"home_id.{os.getpid()}")
+        made.write_text(secrets.token_hex(8), encoding="utf-8")
+        with suppress(FileExistsError):  # another process was quicker
+            os.link(made, path)
+        made.unlink()
+    return path.read_text(encoding="utf-8")
 
 
 @contextmanager

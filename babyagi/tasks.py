@@ -373,11 +373,29 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """That a worker serves an objective: since when, what keeps it from claiming there ("" for nothing), and what it holds of it."""
+
+    objective_id: int
+    hindrance: str
+    since: datetime
+    task_ids: tuple[int, ...] = ()
+    duties: tuple[Duty, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A process that works, and until when its lease lives."""
+    """A process that works, and until when its lease lives. The store fills in `since`, `lease_left_s` and `joined`.
+
+    `home` is the random id of its home folder: within one home, a name has one bearer at a time.
+    """
 
     id: str
     name: str
     host: str
     pid: int
     lease_until: datetime
+    home: str = ""
+    since: datetime | None = None
+    lease_left_s: float = 0.0
+    joined: tuple[Joined, ...] = ()

@@ -99,7 +99,7 @@ class WorkerLoop:
         Raises:
             CredentialsError, ModelRejectedError, StoreUnusableError: a person must act; what was claimed is queued again.
         """
-        await self._store.register_worker(self._identity, objective_id=objective_id, lease_s=self._pace.lease_s)
+        await self._join(objective_id)
         try:
             async with asyncio.TaskGroup() as group:
                 self._handle_signals(group)
@@ -120,6 +120,10 @@ class WorkerLoop:
         if self._fatal is not None:
             raise self._fatal
         return await self._store.objective(objective_id), self._stopped_by
+
+    async def _join(self, objective_id: int) -> None:
+        await self._store.register_worker(self._identity, lease_s=self._pace.lease_s)
+        await self._store.join_objective(self._identity.id, objective_id)
 
     async def _leave(self) -> None:
         try:
@@ -244,9 +248,10 @@ class WorkerLoop:
 
     async def _attempt(self, work: Awaitable[None], objective_id: int, *, release: Release, fail: Fail) -> None:
         """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
+        n_outages = self._outages.n
         try:
             await work
-            await self._note_success(objective_id)
+            await self._note_success(objective_id, n_outages)
         except LimitReachedError as error:
             await release(error.what)
             await self._store.end_objective(objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what)
@@ -278,10 +283,8 @@ class WorkerLoop:
             await self._store.append_event(objective_id, kind=log.MODEL_UNAVAILABLE, data=data)
         return delay_s
 
-    async def _note_success(self, objective_id: int) -> None:
-        waited = self._outages.waits_for_model
-        self._outages.end()
-        if waited:
+    async def _note_success(self, objective_id: int, n_outages: int) -> None:
+        if n_outages == self._outages.n and self._outages.end():  # else it began before the outage, and does not say that it is over
             with suppress(BabyagiError):  # the work is committed; a line on the screen is not worth its claim
                 await self._store.append_event(objective_id, kind=log.MODEL_AVAILABLE, data={})
 
@@ -316,7 +319,7 @@ class WorkerLoop:
         while True:
             await self._surroundings.sleep(self._pace.lease_s / 3)
             try:
-                await self._store.renew_lease(self._identity.id, objective_id=objective_id, lease_s=self._pace.lease_s)
+                await self._store.renew_lease(self._identity.id, lease_s=self._pace.lease_s)
                 if await self._store.reap_workers():
                     self._wake.set()
             except LeaseLostError:
@@ -324,7 +327,7 @@ class WorkerLoop:
                 for task in self._running:
                     task.cancel()
                 self._identity = replace(self._identity, id=self._surroundings.new_id())
-                await self._store.register_worker(self._identity, objective_id=objective_id, lease_s=self._pace.lease_s)
+                await self._join(objective_id)
             except StoreUnavailableError as error:
                 logger.warning("the lease could not be renewed: %s", error.what)
             except PERSON_MENDS as error:

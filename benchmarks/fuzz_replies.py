@@ -78,7 +78,8 @@ class Lists:
         objective, _ = await self.store.create_objective(spec, uid="u", always_new=True)
         self.id = objective.id
         worker = Worker(id="w", name="w", host="h", pid=1, lease_until=datetime(2030, 1, 1, tzinfo=UTC))
-        await self.store.register_worker(worker, objective_id=self.id, lease_s=60)
+        await self.store.register_worker(worker, lease_s=60)
+        await self.store.join_objective(worker.id, self.id)
         await self.store.add_tasks(self.id, [Proposal(name=name) for name in NAMES])
 
     async def order(self, text: str) -> None:

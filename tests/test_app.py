@@ -8,6 +8,7 @@ from babyagi.app import open_app, open_store, run_objective
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.settings import load_settings
 from babyagi.tasks import ObjectiveStatus, Role, StopReason
+from tests.workers import join
 
 
 @pytest.fixture
@@ -164,7 +165,7 @@ async def test_two_workers_of_one_home_have_two_names(settings):
 async def test_what_a_killed_worker_of_our_name_held_is_queued_again_at_once(settings):
     async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:
         objective, _ = await app.start_objective()
-        await app.store.register_worker(app._identity, objective_id=objective.id, lease_s=3600)
+        await join(app.store, app._identity, objective.id, lease_s=3600)
         assert await app.store.claim_task(objective.id, app._identity.id) is not None
 
     async with open_app(settings(BABYAGI_WORKER_NAME="me")) as app:

@@ -19,6 +19,7 @@ from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.tools.base import Tool
 from tests.scripted import ScriptedModel
+from tests.workers import join
 from tests.world import World
 
 
@@ -53,7 +54,7 @@ async def open_desk(answer=lambda prompt, role: "an answer", *, limits=None, wor
     world = world or World()
     objective = await world.start(limits=limits)
     worker = world.open_worker(objective)
-    await world.store.register_worker(worker._identity, objective_id=objective.id, lease_s=30)
+    await join(world.store, worker._identity, objective.id)
     claim = await world.store.claim_task(objective.id, worker._identity.id)
     return Desk(world, ScriptedModel(answer), claim)
 

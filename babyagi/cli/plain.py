@@ -46,6 +46,7 @@ _OTHER_WORDS = {
     log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
     log.MODEL_UNAVAILABLE: "waiting for the model",
     log.MODEL_AVAILABLE: "the model answers again",
+    log.WORKER_HINDERED: "a worker cannot work on it",
     log.WORKER_LOST: "a worker was lost; what it held is free again",
 }
 

@@ -122,7 +122,7 @@ def _execute(tool_names: Collection[str], blocks: Sequence[tuple[str, str]]) -> 
         return _list_documents(task, observations[-1]), ()
     quotes = _best(_quotes(blocks), objective, QUOTES_PER_DOCUMENT)
     said = "\n".join(quote.render() for quote in quotes)
-    return said or "No folder was given and no earlier result quotes a document, so there is nothing to quote for this task.", ()
+    return said or f"No folder was given and no earlier result quotes a document, so there is nothing to quote for task {task}", ()
 
 
 def _tool_names(prompt: Prompt) -> set[str]:

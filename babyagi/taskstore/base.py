@@ -34,8 +34,8 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
     Usage,
-    Worker,
 )
+from babyagi.taskstore.base_workers import WorkerStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Verification:
     damages: tuple[str, ...]
 
 
-class TaskStore(Protocol):
+class TaskStore(WorkerStore, Protocol):
     """All the state there is. Async; one instance serves one process."""
 
     # -- objectives ----------------------------------------------------------------------------------------------------
@@ -105,8 +105,8 @@ class TaskStore(Protocol):
         ...
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
-        """Set new limits; an objective that ended by a limit, `waiting` or `stalled` becomes active again and its report is
-        owed anew."""
+        """Set new limits, and count barren tasks from 0; an objective that ended by a limit, `waiting` or `stalled` becomes active again
+        and its report is owed anew."""
         ...
 
     async def delete_objective(self, objective_id: int) -> None:
@@ -117,46 +117,15 @@ class TaskStore(Protocol):
         """How many tasks have each status; every status is a key."""
         ...
 
-    # -- workers and leases --------------------------------------------------------------------------------------------
-
-    async def register_worker(self, worker: Worker, *, objective_id: int, lease_s: float) -> None:
-        """Enter the worker with a lease of `lease_s` from now (the given `lease_until` is ignored). The objective's counted wall
-        time goes on from here: time in which no worker lived is not counted."""
-        ...
-
-    async def renew_lease(self, worker_id: str, *, objective_id: int, lease_s: float) -> None:
-        """Heartbeat: the lease lives `lease_s` from now, and the objective's active time is carried on.
-
-        Raises:
-            LeaseLostError: the worker was declared dead; all its claims are gone.
-        """
-        ...
-
-    async def remove_worker(self, worker_id: str) -> None:
-        """The worker leaves; whatever it still holds is released as by `reap_workers`. Unknown ids are ignored."""
-        ...
-
-    async def reap_workers(self, *, name: str | None = None) -> int:
-        """Release what dead workers hold, and return how many tasks that freed.
-
-        Dead is: a lease in the past, or further in the future than a lease may be (a clock that jumped back); with `name`, also
-        every worker of that name (its caller holds the name's lock, so an earlier bearer cannot live).
-        running → queued at its old rank and the same `try_no`; with `failures` + 1, and dead at `max_failures`, when no model or tool
-        call of the task was journaled since it was claimed: whoever gets further each time is not what kills the workers.
-        recorded stays recorded and becomes claimable; a duty becomes claimable.
-        """
-        ...
-
-    async def workers(self) -> list[Worker]: ...
-
     # -- claims --------------------------------------------------------------------------------------------------------
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         """Lease the best claimable task: a recorded one that nobody holds, else the queued one with the least `(rank, id)` whose
         `after` tasks are all done or cancelled and whose `not_before` has passed.
 
-        None when there is none, the worker has no living lease, the objective is not active, somebody claimed that it is met, or the
-        limit of tasks or of time is reached (recorded tasks are given out all the same, but for the limit of time).
+        None when there is none, the worker has no living lease, does not serve the objective or is hindered there, the objective is not
+        active, somebody claimed that it is met, the last `rules.MAX_BARREN` tasks were barren, or the limit of tasks or of time is
+        reached (recorded tasks are given out all the same, but for the limit of time).
         """
         ...
 
@@ -164,12 +133,14 @@ class TaskStore(Protocol):
         """running → recorded, with its one result, which others can see from now on. Allowed on a paused or ended objective."""
         ...
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
         """recorded → done, and the proposals enter the list at its end, in their order.
 
         A proposal is dropped as a duplicate when a task of this objective (any status) or an earlier proposal has the same
         `rules.name_key`. Unknown ids in `after` are dropped. Nothing is added to an ended objective.
         `is_met` notes the claim that the objective is met: no new claims until `finish_check`.
+        `is_repeat` says that the result only repeats earlier ones. If no task is added either, the task was barren, and one more in a row;
+        every other plan sets the count back to 0, and so does a person who adds, replaces, retries, answers or extends.
         """
         ...
 
@@ -230,7 +201,7 @@ class TaskStore(Protocol):
     # -- duties --------------------------------------------------------------------------------------------------------
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
-        """Lease the duty if it is owed and free.
+        """Lease the duty if it is owed and free, for a worker that serves the objective and is not hindered there.
 
         ORDER: active, at least two queued, and a task was added since the last order. CHECK: active, claimed met, and no task running or
         recorded. REPORT: ended, no report yet, and no task held. INDEX: some result is not yet indexed.
@@ -368,6 +339,15 @@ class TaskStore(Protocol):
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         """Return when an event later than `after_id` exists, whoever wrote it, or after `timeout_s`."""
+        ...
+
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        """Return when somebody else (another process, or another store object on the same tables) has committed something since the last
+        call returned, or after `timeout_s`; for one waiter per store object.
+
+        What this store object commits itself does not count: whoever looks for work would wake itself by looking. It may return early,
+        for a change that concerns nobody; it returns at most every 50 ms, and does not raise while the store is out of reach.
+        """
         ...
 
     # -- the duty to index ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from babyagi import log
 from babyagi.errors import LeaseLostError, NotFoundError
 from babyagi.tasks import Fence, Reservation, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.rules import MAX_DETAIL_CHARS, charge_of, countable_usage, storable
@@ -116,6 +117,12 @@ def step_data(step: Step, usage: Usage) -> dict[str, Any]:
         "completion_tokens": usage.completion_tokens,
         "cost_usd": usage.cost_usd,
     }
+
+
+def joined_event(worker_id: str, name: str, hindrance: str) -> tuple[str, dict[str, Any]]:
+    """The event, and its data, of a worker that serves an objective, or would if it could."""
+    data = {"worker_id": worker_id, "name": name}
+    return (log.WORKER_HINDERED, {**data, "hindrance": hindrance}) if hindrance else (log.WORKER_JOINED, data)
 
 
 def task_of(owner: str) -> int | None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import LeaseLostError, NotFoundError, SettingsError, StaleOrderError
+from babyagi.errors import NotFoundError, SettingsError, StaleOrderError
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -29,7 +29,6 @@ from babyagi.tasks import (
     StopReason,
     Task,
     TaskStatus,
-    Worker,
 )
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Plan, Window
@@ -37,9 +36,10 @@ from babyagi.taskstore.memory_book import Book, Lease
 from babyagi.taskstore.memory_parking import MemoryParking
 from babyagi.taskstore.memory_steering import MemorySteering
 from babyagi.taskstore.memory_steps import MemorySteps
+from babyagi.taskstore.memory_workers import MemoryWorkers
 
 
-class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
+class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps):
     """All the state there is, for one process.
 
     Args:
@@ -125,12 +125,16 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
     async def conclude_objective(self, objective_id: int) -> Objective:
         book = self._book(objective_id)
         objective = self._read(book)
-        reason = rules.conclude(book.snapshot(objective)) if objective.status is ObjectiveStatus.ACTIVE else None
-        return objective if reason is None else await self.end_objective(objective_id, reason=reason)
+        snapshot = book.snapshot(objective)
+        reason = rules.conclude(snapshot) if objective.status is ObjectiveStatus.ACTIVE else None
+        if reason is None:
+            return objective
+        return await self.end_objective(objective_id, reason=reason, detail=rules.explain(reason, snapshot))
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
         book, now = self._book(objective_id), self._clock()
         book.objective = replace(book.objective, spec=replace(book.objective.spec, limits=limits))
+        book.n_barren = 0
         book.note(now, log.OBJECTIVE_EXTENDED, **asdict(limits))
         if book.objective.stop_reason in rules.REOPENED_BY_EXTENDING:
             book.reopen(now)
@@ -143,80 +147,19 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
             raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
         del self._books[objective_id]
         for lease in self._leases.values():
-            lease.objective_id = None if lease.objective_id == objective_id else lease.objective_id
+            lease.joined.pop(objective_id, None)
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
         return self._book(objective_id).counts()
 
-    # -- workers and leases ------------------------------------------------------------------------------------------------
-
-    async def register_worker(self, worker: Worker, *, objective_id: int, lease_s: float) -> None:
-        book, now = self._book(objective_id), self._clock()
-        book.carry_time(now, self._leases.values())
-        until = now + timedelta(microseconds=rules.to_us(lease_s))
-        self._leases[worker.id] = Lease(worker=replace(worker, lease_until=until), objective_id=objective_id, lease_s=lease_s)
-        book.note(now, log.WORKER_JOINED, worker_id=worker.id, name=worker.name)
-
-    async def renew_lease(self, worker_id: str, *, objective_id: int, lease_s: float) -> None:
-        book, now = self._book(objective_id), self._clock()
-        if worker_id not in self._leases:
-            raise LeaseLostError(f"worker {worker_id} was declared dead")
-        lease = self._leases[worker_id]
-        lease.objective_id, lease.lease_s = objective_id, lease_s
-        lease.worker = replace(lease.worker, lease_until=now + timedelta(microseconds=rules.to_us(lease_s)))
-        book.carry_time(now, self._leases.values())
-
-    async def remove_worker(self, worker_id: str) -> None:
-        lease = self._leases.get(worker_id)
-        if lease is not None:
-            self._release_all(lease.worker, is_crash=False)
-            self._forget(lease, log.WORKER_LEFT)
-
-    async def reap_workers(self, *, name: str | None = None) -> int:
-        n_freed, now = 0, self._clock()
-        for _, lease in sorted(self._leases.items()):
-            if lease.worker.name == name or not lease.is_living(now):
-                n_freed += self._release_all(lease.worker, is_crash=True)
-                self._forget(lease, log.WORKER_LOST)
-        return n_freed
-
-    async def workers(self) -> list[Worker]:
-        return [lease.worker for _, lease in sorted(self._leases.items())]
-
-    def _release_all(self, worker: Worker, *, is_crash: bool) -> int:
-        """Free what the worker holds; returns how many tasks that was."""
-        now, n_freed = self._clock(), 0
-        for book in self._books.values():
-            for task_id in sorted(task_id for task_id, holder in book.holders.items() if holder == worker.id):
-                n_freed += 1
-                task = book.tasks[task_id]
-                if is_crash and task.status is TaskStatus.RUNNING and not book.has_got_further(task):
-                    error = f"worker {worker.name} was lost while it held the task"
-                    book.give_up_or_retry(now, changes.crashed(task, error=error), max_failures=self._max_failures)
-                else:
-                    book.release(now, task, reason="worker lost" if is_crash else "worker left")
-        for book in self._books.values():
-            for _, state in sorted(book.duties.items()):
-                if state.worker_id == worker.id:
-                    book.free_duty(now, state)
-        return n_freed
-
-    def _forget(self, lease: Lease, kind: str) -> None:
-        book, now = self._books.get(lease.objective_id or 0), self._clock()
-        if book is not None:
-            book.carry_time(now, self._leases.values())
-            book.note(now, kind, worker_id=lease.worker.id, name=lease.worker.name)
-        del self._leases[lease.worker.id]
-
-    def _is_living(self, worker_id: str) -> bool:
-        """Whoever is not registered, or whose lease has run out, is given nothing: it would be taken away at once."""
-        return worker_id in self._leases and self._leases[worker_id].is_living(self._clock())
-
     # -- claims ------------------------------------------------------------------------------------------------------------
+
+    def _can_serve(self, worker_id: str, objective_id: int) -> bool:
+        return worker_id in self._leases and self._leases[worker_id].can_serve(objective_id, self._clock())
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         book, now = self._book(objective_id), self._clock()
-        task = self._best_task(book, now) if self._is_living(worker_id) else None
+        task = self._best_task(book, now) if self._can_serve(worker_id, objective_id) else None
         if task is None:
             return None
         if task.status is TaskStatus.QUEUED:
@@ -238,7 +181,8 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
             if task.status is TaskStatus.RECORDED and task.id not in book.holders:
                 return task
         n_by_status = book.counts()
-        if book.is_claimed_met or rules.is_reached(limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
+        may_start = not book.is_claimed_met and book.n_barren < rules.MAX_BARREN
+        if not may_start or rules.is_reached(limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
             return None
         return next((task for task in due if task.status is TaskStatus.QUEUED and book.is_unblocked(task)), None)
 
@@ -253,14 +197,15 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
         book.note(now, log.TASK_RECORDED, task.id, result_chars=len(result.text))
         return result
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
         book, now = self._fenced(claim.fence), self._clock()
         task = book.fenced_task(claim.fence, TaskStatus.RECORDED)
         is_open = book.objective.status is not ObjectiveStatus.ENDED
         sifted = book.sift(proposals if is_open else (), allow_duplicates=False)
         plan = book.add(now, sifted, parent_id=task.id)
         book.put_down(now, replace(task, status=TaskStatus.DONE))
-        book.note(now, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))
+        n_barren = book.n_barren = rules.count_barren(book.n_barren, n_added=len(plan.added), is_repeat=is_repeat)
+        book.note(now, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates), n_barren=n_barren)
         if is_met and is_open:
             book.is_claimed_met = True
             book.note(now, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
@@ -279,7 +224,7 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         book = self._book(objective_id)
-        return book.claim_duty(self._clock(), duty, worker_id) if self._is_living(worker_id) else None
+        return book.claim_duty(self._clock(), duty, worker_id) if self._can_serve(worker_id, objective_id) else None
 
     async def queue_window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
         book = self._book(objective_id)
@@ -364,6 +309,9 @@ class MemoryTaskStore(MemoryParking, MemorySteering, MemorySteps):
                     await self._written.wait()
         except TimeoutError:
             return
+
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        await asyncio.sleep(timeout_s)  # nobody else can write here
 
     async def close(self) -> None:
         """There is nothing to close."""

@@ -15,6 +15,7 @@ from babyagi.tasks import (
     DutyClaim,
     Event,
     Fence,
+    Joined,
     Objective,
     ObjectiveStatus,
     Proposal,
@@ -35,11 +36,17 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(slots=True, kw_only=True)
 class Lease:
-    """A worker, the objective that it works on, and how long its leases are."""
+    """A worker, how long its leases are, since when it is there, and what it serves, by objective."""
 
     worker: Worker
-    objective_id: int | None
     lease_s: float
+    since: datetime
+    joined: dict[int, Joined] = field(default_factory=dict)
+
+    def can_serve(self, objective_id: int, now: datetime) -> bool:
+        """Whoever does not serve the objective, or whose lease has run out, is given nothing: it would be taken away at once."""
+        joined = self.joined.get(objective_id)
+        return joined is not None and not joined.hindrance and self.is_living(now)
 
     def is_living(self, now: datetime) -> bool:
         until_us = (self.worker.lease_until - now) // _MICROSECOND
@@ -78,6 +85,7 @@ class Book:
     duties: dict[Duty, DutyState] = field(default_factory=dict)
     report: str | None = None
     is_claimed_met: bool = False
+    n_barren: int = 0  # tasks in a row that brought nothing new
     ordered_upto: int = 0
     check_no: int = 1
     report_no: int = 1
@@ -121,6 +129,7 @@ class Book:
             n_unblocked=sum(self.is_unblocked(task) for task in self.listed([TaskStatus.QUEUED])),
             n_waiting=n_by_status[TaskStatus.WAITING],
             n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+            n_barren=self.n_barren,
         )
 
     # -- time ------------------------------------------------------------------------------------------------------------
@@ -130,7 +139,7 @@ class Book:
         active_us = rules.to_us(self.objective.active_s)
         if self.objective.status is not ObjectiveStatus.ACTIVE:
             return active_us
-        living = [lease.lease_s for lease in leases if lease.objective_id == self.objective.id and lease.is_living(now)]
+        living = [lease.lease_s for lease in leases if lease.can_serve(self.objective.id, now)]
         since_us = (now - self.seen_at) // _MICROSECOND
         return rules.elapsed_us(active_us, since_seen_us=since_us, lease_us=rules.to_us(max(living, default=0.0)))
 
@@ -184,6 +193,7 @@ class Book:
         """waiting → queued; an objective that ended because only people could go on is open again."""
         self.tasks[task_id] = replace(self.tasks[task_id], status=TaskStatus.QUEUED)
         self.note(now, log.TASK_ANSWERED, task_id)
+        self.n_barren = 0
         if self.objective.stop_reason is StopReason.WAITING:
             self.reopen(now)
 
@@ -276,7 +286,7 @@ class Book:
         if report is not None:
             self.settle(now, report.owner)
         self.objective = replace(self.objective, status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", ended_at=None)
-        self.seen_at, self.report, self.report_no = now, None, self.report_no + 1
+        self.seen_at, self.report, self.report_no, self.n_barren = now, None, self.report_no + 1, 0
         self.note(now, log.OBJECTIVE_REOPENED)
 
     # -- adding ------------------------------------------------------------------------------------------------------------

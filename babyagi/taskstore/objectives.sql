@@ -22,9 +22,9 @@ SELECT total(held_calls) AS calls, total(held_tokens) AS tokens, total(held_cost
   FROM step WHERE objective_id = :objective_id AND is_held = 1;
 
 -- longest_lease --
--- The longest lease that a living worker of the objective has, 0 when none lives.
-SELECT coalesce(max(lease_us), 0) AS lease_us FROM worker
- WHERE objective_id = :objective_id AND lease_until_us BETWEEN now_us() AND now_us() + lease_us;
+-- The longest lease of the living workers that serve the objective and can, 0 when there is none.
+SELECT coalesce(max(w.lease_us), 0) AS lease_us FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
+ WHERE j.objective_id = :objective_id AND j.hindrance = '' AND w.lease_until_us BETWEEN now_us() AND now_us() + w.lease_us;
 
 -- carry_time --
 -- Set the counted time as of now.
@@ -42,12 +42,17 @@ UPDATE objective SET status = 'ended', stop_reason = :reason, stop_detail = :det
 -- reopen_objective --
 -- ended → active; the report is owed anew, under a new owner.
 UPDATE objective
-   SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = now_us(), report = NULL, report_no = report_no + 1
+   SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = now_us(), report = NULL,
+       report_no = report_no + 1, n_barren = 0
  WHERE id = :objective_id;
 
 -- set_spec --
 -- Replace the frozen spec (its limits are all that may change).
 UPDATE objective SET spec = :spec WHERE id = :objective_id;
+
+-- set_barren --
+-- How many tasks in a row brought nothing new.
+UPDATE objective SET n_barren = :n_barren WHERE id = :objective_id;
 
 -- set_claimed_met --
 -- Somebody says that the objective is met.
@@ -115,5 +120,5 @@ UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us WHERE objective
 DELETE FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 
 -- duties_held_by --
--- What a worker holds.
-SELECT objective_id, duty, owner FROM duty WHERE worker_id = :worker_id ORDER BY objective_id, duty;
+-- What a worker holds of an objective.
+SELECT duty, owner FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;

@@ -15,6 +15,7 @@ from babyagi.tasks import (
     Approval,
     Effect,
     Event,
+    Joined,
     Limits,
     Objective,
     ObjectiveSpec,
@@ -135,8 +136,18 @@ def event_from_row(row: sqlite3.Row) -> Event:
     )
 
 
-def worker_from_row(row: sqlite3.Row) -> Worker:
-    return Worker(id=row["id"], name=row["name"], host=row["host"], pid=row["pid"], lease_until=to_time(row["lease_until_us"]))
+def worker_from_row(row: sqlite3.Row, *, now_us: int, joined: Sequence[Joined]) -> Worker:
+    return Worker(
+        id=row["id"],
+        name=row["name"],
+        host=row["host"],
+        pid=row["pid"],
+        lease_until=to_time(row["lease_until_us"]),
+        home=row["home"],
+        since=to_time(row["since_us"]),
+        lease_left_s=(row["lease_until_us"] - now_us) / 1e6,
+        joined=tuple(joined),
+    )
 
 
 # -- rows with a checksum: a byte that the disk flips inside a text is seen by nobody else ----------------------------------

@@ -23,6 +23,7 @@ CREATE TABLE objective (
     ordered_upto INTEGER NOT NULL DEFAULT 0,
     last_task_id INTEGER NOT NULL DEFAULT 0,
     is_claimed_met INTEGER NOT NULL DEFAULT 0,
+    n_barren INTEGER NOT NULL DEFAULT 0,
     check_no INTEGER NOT NULL DEFAULT 1,
     report_no INTEGER NOT NULL DEFAULT 1,
     report TEXT,
@@ -171,11 +172,21 @@ CREATE TABLE worker (
     name TEXT NOT NULL,
     host TEXT NOT NULL,
     pid INTEGER NOT NULL,
-    objective_id INTEGER REFERENCES objective (id) ON DELETE SET NULL,
+    home TEXT NOT NULL,
+    since_us INTEGER NOT NULL,
     lease_us INTEGER NOT NULL,
     lease_until_us INTEGER NOT NULL
 );
-CREATE INDEX worker_objective ON worker (objective_id);
+
+-- Who serves what; a hindrance says what keeps the worker from claiming there.
+CREATE TABLE worker_objective (
+    worker_id TEXT NOT NULL REFERENCES worker (id) ON DELETE CASCADE,
+    objective_id INTEGER NOT NULL REFERENCES objective (id) ON DELETE CASCADE,
+    hindrance TEXT NOT NULL,
+    since_us INTEGER NOT NULL,
+    PRIMARY KEY (worker_id, objective_id)
+) WITHOUT ROWID;
+CREATE INDEX worker_objective_served ON worker_objective (objective_id);
 
 CREATE TABLE event (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

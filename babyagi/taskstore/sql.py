@@ -1,4 +1,7 @@
-"""The task store on SQL: objectives, looking and events; the verbs of workers are in `sql_claims`, those of the journal in `sql_steps`."""
+"""The task store on SQL: objectives, looking and events.
+
+The verbs of workers are in `sql_workers` and `sql_claims`, those of the journal in `sql_steps`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import SettingsError
+from babyagi.errors import SettingsError, StoreUnavailableError
 from babyagi.tasks import (
     Event,
     Limits,
@@ -30,6 +33,7 @@ from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
+from babyagi.taskstore.sql_workers import Workers
 from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 
 POLL_S = 0.05
@@ -57,7 +61,7 @@ async def open_sqlite(
     return SqliteTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
 
 
-class SqliteTaskStore(Claims, Steps, Steering, Parking):
+class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
     """All the state there is, in one file; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------
@@ -110,10 +114,11 @@ class SqliteTaskStore(Claims, Steps, Steering, Parking):
             objective = moves.read_objective(tx, objective_id)
             if objective.status is not ObjectiveStatus.ACTIVE:
                 return objective
-            reason = rules.conclude(_snapshot(tx, objective))
+            snapshot = _snapshot(tx, objective)
+            reason = rules.conclude(snapshot)
             if reason is None:
                 return objective
-            moves.end(tx, objective_id, reason=reason, detail="")
+            moves.end(tx, objective_id, reason=reason, detail=rules.explain(reason, snapshot))
             return moves.read_objective(tx, objective_id)
 
         return await self._write(work)
@@ -122,6 +127,7 @@ class SqliteTaskStore(Claims, Steps, Steering, Parking):
         def work(tx: Transaction) -> Objective:
             row = moves.objective_row(tx, objective_id)
             tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(replace(spec_from_json(row["spec"]), limits=limits)))
+            tx.run("set_barren", objective_id=objective_id, n_barren=0)
             moves.append_event(tx, objective_id, log.OBJECTIVE_EXTENDED, **asdict(limits))
             if row["stop_reason"] in rules.REOPENED_BY_EXTENDING:
                 moves.reopen(tx, objective_id)
@@ -215,6 +221,25 @@ class SqliteTaskStore(Claims, Steps, Steering, Parking):
                 if await self._offload(self._database.data_version) != version:
                     return
 
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    await asyncio.sleep(POLL_S)
+                    version = await self._version()
+                    if version is not None and version != self._version_seen:
+                        self._version_seen = version
+                        return
+        except TimeoutError:
+            return
+
+    async def _version(self) -> int | None:
+        """The data version, None while the store is out of reach."""
+        try:
+            return await self._offload(self._database.data_version)
+        except StoreUnavailableError:
+            return None
+
     # -- the duty to index -----------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
@@ -257,15 +282,16 @@ class SqliteTaskStore(Claims, Steps, Steering, Parking):
 
 
 def _snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
-    n_by_status = moves.counts(tx, objective.id)
+    n_by_status, row = moves.counts(tx, objective.id), moves.objective_row(tx, objective.id)
     return rules.Snapshot(
         limits=objective.spec.limits,
         active_s=objective.active_s,
-        is_claimed_met=bool(moves.objective_row(tx, objective.id)["is_claimed_met"]),
+        is_claimed_met=bool(row["is_claimed_met"]),
         n_held=int(tx.has("has_held_task", objective_id=objective.id)),
         n_recorded=n_by_status[TaskStatus.RECORDED],
         n_queued=n_by_status[TaskStatus.QUEUED],
         n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
         n_waiting=n_by_status[TaskStatus.WAITING],
         n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+        n_barren=row["n_barren"],
     )

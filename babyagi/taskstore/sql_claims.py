@@ -1,4 +1,4 @@
-"""The task store on SQL: workers, their leases, and what they hold: tasks and duties."""
+"""The task store on SQL: what workers hold, tasks and duties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from babyagi import log
-from babyagi.errors import LeaseLostError, StaleOrderError
+from babyagi.errors import StaleOrderError
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -20,88 +20,16 @@ from babyagi.tasks import (
     StopReason,
     Task,
     TaskStatus,
-    Worker,
 )
 from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Plan
-from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time, worker_from_row
+from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time
 from babyagi.taskstore.sql_room import SqlRoom
 from babyagi.taskstore.sqlite import Transaction
 
 
 class Claims(SqlRoom):
     """Claiming, finishing and giving back."""
-
-    # -- workers and leases ----------------------------------------------------------------------------------------------
-
-    async def register_worker(self, worker: Worker, *, objective_id: int, lease_s: float) -> None:
-        def work(tx: Transaction) -> None:
-            moves.carry_time(tx, moves.objective_row(tx, objective_id))
-            tx.run(
-                "put_worker",
-                worker_id=worker.id,
-                name=worker.name,
-                host=worker.host,
-                pid=worker.pid,
-                objective_id=objective_id,
-                lease_us=rules.to_us(lease_s),
-            )
-            moves.append_event(tx, objective_id, log.WORKER_JOINED, worker_id=worker.id, name=worker.name)
-
-        await self._write(work)
-
-    async def renew_lease(self, worker_id: str, *, objective_id: int, lease_s: float) -> None:
-        def work(tx: Transaction) -> None:
-            row = moves.objective_row(tx, objective_id)
-            if tx.run("renew_worker", worker_id=worker_id, objective_id=objective_id, lease_us=rules.to_us(lease_s)) == 0:
-                raise LeaseLostError(f"worker {worker_id} was declared dead")
-            moves.carry_time(tx, row)
-
-        await self._write(work)
-
-    async def remove_worker(self, worker_id: str) -> None:
-        def work(tx: Transaction) -> None:
-            row = tx.one("worker", worker_id=worker_id)
-            if row is not None:
-                self._release_all(tx, row, is_crash=False)
-                self._forget(tx, row, log.WORKER_LEFT)
-
-        await self._write(work)
-
-    async def reap_workers(self, *, name: str | None = None) -> int:
-        def work(tx: Transaction) -> int:
-            n_freed = 0
-            for row in tx.all("workers"):
-                is_living = rules.is_living(tx.now_us, lease_until_us=row["lease_until_us"], lease_us=row["lease_us"])
-                if row["name"] == name or not is_living:
-                    n_freed += self._release_all(tx, row, is_crash=True)
-                    self._forget(tx, row, log.WORKER_LOST)
-            return n_freed
-
-        return await self._write(work)
-
-    async def workers(self) -> list[Worker]:
-        return await self._read(lambda tx: [worker_from_row(row) for row in tx.all("workers")])
-
-    def _release_all(self, tx: Transaction, worker: sqlite3.Row, *, is_crash: bool) -> int:
-        """Free what the worker holds; returns how many tasks that was."""
-        held = tx.all("tasks_held_by", worker_id=worker["id"])
-        for row in held:
-            task = moves.read_task(tx, row["objective_id"], row["id"])
-            if is_crash and task.status is TaskStatus.RUNNING and not moves.has_got_further(tx, task):
-                error = f"worker {worker['name']} was lost while it held the task"
-                _give_up_or_retry(tx, changes.crashed(task, error=error), max_failures=self._max_failures)
-            else:
-                _release(tx, task, reason="worker lost" if is_crash else "worker left")
-        for row in tx.all("duties_held_by", worker_id=worker["id"]):
-            moves.free_duty(tx, row["objective_id"], duty=row["duty"], owner=row["owner"])
-        return len(held)
-
-    def _forget(self, tx: Transaction, worker: sqlite3.Row, kind: str) -> None:
-        if worker["objective_id"] is not None:
-            moves.carry_time(tx, moves.objective_row(tx, worker["objective_id"]))
-        tx.run("delete_worker", worker_id=worker["id"])
-        moves.append_event(tx, worker["objective_id"], kind, worker_id=worker["id"], name=worker["name"])
 
     # -- tasks -----------------------------------------------------------------------------------------------------------
 
@@ -133,7 +61,7 @@ class Claims(SqlRoom):
 
         return await self._write(work)
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
         def work(tx: Transaction) -> Plan:
             task = moves.fenced_task(tx, claim.fence, TaskStatus.RECORDED)
             row = moves.objective_row(tx, task.objective_id)
@@ -141,7 +69,10 @@ class Claims(SqlRoom):
             sifted = moves.sift(tx, row, proposals if is_open else (), allow_duplicates=False)
             plan = moves.add(tx, task.objective_id, sifted, parent_id=task.id)
             moves.put_down(tx, replace(task, status=TaskStatus.DONE))
-            moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))
+            n_barren = rules.count_barren(row["n_barren"], n_added=len(plan.added), is_repeat=is_repeat)
+            tx.run("set_barren", objective_id=task.objective_id, n_barren=n_barren)
+            data = {"n_added": len(plan.added), "n_duplicates": len(plan.duplicates), "n_barren": n_barren}
+            moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, **data)
             if is_met and is_open:
                 tx.run("set_claimed_met", objective_id=task.objective_id)
                 moves.append_event(tx, task.objective_id, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
@@ -152,19 +83,19 @@ class Claims(SqlRoom):
     async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
         def work(tx: Transaction) -> Task:
             task = changes.failed(moves.fenced_task(tx, claim.fence), error=error)
-            return _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+            return give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
 
         return await self._write(work)
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        await self._write(lambda tx: _release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s))
+        await self._write(lambda tx: release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s))
 
     # -- duties ----------------------------------------------------------------------------------------------------------
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
             row = moves.objective_row(tx, objective_id)
-            if not (_is_living(tx, worker_id) and _is_free(tx, objective_id, duty) and _is_owed(tx, row, duty)):
+            if not (_can_serve(tx, objective_id, worker_id) and _is_free(tx, objective_id, duty) and _is_owed(tx, row, duty)):
                 return None
             owner = rules.duty_owner(duty, order_revision=row["order_revision"], check_no=row["check_no"], report_no=row["report_no"])
             values = {"objective_id": objective_id, "duty": duty, "owner": owner, "worker_id": worker_id, "upto": row["last_task_id"]}
@@ -220,33 +151,36 @@ class Claims(SqlRoom):
         await self._write(work)
 
 
-def _is_living(tx: Transaction, worker_id: str) -> bool:
-    """Whoever is not registered, or whose lease has run out, is given nothing: it would be taken away at once."""
-    row = tx.one("worker", worker_id=worker_id)
-    return row is not None and rules.is_living(tx.now_us, lease_until_us=row["lease_until_us"], lease_us=row["lease_us"])
+def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
+    """Whoever does not serve the objective, or whose lease has run out, is given nothing: it would be taken away at once."""
+    return tx.has("can_serve", objective_id=objective_id, worker_id=worker_id)
 
 
 def _may_claim(tx: Transaction, objective: Objective, worker_id: str) -> bool:
     is_in_time = not rules.is_reached(objective.spec.limits.max_time_s, objective.active_s)
-    return objective.status is ObjectiveStatus.ACTIVE and is_in_time and _is_living(tx, worker_id)
+    return objective.status is ObjectiveStatus.ACTIVE and is_in_time and _can_serve(tx, objective.id, worker_id)
 
 
 def _best_task(tx: Transaction, objective: Objective) -> int | None:
     row = tx.one("best_recorded", objective_id=objective.id)
-    if row is None and not moves.objective_row(tx, objective.id)["is_claimed_met"]:
+    if row is None and _may_start(moves.objective_row(tx, objective.id)):
         n_by_status = moves.counts(tx, objective.id)
         if not rules.is_reached(objective.spec.limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
             row = tx.one("best_queued", objective_id=objective.id)
     return None if row is None else row["id"]
 
 
-def _release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
+def _may_start(row: sqlite3.Row) -> bool:
+    return not row["is_claimed_met"] and row["n_barren"] < rules.MAX_BARREN
+
+
+def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
     moves.put_down(tx, task, delay_s=delay_s)
     moves.append_event(tx, task.objective_id, log.TASK_RELEASED, task.id, reason=rules.storable(reason), delay_s=delay_s)
     moves.note_freed(tx, moves.read_task(tx, task.objective_id, task.id))
 
 
-def _give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
+def give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
     """Put down a task whose failure is counted already."""
     status = rules.status_after_failure(task.status, failures=task.failures, max_failures=max_failures)
     written = moves.put_down(tx, replace(task, status=status), delay_s=delay_s)

@@ -32,6 +32,7 @@ class SqlRoom:
         self._tell = tell
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
+        self._version_seen = -1
 
     async def _write(self, work: Callable[[Transaction], T]) -> T:
         try:

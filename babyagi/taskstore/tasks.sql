@@ -128,8 +128,8 @@ SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named
 UPDATE task SET rank = :rank WHERE objective_id = :objective_id AND id = :task_id;
 
 -- tasks_held_by --
--- What a worker holds.
-SELECT objective_id, id FROM task WHERE worker_id = :worker_id ORDER BY objective_id, id;
+-- What a worker holds of an objective.
+SELECT id FROM task WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY id;
 
 -- insert_result --
 -- The one result of a task.
@@ -188,15 +188,15 @@ SELECT task_id, vector FROM vector
 
 -- put_worker --
 -- Enter a worker, or give it a new lease.
-INSERT INTO worker (id, name, host, pid, objective_id, lease_us, lease_until_us)
-VALUES (:worker_id, :name, :host, :pid, :objective_id, :lease_us, now_us() + :lease_us)
+INSERT INTO worker (id, name, host, pid, home, since_us, lease_us, lease_until_us)
+VALUES (:worker_id, :name, :host, :pid, :home, now_us(), :lease_us, now_us() + :lease_us)
 ON CONFLICT (id) DO UPDATE
-   SET name = excluded.name, host = excluded.host, pid = excluded.pid, objective_id = excluded.objective_id,
+   SET name = excluded.name, host = excluded.host, pid = excluded.pid, home = excluded.home,
        lease_us = excluded.lease_us, lease_until_us = excluded.lease_until_us;
 
 -- renew_worker --
 -- The worker's lease lives on from now.
-UPDATE worker SET objective_id = :objective_id, lease_us = :lease_us, lease_until_us = now_us() + :lease_us WHERE id = :worker_id;
+UPDATE worker SET lease_us = :lease_us, lease_until_us = now_us() + :lease_us WHERE id = :worker_id;
 
 -- worker --
 -- One worker.
@@ -206,6 +206,34 @@ SELECT * FROM worker WHERE id = :worker_id;
 -- Every worker.
 SELECT * FROM worker ORDER BY id;
 
+-- dead_workers --
+-- Workers whose lease ran out, or is further away than a lease may be; with a name, also the bearers of that name in that home.
+SELECT id FROM worker
+ WHERE NOT lease_until_us BETWEEN now_us() AND now_us() + lease_us OR (name = :name AND home = :home) ORDER BY id;
+
 -- delete_worker --
 -- Forget a worker.
 DELETE FROM worker WHERE id = :worker_id;
+
+-- put_joined --
+-- The worker serves the objective, with this hindrance.
+INSERT INTO worker_objective (worker_id, objective_id, hindrance, since_us) VALUES (:worker_id, :objective_id, :hindrance, now_us())
+ON CONFLICT (worker_id, objective_id) DO UPDATE SET hindrance = excluded.hindrance;
+
+-- joined --
+-- That the worker serves the objective, if it does.
+SELECT * FROM worker_objective WHERE worker_id = :worker_id AND objective_id = :objective_id;
+
+-- joined_by --
+-- What the worker serves, by objective: the order in which objectives are locked.
+SELECT * FROM worker_objective WHERE worker_id = :worker_id ORDER BY objective_id;
+
+-- delete_joined --
+-- The worker serves the objective no more.
+DELETE FROM worker_objective WHERE worker_id = :worker_id AND objective_id = :objective_id;
+
+-- can_serve --
+-- A row when the worker has a living lease, serves the objective and is not hindered there.
+SELECT 1 FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
+ WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
+   AND w.lease_until_us BETWEEN now_us() AND now_us() + w.lease_us;

@@ -22,7 +22,7 @@ Schema = Mapping[str, Any]
 def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Return the arguments that a model wrote for the tool, each of the type that the schema names.
 
-    Empty text is no arguments; a bare value stands for the only parameter; `"12"` and `12.0` are integers.
+    Empty text is no arguments, and so is null for a tool that takes none; any other bare value stands for the only parameter; `"12"` and `12.0` are integers.
 
     Raises:
         ToolError: one line that says what to write instead.
@@ -30,6 +30,8 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     value = _load(tool, arguments)
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
+    if value is None and not properties:
+        value = {}
     if not isinstance(value, dict):
         value = _name_bare(tool, value, arguments)
     if unknown := [key for key in value if key not in properties]:
@@ -44,7 +46,7 @@ def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
     """The arguments that a bare value means: the only parameter, as it was written where that takes text; or a list of all, in order."""
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
-    if len(properties) == 1 or len(required) == 1:
+    if value is not None and (len(properties) == 1 or len(required) == 1):
         name = required[0] if len(required) == 1 else next(iter(properties))
         is_text = properties.get(name, {}).get("type") == "string" and isinstance(value, int | float)
         return {name: written.strip() if is_text else value}

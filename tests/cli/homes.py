@@ -8,6 +8,7 @@ from babyagi.app import open_store
 from babyagi.settings import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
 from tests.cli import samples
+from tests.workers import join
 
 WORKER = Worker(id="w1", name="test", host="here", pid=1, lease_until=samples.START)
 REPORT = "# Report: find\n\nlimits.md:3 says so.\n"
@@ -26,7 +27,7 @@ def fill_home(text="Find what the documents promise", *, model="rehearsal", reas
     async def fill():
         async with open_store(settings()) as store:
             objective, _ = await store.create_objective(samples.spec(text, model=model), uid=f"uid-{text}", always_new=True)
-            await store.register_worker(WORKER, objective_id=objective.id, lease_s=30)
+            await join(store, WORKER, objective.id)
             await finish_a_task(store, objective.id)
             if reason is not None:
                 await end(store, objective.id, reason)

@@ -10,6 +10,7 @@ from babyagi.tasks import Event
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
 from tests.cli import homes, samples
+from tests.workers import join
 
 
 class Collecting:
@@ -46,7 +47,7 @@ async def store(tmp_path):
 @pytest.fixture
 async def objective(store):
     created, _ = await store.create_objective(samples.spec(), uid="u1")
-    await store.register_worker(homes.WORKER, objective_id=created.id, lease_s=30)
+    await join(store, homes.WORKER, created.id)
     return created
 
 

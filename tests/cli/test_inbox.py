@@ -10,6 +10,7 @@ from babyagi.inbox import write_request
 from babyagi.tasks import StopReason
 from tests.cli import homes
 from tests.cli.samples import HOSTILE
+from tests.workers import join
 
 
 @pytest.fixture(autouse=True)
@@ -26,7 +27,7 @@ def park(kind, tool, arguments, *, key="1/execute/1/tool/1"):
 
     async def fill():
         async with open_store(homes.settings()) as store:
-            await store.register_worker(homes.WORKER, objective_id=1, lease_s=30)
+            await join(store, homes.WORKER, 1)
             claim = await store.claim_task(1, homes.WORKER.id)
             assert claim is not None
             step = await store.park_task(claim.fence, key=key, kind=kind, request=write_request(tool, arguments))

@@ -8,6 +8,7 @@ from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
 from babyagi.tasks import StopReason
 from tests.cli import homes
+from tests.workers import join
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ async def kill_task():
     """Give the first queued task up, as a worker would after its last failure."""
     async with open_store(homes.settings()) as store:
         (objective,) = await store.objectives()
-        await store.register_worker(homes.WORKER, objective_id=objective.id, lease_s=30)
+        await join(store, homes.WORKER, objective.id)
         claim = await store.claim_task(objective.id, homes.WORKER.id)
         assert claim is not None
         await store.fail_task(claim, error="no such file", max_failures=1)

@@ -13,6 +13,7 @@ from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
 from babyagi.tasks import Reservation, StopReason
 from tests.cli import homes
+from tests.workers import join
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +153,7 @@ def test_a_flipped_bit_is_found_by_journal_verify_and_is_a_store_error(home, cap
 def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys):
     async def cut_off():
         async with open_store(homes.settings()) as store:
-            await store.register_worker(homes.WORKER, objective_id=1, lease_s=30)
+            await join(store, homes.WORKER, 1)
             claim = await store.claim_task(1, homes.WORKER.id)
             assert claim is not None
             reservation = Reservation(calls=1, tokens=500, cost_usd=0.25)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
+from tests.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 TEXTS = {
@@ -55,7 +56,7 @@ async def fill_library(store, texts):
     )
     objective, _ = await store.create_objective(spec, uid="0a1b2c3d")
     worker = Worker(id="w", name="w", host="here", pid=1, lease_until=START)
-    await store.register_worker(worker, objective_id=objective.id, lease_s=60)
+    await join(store, worker, objective.id, lease_s=60)
     await store.add_tasks(objective.id, [Proposal(name=name) for name in names[1:]])
     for _ in names:
         await add_result(store, objective, texts)

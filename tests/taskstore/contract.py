@@ -1,5 +1,6 @@
 """The promises of `TaskStore`, one test each. Every implementation runs them: subclass and override `open_store`."""
 
+import secrets
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -23,6 +24,7 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
+from tests.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 CALL = Reservation(calls=1, tokens=1000, cost_usd=0.01)
@@ -53,15 +55,15 @@ def make_spec(*, limits: Limits = NO_LIMITS, text: str = "Know all about tea") -
     )
 
 
-def make_worker(worker_id: str, *, name: str = "") -> Worker:
-    return Worker(id=worker_id, name=name or worker_id, host="here", pid=1, lease_until=datetime(2030, 1, 1, tzinfo=UTC))
+def make_worker(worker_id: str, *, name: str = "", home: str = "") -> Worker:
+    return Worker(id=worker_id, name=name or worker_id, host="here", pid=1, lease_until=datetime(2030, 1, 1, tzinfo=UTC), home=home)
 
 
 async def begin(store, *names: str, limits: Limits = NO_LIMITS, worker_id: str = "w"):
     """An objective with its first task and the named ones queued, and a worker with a lease of 30 s."""
-    objective, _ = await store.create_objective(make_spec(limits=limits), uid="u1", always_new=True)
+    objective, _ = await store.create_objective(make_spec(limits=limits), uid=secrets.token_hex(4), always_new=True)
     await store.add_tasks(objective.id, [Proposal(name=name) for name in names])
-    await store.register_worker(make_worker(worker_id), objective_id=objective.id, lease_s=30)
+    await join(store, make_worker(worker_id), objective.id)
     return objective.id
 
 
@@ -435,7 +437,7 @@ class TaskStoreContract:
     async def test_a_crash_while_held_counts_as_a_failure_but_not_as_a_new_try(self, store, clock):
         objective_id = await begin(store)
         for failures in (1, 2, 3):
-            await store.register_worker(make_worker(f"w{failures}"), objective_id=objective_id, lease_s=30)
+            await join(store, make_worker(f"w{failures}"), objective_id)
             await store.claim_task(objective_id, f"w{failures}")
             clock.tick(31)
             assert await store.reap_workers() == 1
@@ -447,7 +449,7 @@ class TaskStoreContract:
     async def test_a_crash_after_a_call_was_journaled_counts_as_no_failure(self, store, clock):
         objective_id = await begin(store)
         for n, is_further in enumerate((True, True, True, True, False, False, False), start=1):
-            await store.register_worker(make_worker(f"w{n}"), objective_id=objective_id, lease_s=30)
+            await join(store, make_worker(f"w{n}"), objective_id)
             claim = await store.claim_task(objective_id, f"w{n}")
             await store.put_step(claim.fence, key=f"1/inputs{n}", kind="inputs", request_hash="h", output="{}")
             if is_further:
@@ -463,7 +465,7 @@ class TaskStoreContract:
         await store.record_result(claim, text="r", origins=[])
         clock.tick(31)
         await store.reap_workers()
-        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        await join(store, make_worker("v"), objective_id)
         again = await store.claim_task(objective_id, "v")
         assert (again.task.id, again.task.status, again.task.failures) == (1, TaskStatus.RECORDED, 0)
 
@@ -472,6 +474,80 @@ class TaskStoreContract:
         await store.claim_task(objective_id, "w")
         assert await store.reap_workers() == 0
         assert await store.reap_workers(name="w") == 1
+
+    async def test_only_the_bearer_of_a_name_in_the_same_home_is_an_earlier_one(self, store):
+        objective_id = await begin(store)
+        await join(store, make_worker("v", name="me", home="here"), objective_id)
+        await store.claim_task(objective_id, "v")
+        assert await store.reap_workers(name="me", home="there") == 0
+        assert await store.reap_workers(name="me") == 0
+        assert await store.reap_workers(name="me", home="here") == 1
+
+    async def test_one_lease_holds_what_a_worker_has_of_all_its_objectives(self, store, clock):
+        first, second = await begin(store), await begin(store)
+        await store.join_objective("w", first)
+        assert None not in [await store.claim_task(first, "w"), await store.claim_task(second, "w")]
+        clock.tick(20)
+        await store.renew_lease("w", lease_s=30)
+        clock.tick(20)
+        assert [(await store.objective(objective_id)).active_s for objective_id in (first, second)] == [40, 40]
+        assert await store.reap_workers() == 0
+        clock.tick(11)
+        assert await store.reap_workers() == 2
+        assert [(await kinds_of(store, objective_id))[-1] for objective_id in (first, second)] == [log.WORKER_LOST] * 2
+
+    async def test_who_has_not_joined_is_given_nothing(self, store):
+        objective_id = await begin(store, "B", "C")
+        await store.register_worker(make_worker("v"), lease_s=30)
+        assert await store.claim_task(objective_id, "v") is None
+        assert await store.claim_duty(objective_id, "v", Duty.ORDER) is None
+        with pytest.raises(LeaseLostError):
+            await store.join_objective("unknown", objective_id)
+        with pytest.raises(NotFoundError):
+            await store.join_objective("v", 99)
+        await store.join_objective("v", objective_id)
+        assert await store.claim_task(objective_id, "v") is not None
+
+    async def test_a_hindered_worker_is_given_nothing_and_lets_no_time_pass(self, store, clock):
+        objective_id = await begin(store, "B", "C")
+        clock.tick(5)
+        await store.join_objective("w", objective_id, hindrance="no folder\nhere")
+        await store.join_objective("w", objective_id, hindrance="no folder\nhere")
+        assert await store.claim_task(objective_id, "w") is None
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
+        clock.tick(20)
+        await store.join_objective("w", objective_id)
+        clock.tick(2)
+        assert (await store.objective(objective_id)).active_s == 7
+        assert await store.claim_task(objective_id, "w") is not None
+        joined = [event.data.get("hindrance") for event in await store.events(objective_id) if event.kind.startswith("worker.")]
+        assert joined == [None, "no folder here", None]
+
+    async def test_leaving_one_objective_gives_back_what_is_held_of_it_and_nothing_else(self, store):
+        first, second = await begin(store), await begin(store)
+        await store.join_objective("w", first)
+        claims = [await store.claim_task(objective_id, "w") for objective_id in (first, second)]
+        await store.leave_objective("w", first)
+        await store.leave_objective("w", first)
+        with pytest.raises(LeaseLostError):
+            await store.record_result(claims[0], text="late", origins=[])
+        assert (await store.task(first, 1)).status is TaskStatus.QUEUED
+        assert await store.claim_task(first, "w") is None
+        await store.record_result(claims[1], text="in time", origins=[])
+        assert (await kinds_of(store, first))[-1] == log.WORKER_LEFT
+
+    async def test_the_workers_are_seen_with_what_they_hold_and_what_keeps_them(self, store, clock):
+        objective_id = await begin(store, "B", "C")
+        await join(store, make_worker("v", home="there"), objective_id)
+        await store.join_objective("v", objective_id, hindrance="no key")
+        await store.claim_task(objective_id, "w")
+        await store.claim_duty(objective_id, "w", Duty.ORDER)
+        clock.tick(10)
+        v, w = await store.workers()
+        (of_v,), (of_w,) = v.joined, w.joined
+        assert (v.home, v.lease_left_s, of_v.hindrance, of_v.task_ids, of_v.duties) == ("there", 20, "no key", (), ())
+        assert (of_w.objective_id, of_w.hindrance, of_w.task_ids, of_w.duties) == (objective_id, "", (1,), (Duty.ORDER,))
+        assert w.since == of_w.since == clock.now - timedelta(seconds=10)
 
     async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
         objective_id = await begin(store)
@@ -482,14 +558,14 @@ class TaskStoreContract:
     async def test_a_renewed_lease_lives_on_and_a_reaped_one_is_lost(self, store, clock):
         objective_id = await begin(store)
         clock.tick(20)
-        await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+        await store.renew_lease("w", lease_s=30)
         clock.tick(20)
         assert await store.reap_workers() == 0
         assert [worker.lease_until for worker in await store.workers()] == [clock.now + timedelta(seconds=10)]
         clock.tick(11)
         await store.reap_workers()
         with pytest.raises(LeaseLostError):
-            await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+            await store.renew_lease("w", lease_s=30)
         assert await store.claim_task(objective_id, "w") is None
 
     async def test_a_worker_that_leaves_gives_everything_back_without_a_failure(self, store):
@@ -507,17 +583,17 @@ class TaskStoreContract:
     async def test_time_counts_while_a_worker_lives_and_the_objective_is_active(self, store, clock):
         objective_id = await begin(store)
         clock.tick(10)
-        await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+        await store.renew_lease("w", lease_s=30)
         clock.tick(5)
         assert (await store.objective(objective_id)).active_s == 15
         await store.pause_objective(objective_id)
         clock.tick(20)
-        await store.renew_lease("w", objective_id=objective_id, lease_s=30)
+        await store.renew_lease("w", lease_s=30)
         await store.resume_objective(objective_id)
         clock.tick(1)
         await store.remove_worker("w")
         clock.tick(500)
-        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        await join(store, make_worker("v"), objective_id)
         clock.tick(2)
         assert (await store.objective(objective_id)).active_s == 18
 
@@ -623,7 +699,7 @@ class TaskStoreContract:
         held = await store.claim_duty(objective_id, "w", Duty.ORDER)
         clock.tick(31)
         assert await store.reap_workers() == 0
-        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        await join(store, make_worker("v"), objective_id)
         assert await store.claim_duty(objective_id, "v", Duty.ORDER) is not None
         with pytest.raises(LeaseLostError):
             await store.reorder(held, revision=0, task_ids=[])
@@ -653,7 +729,7 @@ class TaskStoreContract:
         assert (await store.objective(objective_id)).held == Reservation()
         assert (await store.objective(objective_id)).usage == Usage(calls=1, prompt_tokens=1000, cost_usd=0.01)
         assert log.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
-        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
         await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
         first = await store.record_step(zombie, key="k", output='"zombie"', usage=SPENT)
@@ -692,7 +768,7 @@ class TaskStoreContract:
         await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
         clock.tick(31)
         await store.reap_workers()
-        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        await join(store, make_worker("v"), objective_id, lease_s=30)
         fence = (await store.claim_task(objective_id, "v")).fence
         await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
         await store.abandon_step(zombie, key="k", usage=SPENT)
@@ -773,6 +849,7 @@ class TaskStoreContract:
     async def test_verifying_reads_every_step_and_result_and_finds_nothing_wrong(self, store):
         objective_id = await begin(store, "B")
         other, _ = await store.create_objective(make_spec(), uid="u2", always_new=True)
+        await store.join_objective("w", other.id)
         for at_work in (objective_id, objective_id, other.id):
             claim = await store.claim_task(at_work, "w")
             await store.intend_step(claim.fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
@@ -857,7 +934,7 @@ class TaskStoreContract:
             log.STEP_LEFT_UNKNOWN
         ]
         await store.answer_step(unknown.id, output='"it was paid"')
-        await store.register_worker(make_worker("v"), objective_id=objective_id, lease_s=30)
+        await join(store, make_worker("v"), objective_id)
         again = await store.claim_task(objective_id, "v")
         assert (await store.intend_once(again.fence, key="1/t", request='{"tool": "pay"}')).output == '"it was paid"'
 
@@ -946,3 +1023,105 @@ class TaskStoreContract:
         assert await store.vectors(objective_id, space="s") == {1: b"\x00\x01", 2: b"\x03"}
         assert await store.vectors(objective_id, space="s", task_ids=[2]) == {2: b"\x03"}
         assert await store.vectors(objective_id, space="t") == {}
+
+    async def test_waiting_for_a_change_ends_at_its_timeout(self, store):
+        await begin(store)
+        await store.wait_for_change(timeout_s=0.001)
+
+    # -- barren tasks ----------------------------------------------------------------------------------------------------
+
+    async def repeat(self, store, objective_id, n, **plan):
+        """Finish `n` tasks whose results only repeat earlier ones."""
+        for _ in range(n):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text="the same again", origins=[])
+            await store.record_plan(claim, is_repeat=True, **{"proposals": [], **plan})
+
+    async def is_stalled_after(self, store, objective_id, n):
+        await self.repeat(store, objective_id, n)
+        return (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+
+    async def test_five_barren_tasks_in_a_row_start_no_other_and_end_as_stalled(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        assert not await self.is_stalled_after(store, objective_id, 4)
+        await self.repeat(store, objective_id, 1)
+        assert await store.claim_task(objective_id, "w") is None
+        ended = await store.conclude_objective(objective_id)
+        assert (ended.stop_reason, ended.status) == (StopReason.STALLED, ObjectiveStatus.ENDED)
+        assert ended.stop_detail == "the last 5 tasks brought no new task, and results that nearly equal earlier ones"
+        assert (await store.counts(objective_id))[TaskStatus.QUEUED] == 5
+        assert await store.claim_duty(objective_id, "w", Duty.REPORT) is not None
+
+    async def test_a_proposal_that_is_there_already_is_no_new_task(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        await self.repeat(store, objective_id, 5, proposals=[Proposal(name="t8")])
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+
+    @pytest.mark.parametrize("news", [{"proposals": [Proposal(name="new")], "is_repeat": True}, {"proposals": [], "is_repeat": False}])
+    async def test_a_new_task_or_a_new_result_begins_the_count_anew(self, store, news):
+        objective_id = await begin(store, *(f"T{n}" for n in range(12)))
+        await self.repeat(store, objective_id, 4)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        await store.record_plan(claim, **news)
+        assert not await self.is_stalled_after(store, objective_id, 4)
+        assert await self.is_stalled_after(store, objective_id, 1)
+
+    async def test_a_task_that_runs_when_the_fifth_is_counted_may_still_bring_something_new(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        running = await store.claim_task(objective_id, "w")
+        await self.repeat(store, objective_id, 5)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        await store.record_result(running, text="news", origins=[])
+        await store.record_plan(running, proposals=[])
+        assert await store.claim_task(objective_id, "w") is not None
+
+    async def test_a_list_that_is_done_is_finished_however_barren_its_end_was(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(4)))
+        await self.repeat(store, objective_id, 5)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+
+    async def test_while_a_person_is_asked_a_barren_objective_waits(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        _, step = await self.ask(store, objective_id)
+        await self.repeat(store, objective_id, 5)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        await store.answer_step(step.id, output='"yes"')
+        assert not await self.is_stalled_after(store, objective_id, 4)
+
+    async def test_failed_planning_neither_counts_nor_begins_anew(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        await self.repeat(store, objective_id, 4)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        await store.fail_task(claim, error="no plan", max_failures=1)
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert await self.is_stalled_after(store, objective_id, 1)
+
+    async def test_extending_a_stalled_objective_goes_on_and_counts_anew(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(12)))
+        assert await self.is_stalled_after(store, objective_id, 5)
+        assert (await store.extend_objective(objective_id, limits=NO_LIMITS)).status is ObjectiveStatus.ACTIVE
+        assert not await self.is_stalled_after(store, objective_id, 4)
+        assert await self.is_stalled_after(store, objective_id, 1)
+
+    async def test_what_a_person_does_to_feed_the_list_begins_the_count_anew(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(40)))
+        dead = await store.claim_task(objective_id, "w")
+        await store.fail_task(dead, error="no", max_failures=1)
+        feeds = (
+            lambda: store.add_tasks(objective_id, [Proposal(name="try this")]),
+            lambda: store.replace_task(objective_id, 40, name="rather that"),
+            lambda: store.retry_task(objective_id, dead.task.id),
+            lambda: store.extend_objective(objective_id, limits=NO_LIMITS),
+        )
+        for feed in feeds:
+            await self.repeat(store, objective_id, 5)
+            assert await store.claim_task(objective_id, "w") is None
+            await feed()
+        for idle in (lambda: store.pause_objective(objective_id), lambda: store.cancel_task(objective_id, 39)):
+            await self.repeat(store, objective_id, 2)
+            await idle()
+            await store.resume_objective(objective_id)
+        assert await self.is_stalled_after(store, objective_id, 1)

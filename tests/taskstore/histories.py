@@ -13,6 +13,7 @@ from babyagi.errors import LeaseLostError, LimitReachedError, ObjectiveStoppedEr
 from babyagi.tasks import Claim, Fence, Limits, ObjectiveSpec, Proposal, Reservation, Role, Usage, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.rules import countable_usage, report_slice, to_microusd
+from tests.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 LEASE_S = 30.0
@@ -91,7 +92,7 @@ class History:
         self._n_workers += 1
         worker_id = f"w{self._n_workers}"
         worker = Worker(id=worker_id, name=worker_id, host="h", pid=1, lease_until=self._time())
-        await self._store.register_worker(worker, objective_id=self._objective_id, lease_s=LEASE_S)
+        await join(self._store, worker, self._objective_id, lease_s=LEASE_S)
         claim = await self._store.claim_task(self._objective_id, worker_id)
         if claim is not None:
             self._claims.append(claim)

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.tasks import Proposal, Reservation, TaskStatus, Usage
+from babyagi.tasks import Proposal, Reservation, StopReason, TaskStatus, Usage
 from babyagi.taskstore import sqlite as driver
 from babyagi.taskstore.offload import ThreadOffload, run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql import POLL_S, open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
+from tests.workers import join
 
 
 class TestSqliteTaskStore(TaskStoreContract):
@@ -224,6 +225,21 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
     await store.close()
 
 
+async def test_a_restart_keeps_the_count_of_barren_tasks(tmp_path):
+    path = tmp_path / "tasks.db"
+    store = await open_inline(path)
+    objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+    for _ in range(5):
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        await store.record_plan(claim, proposals=[], is_repeat=True)
+        await store.close()
+        store = await open_inline(path)
+    assert await store.claim_task(objective_id, "w") is None
+    assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+    await store.close()
+
+
 # -- several processes -------------------------------------------------------------------------------------------------------
 
 
@@ -236,14 +252,14 @@ def _work(path, objective_id, worker_id, barrier):
 
     async def run():
         store = await open_sqlite(path, clock=_now, offload=run_inline)
-        await store.register_worker(make_worker(worker_id), objective_id=objective_id, lease_s=0.4)
+        await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
         barrier.wait(30)
         while (await store.counts(objective_id))[TaskStatus.DONE] != 201:
             await store.reap_workers()
             try:
-                await store.renew_lease(worker_id, objective_id=objective_id, lease_s=0.4)
+                await store.renew_lease(worker_id, lease_s=0.4)
             except Exception:
-                await store.register_worker(make_worker(worker_id), objective_id=objective_id, lease_s=0.4)
+                await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
             claim = await store.claim_task(objective_id, worker_id)
             if claim is None:
                 await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.1)
@@ -304,5 +320,19 @@ async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
         group.create_task(waiting.wait_for_events(objective_id, after_id=last, timeout_s=60))
         await asyncio.sleep(0)
         await writing.pause_objective(objective_id)
+    await waiting.close()
+    await writing.close()
+
+
+async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(tmp_path):
+    waiting, writing = await open_inline(tmp_path / "tasks.db"), await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(waiting)
+    await waiting.wait_for_change(timeout_s=60)
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        wait = group.create_task(waiting.wait_for_change(timeout_s=60))
+        await waiting.pause_objective(objective_id)
+        await asyncio.sleep(3 * POLL_S)
+        assert not wait.done()
+        await writing.resume_objective(objective_id)
     await waiting.close()
     await writing.close()

@@ -1,0 +1,57 @@
+"""The part of the task store's port that is about workers, their leases, and which objectives they serve."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from babyagi.tasks import Worker
+
+
+class WorkerStore(Protocol):
+    """Who is alive, and what they are here for."""
+
+    async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
+        """Enter the worker with a lease of `lease_s` from now (what the store fills in of a `Worker` is ignored). It serves no
+        objective yet."""
+        ...
+
+    async def join_objective(self, worker_id: str, objective_id: int, *, hindrance: str = "") -> None:
+        """The worker serves the objective from now on, or with a hindrance would if it could; a second call changes the hindrance.
+
+        The objective's counted wall time goes on while somebody who is not hindered serves it.
+
+        Raises:
+            NotFoundError: no such objective. LeaseLostError: no such worker.
+        """
+        ...
+
+    async def leave_objective(self, worker_id: str, objective_id: int) -> None:
+        """The worker serves it no more; what it holds of it is released as by `remove_worker`. Nothing when it does not serve it."""
+        ...
+
+    async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
+        """Heartbeat: the lease lives `lease_s` from now, and the active time of every objective that it serves is carried on.
+
+        Raises:
+            LeaseLostError: the worker was declared dead; all its claims are gone.
+        """
+        ...
+
+    async def remove_worker(self, worker_id: str) -> None:
+        """The worker leaves; whatever it holds is released, without a failure. Unknown ids are ignored."""
+        ...
+
+    async def reap_workers(self, *, name: str | None = None, home: str = "") -> int:
+        """Release what dead workers hold, and return how many tasks that freed. One read when nobody is dead.
+
+        Dead is: a lease in the past, or further in the future than a lease may be (a clock that jumped back); with `name`, also
+        every worker of that name in that home (its caller holds the name's lock there, so an earlier bearer cannot live).
+        running → queued at its old rank and the same `try_no`; with `failures` + 1, and dead at `max_failures`, when no model or tool
+        call of the task was journaled since it was claimed: whoever gets further each time is not what kills the workers.
+        recorded stays recorded and becomes claimable; a duty becomes claimable.
+        """
+        ...
+
+    async def workers(self) -> list[Worker]:
+        """All that are registered, the dead who were not reaped yet too, by id."""
+        ...
