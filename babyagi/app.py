@@ -210,6 +210,15 @@ class App:
         price = self._price(name, self.settings.openai_base_url)
         return OpenAIModel(name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price)
 
+    @asynccontextmanager
+    async def open_model(self, role: Role) -> AsyncIterator[ChatModel]:
+        """The model of a role, as these settings name it, for work outside of any objective."""
+        endpoint = self._open_endpoint(self.settings.openai_base_url)
+        try:
+            yield self._open_model(self.settings.model_by_role[role], self.settings.openai_temperature, endpoint)
+        finally:
+            await endpoint.close()
+
     def _open_endpoint(self, base_url: str) -> Endpoint:
         """One for each address, so that its circuit breaker is shared by all who ask there."""
         if base_url not in self._endpoint_by_url:

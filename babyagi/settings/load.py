@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -35,6 +36,11 @@ class Loaded:
     settings: Settings
     sources: Mapping[str, str]
     notices: tuple[str, ...] = ()
+
+
+def load_here(flags: Mapping[str, object]) -> Settings:
+    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process."""
+    return load_settings(flags=flags, environ={**os.environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=Path.cwd()).settings
 
 
 def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Loaded:

@@ -22,7 +22,8 @@ Schema = Mapping[str, Any]
 def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Return the arguments that a model wrote for the tool, each of the type that the schema names.
 
-    Empty text is no arguments, and so is null for a tool that takes none; any other bare value stands for the only parameter; `"12"` and `12.0` are integers.
+    Empty text is no arguments, and so is null for a tool that takes none; any other bare value stands for the only parameter, and a
+    list for all of them in their order; `"12"` and `12.0` are integers.
 
     Raises:
         ToolError: one line that says what to write instead.

@@ -1,6 +1,7 @@
 """`@tool`: what a function says of itself is what the model is told, or there is no tool."""
 
 import json
+from collections.abc import Callable
 from typing import Literal
 
 import pytest
@@ -116,16 +117,16 @@ async def test_the_methods_of_an_object_are_tools_that_share_its_state():
 
 
 def test_a_docstring_and_a_signature_that_do_not_agree_are_refused():
-    def undocumented(a: str) -> str: ...
+    def undocumented(a: str) -> None: ...
 
-    def forgotten(a: str, b: str) -> str:
+    def forgotten(a: str, b: str) -> None:
         """Do it.
 
         Args:
             a: this
         """
 
-    def invented(a: str) -> str:
+    def invented(a: str) -> None:
         """Do it.
 
         Args:
@@ -133,28 +134,28 @@ def test_a_docstring_and_a_signature_that_do_not_agree_are_refused():
             b: that
         """
 
-    def untyped(a) -> str:
+    def untyped(a):
         """Do it.
 
         Args:
             a: this
         """
 
-    def strange(a: object) -> str:
+    def strange(a: object) -> None:
         """Do it.
 
         Args:
             a: this
         """
 
-    def loose(*a: str) -> str:
+    def loose(*a: str) -> None:
         """Do it.
 
         Args:
             a: this
         """
 
-    reasons = {
+    reasons: dict[Callable[..., object], str] = {
         undocumented: "no docstring",
         forgotten: "b is missing in the docstring",
         invented: "b is missing in the signature",

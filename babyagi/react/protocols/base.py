@@ -16,7 +16,7 @@ from babyagi.tools.base import Observation, Tool
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
-PROMPT_NAMES = ("text", "json", "reflection")
+PROMPT_NAMES = ("text", "json", "reflection", "agent")
 ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
 
 

@@ -58,7 +58,7 @@ def parse(completion: Completion, conversation: Conversation) -> Decision:
         return Act(calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text)
     text = completion.text.strip()
     try:
-        action, log = _read_object(text)
+        action, log = read_object(text)
     except MalformedReplyError:
         if conversation.is_last and text and "{" not in text:
             return Finish(output=text, log=text)
@@ -91,7 +91,7 @@ def _as_text(given: Any) -> str:
     return given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
 
 
-def _read_object(text: str) -> tuple[dict[str, Any], str]:
+def read_object(text: str) -> tuple[dict[str, Any], str]:
     """The object that the reply is, and the reply without what was made up behind it."""
     opening = _OPENING.match(text)
     body = text[opening.end() :] if opening else text
