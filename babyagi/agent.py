@@ -68,6 +68,16 @@ class Agent:
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
 
+    def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
+        """Add a tool, from the next run on.
+
+        Raises:
+            ValueError: there is one of this name, and `replace` is False.
+        """
+        tool = _to_tool(given)
+        others = [other for other in self.tools if not (replace and other.name == tool.name)]
+        self.tools = _require_names([*others, tool])
+
     def run(self, question: str, *, on_signal: OnSignal | None = None) -> Run:
         """As `run_async`, for code that is not async itself."""
         return asyncio.run(self.run_async(question, on_signal=on_signal))

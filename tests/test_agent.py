@@ -129,6 +129,24 @@ def test_two_tools_of_one_name_and_an_agent_without_a_name_are_refused():
         Agent("rehearsal", [Agent("rehearsal")])  # type: ignore[list-item]  # that is the fault
 
 
+def test_a_tool_can_be_added_and_replaced_only_when_that_is_meant():
+    def dearer(item: str) -> str:
+        """Look up what something costs now.
+
+        Args:
+            item: what it is
+        """
+        return "more"
+
+    agent = Agent(wanting("price", {"item": "tea"}))
+    agent.add_tool(price)
+    with pytest.raises(ValueError, match="two tools are called 'price'"):
+        agent.add_tool(babyagi.tool(name="price")(dearer))
+    agent.add_tool(babyagi.tool(name="price")(dearer), replace=True)
+
+    assert agent.run("What does tea cost?").output == "It says: more"
+
+
 def test_a_model_can_be_named_and_is_opened_as_the_loop_does(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
