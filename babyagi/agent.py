@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from babyagi.app import App, utc_now
+from babyagi.app import App
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import Decision, decide, decisions, describe
 from babyagi.journal import Backends, Gate, Journal
@@ -21,6 +21,7 @@ from babyagi.react.signals import RunEnded, Signal
 from babyagi.react.steps import AtLimit, Bounds, Run
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.settings import load_here
+from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.tools.base import Tool

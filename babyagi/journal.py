@@ -155,7 +155,7 @@ class Journal:
             return await self._put_observation(path, await self._compose(path, tool, tool.compose, arguments), request)
         if tool.effect is Effect.ONCE:
             return await self._call_once(path, tool, arguments)
-        return await self._put_observation(path, await _run_tool(tool, arguments), request)
+        return await self._put_observation(path, await run_tool(tool, arguments), request)
 
     async def _compose(self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]) -> Observation:
         """What came of a tool that is made of other calls: each is a step of its own, so that none is repeated."""
@@ -287,7 +287,8 @@ class Journal:
                 await self._backends.sleep(RECORD_PAUSE_S)
 
 
-async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+    """What came of a call, without a journal: a fault or a time-out is an error observation."""
     try:
         return await _try_tool(tool, arguments)
     except TimeoutError:

@@ -115,7 +115,7 @@ def _check_fsync(fsync_s: float) -> Check:
 
 
 def _check_store() -> Check:
-    """Whether the home's task store opens; a home without one gets one."""
+    """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place gets one."""
     from babyagi.cli.session import with_store
 
     try:

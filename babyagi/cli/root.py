@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import inbox, journal, list_steering, looking, running, steering, surroundings
+from babyagi.cli import cooperating, inbox, journal, list_steering, looking, running, steering, surroundings, toolbox
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -35,6 +35,9 @@ COMMANDS = (
     running.demo,
     running.run,
     running.watch,
+    cooperating.submit,
+    cooperating.worker,
+    cooperating.workers,
     looking.objectives,
     looking.status,
     looking.tasks,
@@ -52,6 +55,8 @@ COMMANDS = (
     list_steering.retry,
     steering.delete,
     journal.journal,
+    cooperating.migrate,
+    toolbox.tools,
     surroundings.config,
     surroundings.doctor,
     surroundings.guide,

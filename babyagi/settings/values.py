@@ -95,6 +95,22 @@ def parse_notify(text: str) -> Secret:
     return Secret(target)
 
 
+def parse_task_store(text: str) -> Secret:
+    """The address of a task store. It may hold a password, so it is kept like a key."""
+    from urllib.parse import urlsplit
+
+    address = parse_name(text)
+    try:
+        parts = urlsplit(address)
+        is_file = parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1
+        is_server = parts.scheme in ("postgresql", "postgres") and bool(parts.hostname) and len(parts.path) > 1 and parts.port != 0
+    except ValueError:
+        is_file = is_server = False
+    if not (is_file or is_server):
+        raise ValueError("sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
+    return Secret(address)
+
+
 def parse_url(text: str) -> str:
     """An http or https address, without its closing slash. A password in it would be shown, so it is refused."""
     from urllib.parse import urlsplit
@@ -120,6 +136,18 @@ def parse_path(text: str) -> Path:
 
 def parse_paths(text: str) -> tuple[Path, ...]:
     return tuple(parse_path(word) for word in text.split())
+
+
+def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
+    """A parser of some of these names, separated by commas or blanks."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        given = tuple(dict.fromkeys(text.replace(",", " ").split()))
+        if set(given) - set(names):
+            raise ValueError(f"names of {', '.join(names)}, separated by commas")
+        return given
+
+    return parse
 
 
 def parse_switch(text: str) -> bool:
@@ -226,7 +254,7 @@ class Declared:
 
     @property
     def is_secret(self) -> bool:
-        return self.parse is parse_secret
+        return self.parse in (parse_secret, parse_task_store)
 
     @property
     def label(self) -> str:

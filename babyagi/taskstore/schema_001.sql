@@ -32,6 +32,7 @@ CREATE TABLE objective (
     CHECK ((status = 'ended') = (stop_reason IS NOT NULL))
 );
 CREATE INDEX objective_identity ON objective (identity, id);
+CREATE INDEX objective_open ON objective (id) WHERE status = 'active' OR (status = 'ended' AND report IS NULL);
 
 -- A task's id counts from 1 within its objective, and its first rank is its id: ranks are only ever dealt out anew.
 CREATE TABLE task (

@@ -6,6 +6,7 @@ from babyagi import log
 from babyagi.tasks import (
     Effect,
     Event,
+    Joined,
     Limits,
     Objective,
     ObjectiveSpec,
@@ -20,6 +21,7 @@ from babyagi.tasks import (
     TaskStatus,
     ToolGrant,
     Usage,
+    Worker,
 )
 
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -30,7 +32,7 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None, initial_task="Read the documents"):
+def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None, initial_task="Read the documents", **more):
     roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
     return ObjectiveSpec(
         text=text,
@@ -40,6 +42,7 @@ def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None
         embedding_space="hash/1",
         tools=(ToolGrant(name="read_file", effect=Effect.READ),),
         prompt_version="1",
+        **more,
     )
 
 
@@ -127,3 +130,9 @@ COUNTS = {
     TaskStatus.DEAD: 1,
     TaskStatus.CANCELLED: 0,
 }
+
+
+def worker(name, *, objective_id=3, hindrance="", task_ids=(), lease_left_s=20.0, **changes):
+    joined = Joined(objective_id=objective_id, hindrance=hindrance, since=START, task_ids=task_ids)
+    values = {"host": "here", "pid": 7, "lease_until": at(90), "since": START, "lease_left_s": lease_left_s, "joined": (joined,)}
+    return Worker(id=f"{name}-1", name=name, **{**values, **changes})

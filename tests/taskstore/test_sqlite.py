@@ -211,12 +211,12 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
     await store.add_tasks(objective_id, [Proposal(name=f"Task {number}", after=(1,) if number % 2 else ()) for number in range(10_000)])
     database = store._database
     for piece in ("best_queued", "has_unblocked_task", "best_recorded", "queue_head", "has_held_task", "last_finished", "held"):
-        values = {"objective_id": objective_id, "limit": 5}
+        values = {"objective_id": objective_id, "limit": 5, "now_us": 0}
         plan = [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + database._pieces[piece], values)]
         assert all("USING" in line and "INDEX" in line for line in plan), (piece, plan)
         assert not any("TEMP B-TREE" in line or line.startswith("SCAN step") for line in plan), (piece, plan)
     for piece, ids in (("insert_task", "after_ids"), ("ranks", "task_ids")):
-        values = dict.fromkeys(("objective_id", "task_id", "name", "name_key", "parent_id", "origins"), 1) | {ids: "[1]"}
+        values = dict.fromkeys(("objective_id", "task_id", "name", "name_key", "parent_id", "origins", "now_us"), 1) | {ids: "[1]"}
         plan = [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + database._pieces[piece], values)]
         assert any("(objective_id=? AND id=?)" in line for line in plan), (piece, plan)
     first, _ = await finish_one(store, objective_id)

@@ -1,0 +1,41 @@
+-- What only PostgreSQL says in this way.
+
+-- tables --
+-- The names of all tables of the store's own schema.
+SELECT tablename AS name FROM pg_tables WHERE schemaname = 'babyagi';
+
+-- create_schema --
+-- A room of its own in somebody's database.
+CREATE SCHEMA babyagi;
+
+-- has_schema --
+-- A row when the room is there, perhaps made by an administrator.
+SELECT 1 FROM pg_namespace WHERE nspname = 'babyagi';
+
+-- lock_schema --
+-- Let nobody else make or change the schema, and nobody write, until the end of the transaction.
+SELECT pg_advisory_xact_lock(7089336938131513954);
+
+-- lock_for_writing --
+-- Begin to write to one objective, or to any; returns the time, and the number of the transaction.
+SELECT now_us, transaction FROM lock_for_writing(CAST(:objective_id AS BIGINT));
+
+-- clock --
+-- The time of the server.
+SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now_us;
+
+-- outcome --
+-- What became of a transaction: committed, aborted or in progress; NULL when that is long ago.
+SELECT pg_xact_status(CAST(CAST(:transaction AS TEXT) AS xid8)) AS outcome;
+
+-- encoding --
+-- The encoding of the database.
+SELECT current_setting('server_encoding') AS encoding;
+
+-- listen --
+-- Hear of what others commit.
+LISTEN babyagi;
+
+-- ping --
+-- Whether the server is still there.
+SELECT 1;
