@@ -80,6 +80,12 @@ class Database(Protocol):
     All but `close` raise `StoreUnavailableError`: nothing changed, try again later; `StoreUnusableError`: a person must act.
     """
 
+    where: str
+    """The file or the URL, as it may be shown."""
+
+    known_version: int
+    """The version of the schema that this program is made for."""
+
     def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
         """Run the work in one transaction; whatever it raises, nothing is changed. It may be run again when the database asks for it.
 

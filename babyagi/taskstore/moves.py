@@ -5,7 +5,7 @@ The order in every verb is: lock (the transaction), fence (is the claim still th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -194,7 +194,7 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
     if asking:
         task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)  # the answer belongs to this try
     is_delayed = delay_s > 0 and status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
-    tx.run(
+    row = tx.all(
         "put_task",
         objective_id=task.objective_id,
         task_id=task.id,
@@ -203,8 +203,8 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
         failures=task.failures,
         error=task.error,
         not_before_us=tx.now_us + rules.to_us(delay_s) if is_delayed else None,
-    )
-    return read_task(tx, task.objective_id, task.id)
+    )[0]
+    return task_from_row(row)
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
@@ -261,20 +261,24 @@ def sift(tx: Transaction, row: Row, proposals: Sequence[Proposal], *, allow_dupl
     )
 
 
-def add(tx: Transaction, objective_id: int, sifted: Iterable[rules.Sifted], *, parent_id: int | None) -> Plan:
+def add(tx: Transaction, objective_id: int, sifted: Sequence[rules.Sifted], *, parent_id: int | None) -> Plan:
     """Put the proposals at the end of the list, in their order, and note the duplicates."""
-    added, duplicates = [], []
+    added: list[Task] = []
+    duplicates: list[str] = []
+    n_new = sum(not one.is_duplicate for one in sifted)
+    last_id = tx.all("next_task_ids", objective_id=objective_id, n=n_new)[0]["id"] if n_new else 0
     for one in sifted:
         if one.is_duplicate:
             duplicates.append(one.proposal.name)
             append_event(tx, objective_id, log.TASK_DUPLICATE_DROPPED, parent_id, name=one.proposal.name)
             continue
-        task_id = tx.all("next_task_id", objective_id=objective_id)[0]["id"]
+        task_id = last_id - n_new + len(added) + 1
         values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(one.proposal.after)}
         origins = to_json(one.proposal.origins)
-        tx.run("insert_task", **values, name=one.proposal.name, name_key=one.key, parent_id=parent_id, origins=origins)
-        tx.run("insert_task_after", **values)
-        task = read_task(tx, objective_id, task_id)
+        row = tx.all("insert_task", **values, name=one.proposal.name, name_key=one.key, parent_id=parent_id, origins=origins)[0]
+        task = task_from_row(row)
+        if task.after:
+            tx.run("insert_task_after", **values)
         append_event(tx, objective_id, log.TASK_ADDED, task.id, name=task.name, parent_id=parent_id, after=task.after)
         added.append(task)
     return Plan(added=tuple(added), duplicates=tuple(duplicates))

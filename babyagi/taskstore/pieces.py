@@ -38,12 +38,12 @@ def load_scripts(prefix: str) -> list[str]:
     return [files(__package__).joinpath(name).read_text("utf-8") for name in names]
 
 
-def require_known(version: int, scripts: Sequence[str], *, where: str) -> None:
+def require_known(version: int, *, known: int, where: str) -> None:
     """Raises `StoreUnusableError` when the schema is newer than this program."""
-    if version > len(scripts):
+    if version > known:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
-            why=f"its schema has version {version}, this program knows versions up to {len(scripts)}",
+            why=f"its schema has version {version}, this program knows versions up to {known}",
             fix="pip install --upgrade babyagi-daemon",
             guide="store",
         )

@@ -11,6 +11,7 @@ and the session's settings need a connection of their own: no pooler in transact
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -34,6 +35,7 @@ T = TypeVar("T")
 TRIES = 5  # of a transaction that the server rolled back, or whose connection was lost before its commit
 COMMIT_DOUBT_S = 60.0  # how long to ask what became of a commit whose answer was lost
 COMMIT_ASK_PAUSE_S = 0.2
+PLANS_S = 5.0  # a plan that was made for a table of ten rows is bad for ten thousand
 
 
 class PostgresTransaction(Transaction):
@@ -59,14 +61,16 @@ class PostgresDatabase:
             SettingsError, StoreUnusableError, StoreUnavailableError.
         """
         self._clock = clock
+        self._thread = threading.local()
         self._pieces = load_pieces()
         self._connections = Connections(url)
-        self._shown = self._connections.shown
+        self.where = self._connections.shown
         self._listener = Listener(self._connections.connect, pieces=self._pieces, is_own=self._connections.has_pid)
         scripts = pieces.load_scripts("postgres") if scripts is None else scripts
+        self.known_version = len(scripts)
         try:
-            with in_our_words(self._shown):
-                Schema(connection=self._connections.mine(), pieces=self._pieces, scripts=scripts, where=self._shown).require_current()
+            with in_our_words(self.where):
+                Schema(connection=self._connections.mine(), pieces=self._pieces, scripts=scripts, where=self.where).require_current()
         except BaseException:
             self.close()
             raise
@@ -120,15 +124,23 @@ class PostgresDatabase:
         """Run the transaction; again when it was rolled back or cut off before its commit, for then nothing was changed."""
         import psycopg
 
-        with in_our_words(self._shown):
+        with in_our_words(self.where):
             for _ in range(TRIES - 1):
                 connection = self._connections.mine()
                 try:
+                    self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
                     if not (is_rolled_back(error) or connection.closed):
                         raise
             return transact(self._connections.mine())
+
+    def _plan_anew(self, connection: psycopg.Connection[Any]) -> None:
+        """Let the server make its plans again now and then; they are generic, for planning takes longer than the questions."""
+        now_s = time.monotonic()
+        if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
+            connection.execute(self._pieces["forget_plans"])
+            self._thread.planned_at_s = now_s
 
     def _commit(self, connection: psycopg.Connection[Any], transaction: str) -> None:
         """Commit. When the connection is lost over it, ask on another what became of it: it may have been committed."""
@@ -152,7 +164,7 @@ class PostgresDatabase:
                     return bool(outcome == "committed")
             time.sleep(COMMIT_ASK_PAUSE_S)
         raise StoreUnavailableError(
-            f"the task store {self._shown} cannot answer now",
+            f"the task store {self.where} cannot answer now",
             why="the connection was lost in a commit, and whether that was done is not known",
         )
 
@@ -166,10 +178,9 @@ def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int
 
 
 def load_pieces() -> dict[str, str]:
-    """The named SQL as the driver wants it: `%(name)s` for `:name`, without the hints that SQLite takes."""
+    """The named SQL as the driver wants it: `%(name)s` for `:name`."""
     return {name: _in_dialect(piece) for name, piece in pieces.load_pieces("postgres").items()}
 
 
 def _in_dialect(piece: str) -> str:
-    piece = re.sub(r" INDEXED BY \w+", "", piece.replace("%", "%%"))
-    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", piece)
+    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", piece.replace("%", "%%"))

@@ -36,6 +36,10 @@ SELECT current_setting('server_encoding') AS encoding;
 -- Hear of what others commit.
 LISTEN babyagi;
 
+-- forget_plans --
+-- Let the plans of prepared statements be made again.
+DISCARD PLANS;
+
 -- ping --
 -- Whether the server is still there.
 SELECT 1;

@@ -28,13 +28,13 @@ class Listener:
         self._connect = connect
         self._pieces = pieces
         self._is_own = is_own
-        self._n_heard = 0
+        self._n_heard = -1
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed_fd, self._close_fd = os.pipe()
 
     def n_heard(self) -> int:
-        """A number that changes when somebody else has committed; and when listening begins, for nobody knows what was missed."""
+        """A number that changes when somebody else has committed, and when listening begins: nobody knows what was missed; -1 before."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="taskstore-listener", daemon=True)

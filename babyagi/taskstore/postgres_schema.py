@@ -34,7 +34,7 @@ class Schema:
         version = self.version()
         if version == 0:
             version = self.migrate()[1]
-        pieces.require_known(version, self.scripts, where=self.where)
+        pieces.require_known(version, known=len(self.scripts), where=self.where)
         if version < len(self.scripts):
             raise StoreUnusableError(
                 f"the task store {self.where} was written by an older babyagi",
@@ -50,7 +50,7 @@ class Schema:
             The version before and after.
         """
         before = after = self.version()
-        pieces.require_known(before, self.scripts, where=self.where)
+        pieces.require_known(before, known=len(self.scripts), where=self.where)
         while after < len(self.scripts):
             after = self._step_up()
         return before, after

@@ -24,7 +24,7 @@ from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.base_workers import Outlook
 from babyagi.taskstore.database import Row, Transaction
-from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time
+from babyagi.taskstore.rows import result_from_row, result_to_values, task_from_row, to_json, to_time
 from babyagi.taskstore.sql_room import SqlRoom
 
 
@@ -53,12 +53,12 @@ class Claims(SqlRoom):
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         def work(tx: Transaction) -> Claim | None:
+            self._require_known_schema(tx)
             objective = moves.read_objective(tx, objective_id)
             task_id = _best_task(tx, objective) if _can_serve(tx, objective_id, worker_id) else None
             if task_id is None:
                 return None
-            tx.run("claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id)
-            task = moves.read_task(tx, objective_id, task_id)
+            task = task_from_row(tx.all("claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id)[0])
             moves.append_event(tx, objective_id, log.TASK_CLAIMED, task_id, worker_id=worker_id, try_no=task.try_no, claim_no=task.claim_no)
             fence = Fence(objective_id=objective_id, owner=f"task:{task_id}", claim_no=task.claim_no, worker_id=worker_id)
             return Claim(task=task, fence=fence)

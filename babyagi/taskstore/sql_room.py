@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from babyagi.errors import StoreUnavailableError
-from babyagi.taskstore import moves
+from babyagi.taskstore import moves, pieces
 from babyagi.taskstore.database import Database, Row, Transaction
 
 T = TypeVar("T")
@@ -57,6 +57,11 @@ class SqlRoom:
 
     async def _read(self, work: Callable[[Transaction], T]) -> T:
         return await self._offload(lambda: self._database.read(work))
+
+    def _require_known_schema(self, tx: Transaction) -> None:
+        """Raises `StoreUnusableError` when the schema was made newer under this process: it must end its work, and not take more."""
+        row = tx.all("schema_version")[0]
+        pieces.require_known(int(row["value"]), known=self._database.known_version, where=self._database.where)
 
     async def _look(self, objective_id: int, work: Callable[[Transaction], T]) -> T:
         """Read something of an objective. Raises `NotFoundError`."""

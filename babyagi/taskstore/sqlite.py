@@ -8,10 +8,8 @@ Needs SQLite 3.35 or later, and a local disk: flock and WAL do not work over mos
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
@@ -22,11 +20,10 @@ from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.taskstore import pieces
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import from_time
+from babyagi.taskstore.sqlite_lock import FileLock
 
 T = TypeVar("T")
 
-LOCK_TRIES = 5000  # with the pause below, ten seconds
-LOCK_PAUSE_S = 0.002
 BUSY_TIMEOUT_S = 10.0
 QUICK_CHECK_MAX_BYTES = 64_000_000  # read in about 0.1 s; a larger file is checked row by row as it is read
 PASSING_CODES = (
@@ -65,12 +62,13 @@ class SqliteDatabase:
         self.path = path
         self._clock = clock
         self._scripts = pieces.load_scripts("schema") if scripts is None else scripts
+        self.where, self.known_version = str(path), len(self._scripts)
         self._pieces = pieces.load_pieces("sqlite")
         self._wal = path.with_name(path.name + "-wal")
-        self._lock_fd = self._open_private(path.with_name(path.name + ".lock"))
+        self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._connection: sqlite3.Connection | None = None
         try:
-            with self._errors(), self._lock():
+            with self._errors(), self._lock.held():
                 os.close(self._open_private(path))
                 self._connection = self._connect()
                 self._check()
@@ -80,7 +78,7 @@ class SqliteDatabase:
             raise
 
     def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
-        with self._errors(), self._lock():
+        with self._errors(), self._lock.held():
             return self._transact("BEGIN IMMEDIATE", work)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -116,13 +114,13 @@ class SqliteDatabase:
         """Fold the log into the file and close both. A second call does nothing."""
         if self._connection is None:
             return
-        with self._errors(), self._lock():
+        with self._errors(), self._lock.held():
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 self._connection.close()
                 self._connection = None
-        os.close(self._lock_fd)
+        self._lock.close()
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -140,25 +138,6 @@ class SqliteDatabase:
                 connection.execute("ROLLBACK")
             raise
         return done
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """The flock; bounded, so that a writer frozen by a debugger cannot hang every other one for ever."""
-        for _ in range(LOCK_TRIES):
-            try:
-                fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(LOCK_PAUSE_S)
-        else:
-            raise StoreUnavailableError(
-                f"the task store {self.path} is locked",
-                why=f"another process held {self.path}.lock for {LOCK_TRIES * LOCK_PAUSE_S:g} s",
-            )
-        try:
-            yield
-        finally:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
     # -- opening ---------------------------------------------------------------------------------------------------------
 
@@ -195,7 +174,7 @@ class SqliteDatabase:
         """Bring the schema to this program's version, each version in one transaction; never under living workers, and with a copy
         of the file as it was beside it."""
         version = self._schema_version()
-        pieces.require_known(version, self._scripts, where=str(self.path))
+        pieces.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
         connection.execute("PRAGMA journal_mode = WAL").fetchall()  # the first change, and made to no file but our own
         if 0 < version < len(self._scripts):
@@ -232,7 +211,7 @@ class SqliteDatabase:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        os.close(self._lock_fd)
+        self._lock.close()
 
     # -- errors ----------------------------------------------------------------------------------------------------------
 

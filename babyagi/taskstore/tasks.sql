@@ -1,8 +1,9 @@
--- Tasks, results, vectors and workers. `status || ''` keeps the index of statuses away where the primary key finds fewer rows.
+-- Tasks, results, vectors and workers. `status || ''` keeps the index of statuses
+-- away, where the primary key or the index of claimable tasks finds fewer rows.
 
--- next_task_id --
--- Count one more task of the objective.
-UPDATE objective SET last_task_id = last_task_id + 1 WHERE id = :objective_id RETURNING last_task_id AS id;
+-- next_task_ids --
+-- Count more tasks of the objective; returns the id of the last one.
+UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id RETURNING last_task_id AS id;
 
 -- insert_task --
 -- A queued task at the end of the list.
@@ -10,7 +11,8 @@ INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, after_ids, 
 VALUES (:objective_id, :task_id, :name, :name_key, :task_id, :parent_id, :after_ids,
         (SELECT count(*) FROM json_each(:after_ids) AS named CROSS JOIN task AS t
           WHERE t.objective_id = :objective_id AND t.id = CAST(named.value AS BIGINT) AND t.status NOT IN ('done', 'cancelled')),
-        :origins, :now_us);
+        :origins, :now_us)
+RETURNING *;
 
 -- insert_task_after --
 -- What the task waits for.
@@ -59,7 +61,7 @@ SELECT 1 FROM task WHERE worker_id IS NOT NULL AND objective_id = :objective_id 
 
 -- has_unblocked_task --
 -- A row when a queued task waits for no other.
-SELECT 1 FROM task INDEXED BY task_ready WHERE objective_id = :objective_id AND status = 'queued' AND blockers = 0 LIMIT 1;
+SELECT 1 FROM task WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 LIMIT 1;
 
 -- best_recorded --
 -- The first recorded task that nobody holds.
@@ -69,8 +71,8 @@ SELECT id FROM task
 
 -- best_queued --
 -- The first queued task whose `after` tasks are all done or cancelled.
-SELECT id FROM task INDEXED BY task_ready
- WHERE objective_id = :objective_id AND status = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= :now_us)
+SELECT id FROM task
+ WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= :now_us)
  ORDER BY rank, id LIMIT 1;
 
 -- claim_task --
@@ -79,7 +81,8 @@ UPDATE task
    SET claim_no = claim_no + 1, worker_id = :worker_id, not_before_us = NULL,
        started_at_us = CASE status WHEN 'queued' THEN :now_us ELSE started_at_us END,
        status = CASE status WHEN 'queued' THEN 'running' ELSE status END
- WHERE objective_id = :objective_id AND id = :task_id;
+ WHERE objective_id = :objective_id AND id = :task_id
+RETURNING *;
 
 -- record_task --
 -- running → recorded, still held.
@@ -90,7 +93,8 @@ UPDATE task SET status = 'recorded' WHERE objective_id = :objective_id AND id = 
 UPDATE task
    SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, error = :error, not_before_us = :not_before_us,
        finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN :now_us END
- WHERE objective_id = :objective_id AND id = :task_id;
+ WHERE objective_id = :objective_id AND id = :task_id
+RETURNING *;
 
 -- wake_task --
 -- waiting → queued.
