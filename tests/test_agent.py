@@ -10,7 +10,7 @@ from babyagi.errors import BabyagiError, ParkedError
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.react.signals import ModelDecided, RunEnded, RunStarted
 from babyagi.react.steps import Stopped
-from babyagi.tools.person import build_ask_person
+from babyagi.tools.person import build_ask_user
 from tests.react.test_executor import answering
 from tests.scripted import ScriptedModel
 
@@ -81,14 +81,14 @@ async def test_a_person_is_asked_where_somebody_can_be_asked():
         return "on Friday"
 
     signals: list[object] = []
-    model = wanting("ask_person", {"question": "Which day?"})
-    run = await Agent(model, [build_ask_person()], ask=ask).run_async("When?", on_signal=signals.append)
+    model = wanting("ask_user", {"question": "Which day?"})
+    run = await Agent(model, [build_ask_user()], ask=ask).run_async("When?", on_signal=signals.append)
 
     assert (asked, run.output) == (["Which day?"], "It says: on Friday")
     assert len(model.calls) == 2
     assert sum(isinstance(signal, ModelDecided) for signal in signals) == 2
     with pytest.raises(ParkedError):
-        await Agent(wanting("ask_person", {"question": "Which day?"}), [build_ask_person()]).run_async("When?")
+        await Agent(wanting("ask_user", {"question": "Which day?"}), [build_ask_user()]).run_async("When?")
 
 
 async def test_an_agent_is_a_tool_of_another_and_its_calls_count_there():

@@ -47,7 +47,7 @@ def test_what_does_not_work_is_said_and_ends_with_a_code(folder, capsys):
     assert "has no parameter 'nothing'" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("args", [["nothing"], ["read_file", "limits.md"], ["ask_person", "What?"]])
+@pytest.mark.parametrize("args", [["nothing"], ["read_file", "limits.md"], ["ask_user", "What?"]])
 def test_a_tool_that_cannot_be_tried_is_refused_with_the_reason(folder, args):
     with pytest.raises(SettingsError):
         run_command_line(["tools", "test", *args])

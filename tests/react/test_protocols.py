@@ -211,7 +211,7 @@ def test_each_text_prompt_is_the_one_before_with_the_reply_and_the_observation()
     one, two, three = (joined(text_protocol().render(replace(TALK, steps=STEPS[:n]))) for n in range(3))
 
     assert two.startswith(one) and three.startswith(two)
-    assert two[len(one) :].startswith("\nI look.\nAction: search\nAction Input: sun\nObservation: ")
+    assert two[len(one) :].startswith("\nI look.\nAction: search\nAction Input: sun\nObservation:\n<<observation ")
     assert "far away" in two[len(one) :] and two.endswith("\nThought:")
 
 
@@ -253,7 +253,7 @@ def test_the_labels_of_another_language_are_written_and_the_first_is_used():
     )
 
     assert "行動: one of [search, calculator]" in text
-    assert "\n観察: <<observation" in text and text.endswith("\n思考:")
+    assert "\n観察:\n<<observation" in text and text.endswith("\n思考:")
     assert isinstance(JAPANESE, Labels)
 
 

@@ -116,7 +116,9 @@ def _instruction(conversation: Conversation, labels: Labels) -> str:
 
 
 def _ask(question: Message, labels: Labels) -> Message:
-    return Message(speaker=Speaker.USER, text=f"{labels.question}: {question.text}\n{labels.thought[0]}:", origins=question.origins)
+    gap = "\n" if question.text.startswith("<<") else " "  # a fence begins at the start of a line
+    text = f"{labels.question}:{gap}{question.text}\n{labels.thought[0]}:"
+    return Message(speaker=Speaker.USER, text=text, origins=question.origins)
 
 
 def _log(act: Act, labels: Labels) -> str:
@@ -128,7 +130,7 @@ def _log(act: Act, labels: Labels) -> str:
 
 
 def _show(step: Step, labels: Labels) -> Message:
-    shown = [f"{labels.observation[0]}: {fence(label_of(observation), observation.passage)}" for observation in step.observations]
+    shown = [f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}" for observation in step.observations]
     origins = tuple(dict.fromkeys(observation.passage.origin for observation in step.observations))
     return Message(speaker=Speaker.USER, text="\n".join([*shown, f"{labels.thought[0]}:"]), origins=origins)
 
