@@ -323,6 +323,12 @@ class App:
     def _open_index(self, stack: AsyncExitStack) -> VectorIndex:
         if self.settings.result_store == "builtin":
             return BuiltinIndex()
+        if self.settings.chroma_url:
+            from babyagi.resultstore.chroma_server import ChromaServerIndex
+
+            server = ChromaServerIndex(self.settings.chroma_url)
+            stack.push_async_callback(server.close)
+            return server
         from babyagi.resultstore.chroma import ChromaIndex
 
         offload = ThreadOffload(name="chroma")

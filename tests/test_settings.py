@@ -290,6 +290,11 @@ def test_an_address_of_a_task_store_that_makes_no_sense_is_refused_and_not_shown
     assert "BABYAGI_TASK_STORE must be sqlite:///PATH or postgresql://" in what and "top5ecret" not in what
 
 
+@pytest.mark.parametrize("address", ["postgresql:///agi", "postgresql://me@/agi?host=/run/postgresql", "postgres://h/agi"])
+def test_a_server_on_this_machine_needs_no_host(load, address):
+    assert load(BABYAGI_TASK_STORE=address).settings.task_store.reveal() == address
+
+
 def test_the_task_stores_address_is_a_secret_in_every_print(load):
     loaded = load(BABYAGI_TASK_STORE="postgresql://me:top5ecret@db/agi")
 

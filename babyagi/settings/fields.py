@@ -130,6 +130,16 @@ class Settings(ObjectiveFields):
             choices=_RESULT_STORES,
         ),
     )
+    chroma_url: str = field(
+        default="",
+        metadata=declare(
+            "CHROMA_URL",
+            "A Chroma server in place of the embedded one, for workers that share an objective.",
+            parse=parse_url,
+            metavar="URL",
+            default_text="none, Chroma is embedded",
+        ),
+    )
     embedding_model: str = field(
         default="",
         metadata=declare(

@@ -103,7 +103,7 @@ def parse_task_store(text: str) -> Secret:
     try:
         parts = urlsplit(address)
         is_file = parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1
-        is_server = parts.scheme in ("postgresql", "postgres") and bool(parts.hostname) and len(parts.path) > 1 and parts.port != 0
+        is_server = parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
     except ValueError:
         is_file = is_server = False
     if not (is_file or is_server):
