@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from babyagi.agents.prompting import prompt_version
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.folder import Folder
-from babyagi.home import home_id, new_worker_id, take_name
+from babyagi.home import home_id, new_worker_id, remember_folder, remembered_folder, take_name
 from babyagi.journal import Backends, Gate
 from babyagi.llm.base import ChatModel, Embedder
 from babyagi.llm.credentials import missing_key
@@ -97,7 +97,7 @@ class App:
         """
         objective, is_new = await self.store.create_objective(self._spec(), uid=secrets.token_hex(8), always_new=always_new)
         if self.settings.files is not None:
-            self._remember_folder(objective, self.settings.files)
+            remember_folder(self.settings.home, objective.uid, self.settings.files)
         return objective, is_new
 
     async def run(self, objective_id: int) -> RunOutcome:
@@ -350,7 +350,7 @@ class App:
         return tools
 
     def _open_folder(self, objective: Objective) -> Folder:
-        folder = self.settings.files or self._remembered_folder(objective)
+        folder = self.settings.files or remembered_folder(self.settings.home, objective.uid)
         if folder is None or not folder.is_dir():
             raise SettingsError(
                 f"objective {objective.id} needs a folder to read, and there is none here",
@@ -359,16 +359,6 @@ class App:
                 guide="objectives",
             )
         return Folder(folder)
-
-    def _remember_folder(self, objective: Objective, folder: Path) -> None:
-        """Keep the folder's path in this home, so that `resume` finds it. It is this worker's, so it is not in the task store."""
-        path = self.settings.home / "folders" / objective.uid
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.write_text(str(folder.resolve()), encoding="utf-8")
-
-    def _remembered_folder(self, objective: Objective) -> Path | None:
-        path = self.settings.home / "folders" / objective.uid
-        return Path(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 @asynccontextmanager
