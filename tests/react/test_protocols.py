@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
-from babyagi.react.protocols.base import Conversation, Protocol
+from babyagi.react.protocols.base import WRITTEN_CALL, Conversation, Protocol
 from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol
 from babyagi.react.protocols.json import JSON
 from babyagi.react.protocols.native import NATIVE
@@ -184,7 +184,7 @@ def test_a_megabyte_of_junk_is_read_in_linear_time(kind, protocol):
 
 
 def step(n, log, name, arguments, given):
-    call = ToolCall(id="call", name=name, arguments=arguments)
+    call = ToolCall(id=WRITTEN_CALL if log else "call_1", name=name, arguments=arguments)
     observation = Observation(passage=Passage(text=given, origin=f"tool:{name}"))
     return Step(n=n, decision=Act(calls=(call,), log=log), observations=(observation,), model="m")
 

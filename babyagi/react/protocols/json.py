@@ -14,7 +14,18 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
-from babyagi.react.protocols.base import ANSWER_NOW, Conversation, Protocol, acts, describe_input, fill, instruct, label_of, model_origins
+from babyagi.react.protocols.base import (
+    ANSWER_NOW,
+    WRITTEN_CALL,
+    Conversation,
+    Protocol,
+    acts,
+    describe_input,
+    fill,
+    instruct,
+    label_of,
+    model_origins,
+)
 from babyagi.react.steps import Act, Decision, Fail, Finish
 from babyagi.tools.base import Tool
 
@@ -46,7 +57,7 @@ def _instruction(tools: Sequence[Tool]) -> str:
 
 def _log(act: Act) -> str:
     """The reply as it was; calls that came in fields of their own are written out."""
-    if act.log.lstrip().startswith(("{", "```")):
+    if act.calls[0].id == WRITTEN_CALL:
         return act.log
     return "\n".join(
         json.dumps({"thought": act.thought, "tool": call.name, "tool_input": call.arguments}, ensure_ascii=False) for call in act.calls
@@ -74,7 +85,7 @@ def parse(completion: Completion, conversation: Conversation) -> Decision:
         case name:
             arguments = "" if given is None else json.dumps(given, ensure_ascii=False)
             thought = action.get("thought")
-            call = ToolCall(id="call", name=name, arguments=arguments)
+            call = ToolCall(id=WRITTEN_CALL, name=name, arguments=arguments)
             return Act(calls=(call,), thought=thought if isinstance(thought, str) else "", log=log)
 
 

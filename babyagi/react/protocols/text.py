@@ -16,7 +16,18 @@ from babyagi.errors import MalformedReplyError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols import native
-from babyagi.react.protocols.base import ANSWER_NOW, Conversation, Protocol, acts, describe_input, fill, instruct, label_of, model_origins
+from babyagi.react.protocols.base import (
+    ANSWER_NOW,
+    WRITTEN_CALL,
+    Conversation,
+    Protocol,
+    acts,
+    describe_input,
+    fill,
+    instruct,
+    label_of,
+    model_origins,
+)
 from babyagi.react.steps import Act, Decision, Finish, Step
 
 MAX_LABEL_CHARS = 200  # a label stands within this much of its line
@@ -123,7 +134,7 @@ def _ask(question: Message, labels: Labels) -> Message:
 
 def _log(act: Act, labels: Labels) -> str:
     """The reply as it was; calls that came in fields of their own are written out."""
-    if _scan(act.log, labels):
+    if act.calls[0].id == WRITTEN_CALL:
         return act.log
     calls = [f"{labels.action[0]}: {call.name}\n{labels.action_input[0]}: {call.arguments}" for call in act.calls]
     return "\n".join([act.log, *calls] if act.log else calls)
@@ -193,7 +204,7 @@ def _read_call(lines: Sequence[str], found: Sequence[_Label], labels: Labels) ->
     name = name.strip(_DECORATION).rstrip(".:,")
     if name.casefold() in NO_CALL:
         return None
-    call = ToolCall(id="call", name=name, arguments=_unwrap((given or "").strip()).strip())
+    call = ToolCall(id=WRITTEN_CALL, name=name, arguments=_unwrap((given or "").strip()).strip())
     return Act(calls=(call,), thought=_thought(lines[: action.line], labels), log="\n".join(lines[: last + 1]).rstrip())
 
 
