@@ -720,6 +720,15 @@ class TaskStoreContract:
         assert await store.look_up_step(fence, "1/x") == done
         assert await store.intend_step(fence, key="1/x", kind="model", request_hash="h2", reservation=CALL) == done
 
+    async def test_an_outcome_that_is_recorded_again_under_its_claim_is_counted_once(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        first = await store.record_step(fence, key="k", output="1", usage=SPENT)
+        kinds = await kinds_of(store, objective_id)
+        assert await store.record_step(fence, key="k", output="1", usage=SPENT) == first
+        assert ((await store.objective(objective_id)).usage, await kinds_of(store, objective_id)) == (SPENT, kinds)
+
     async def test_a_step_left_open_may_have_been_paid_and_is_intended_anew(self, store, clock):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
