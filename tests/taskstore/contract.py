@@ -549,6 +549,22 @@ class TaskStoreContract:
         assert (of_w.objective_id, of_w.hindrance, of_w.task_ids, of_w.duties) == (objective_id, "", (1,), (Duty.ORDER,))
         assert w.since == of_w.since == clock.now - timedelta(seconds=10)
 
+    async def test_the_outlook_says_what_a_claim_would_find(self, store):
+        objective_id = await begin(store, "B", "C")
+        assert await store.open_objectives() == [objective_id]
+        outlook = await store.outlook(objective_id)
+        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (True, (Duty.ORDER,), False)
+        for _ in range(3):
+            await finish_one(store, objective_id)
+        outlook = await store.outlook(objective_id)
+        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (False, (), True)
+        await store.conclude_objective(objective_id)
+        assert ((await store.outlook(objective_id)).duties, await store.open_objectives()) == ((Duty.REPORT,), [objective_id])
+        await store.record_report(await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report")
+        assert ((await store.outlook(objective_id)).duties, await store.open_objectives()) == ((), [])
+        with pytest.raises(NotFoundError):
+            await store.outlook(99)
+
     async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
         objective_id = await begin(store)
         await store.claim_task(objective_id, "w")
