@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import cooperating, inbox, journal, list_steering, looking, running, steering, surroundings
+from babyagi.cli import cooperating, inbox, journal, list_steering, looking, running, steering, surroundings, toolbox
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -56,6 +56,7 @@ COMMANDS = (
     steering.delete,
     journal.journal,
     cooperating.migrate,
+    toolbox.tools,
     surroundings.config,
     surroundings.doctor,
     surroundings.guide,
