@@ -27,8 +27,8 @@ from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
-from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.builtin import BuiltinIndex
+from babyagi.opening import open_index
+from babyagi.results import Results
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
@@ -119,6 +119,16 @@ class App:
             objective, signal_number = await (Notifier(self.store, make_sender(target)).watch(objective_id, work) if target else work)
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
+    @asynccontextmanager
+    async def open_results(self, objective: Objective) -> AsyncIterator[Results]:
+        """The objective's results, to be searched, checked and indexed anew by a person."""
+        async with AsyncExitStack() as stack:
+            embedder = self._open_embedder(objective.spec.model_by_role[Role.EMBEDDING])
+            stack.push_async_callback(embedder.close)
+            index = open_index(self.settings, stack)
+            backends = Backends(store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep)
+            yield Results(backends, index, objective=objective, identity=self._identity, lease_s=self.settings.lease_s)
+
     # -- what belongs to the objective -----------------------------------------------------------------------------------
 
     def _spec(self) -> ObjectiveSpec:
@@ -178,7 +188,7 @@ class App:
                 fix="set BABYAGI_EMBEDDING_MODEL (and its address) as they were when the objective was started",
                 guide="results",
             )
-        index = self._open_index(stack)
+        index = open_index(settings, stack)
         backends = Backends(store=self.store, models=self._open_models(spec, stack), embedder=embedder, gate=gate, sleep=asyncio.sleep)
         return Loop(
             backends,
@@ -244,17 +254,6 @@ class App:
 
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return find_price(self.settings.effective_embedding_model, base_url=base_url)
-
-    def _open_index(self, stack: AsyncExitStack) -> VectorIndex:
-        if self.settings.result_store == "builtin":
-            return BuiltinIndex()
-        from babyagi.resultstore.chroma import ChromaIndex
-
-        offload = ThreadOffload(name="chroma")
-        stack.callback(offload.close)
-        index = ChromaIndex(self.settings.home / "chroma", offload=offload)
-        stack.push_async_callback(index.close)
-        return index
 
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""

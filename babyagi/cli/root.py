@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import inbox, journal, list_steering, looking, running, steering, surroundings
+from babyagi.cli import inbox, index, journal, list_steering, looking, running, steering, surroundings
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -51,6 +51,7 @@ COMMANDS = (
     steering.extend,
     list_steering.retry,
     steering.delete,
+    index.index,
     journal.journal,
     surroundings.config,
     surroundings.doctor,

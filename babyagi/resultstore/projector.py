@@ -7,6 +7,7 @@ so that feeding them again changes nothing.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +24,6 @@ logger = logging.getLogger(__name__)
 Embed = Callable[[Sequence[str]], Awaitable[list[bytes]]]
 
 NAMESPACE = UUID("5b0f0d0e-6f43-5b8e-9d0a-3f3c1c2a7e51")
-TASK_ID_BITS = 48
 BATCH = 100  # measured with Chroma: 50 ms a batch in a small collection, where a hundred single upserts take 700
 N_PROBES = 10
 MAX_PROBE_MISSES = 1  # an approximate index may miss one; a damaged file that loses 4 of 10 passes with p = 0.03
@@ -49,6 +49,8 @@ class ResultSource(Protocol):
 
     async def owe_index(self, objective_id: int) -> None: ...
 
+    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]: ...
+
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None: ...
 
     async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]: ...
@@ -57,12 +59,21 @@ class ResultSource(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
     """How the index differs from the truth: task ids of results that it lacks, ids that it should not have, and of the `n_probes`
-    results looked up by their own vectors those that were not found."""
+    results looked up by their own vectors those that were not found. `n_expected` results are ticked off as indexed, `n_held` are in
+    the index, and `n_owed` are still to be fed; those are not missing."""
 
     missing: tuple[int, ...]
     extra: tuple[str, ...]
     probe_misses: tuple[int, ...]
     n_probes: int
+    n_expected: int
+    n_held: int
+    n_owed: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is missing, and nothing that is there is lost to a search. What should not be there does no harm."""
+        return not self.missing and not self.is_damaged
 
     @property
     def is_damaged(self) -> bool:
@@ -117,15 +128,26 @@ class Projector:
             IndexUnavailableError, StoreUnusableError: the index cannot be asked.
         """
         owed = set(await self._source.result_ids(self._objective_id, is_indexed=False))
-        expected = {item_id(self._uid, task_id): task_id for task_id in await self._source.result_ids(self._objective_id)}
+        head = id_head(self._uid)
+        expected = {f"{head}{task_id:012x}": task_id for task_id in await self._source.result_ids(self._objective_id)}
         held = set(await self._index.ids(self._collection))
         missing = {task_id for id_, task_id in expected.items() if id_ not in held} - owed
         present = sorted(task_id for id_, task_id in expected.items() if id_ in held)
         probed = present[:: max(1, len(present) // N_PROBES)][:N_PROBES]
         misses = [task_id for task_id in probed if not await self._finds(task_id)]
         return CheckReport(
-            missing=tuple(sorted(missing)), extra=tuple(sorted(held - set(expected))), probe_misses=tuple(misses), n_probes=len(probed)
+            missing=tuple(sorted(missing)),
+            extra=tuple(sorted(held - set(expected))),
+            probe_misses=tuple(misses),
+            n_probes=len(probed),
+            n_expected=len(expected) - len(owed),
+            n_held=len(present),
+            n_owed=len(owed),
         )
+
+    async def drop(self) -> None:
+        """Remove the objective's collection; what the task store owes is not changed by it."""
+        await self._index.drop(self._collection)
 
     async def _finds(self, task_id: int) -> bool:
         vector = (await self._source.vectors(self._objective_id, space=self._space, task_ids=[task_id])).get(task_id)
@@ -195,22 +217,28 @@ def text_of(result: Result) -> str:
     return f"{result.task_name}\n{result.text}"
 
 
+def embed_path(owner: str, texts: Sequence[str]) -> str:
+    """A path that names the texts: which of them are embedded together depends on what others have done meanwhile."""
+    return f"{owner}/embed/{hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]}"
+
+
 def item_id(uid: str, task_id: int) -> str:
     """The id that a result has in every index: a UUID, its head from the objective's random `uid`, its last 12 digits the task's id.
 
     The same on every replay, no other objective's in a shared index, and `task_id_of` reads it back without a look-up.
     """
-    head = uuid5(NAMESPACE, uid).int >> TASK_ID_BITS << TASK_ID_BITS
-    return str(UUID(int=head | task_id))
+    return id_head(uid) + f"{task_id:012x}"
+
+
+def id_head(uid: str) -> str:
+    """What the ids of all results of an objective begin with."""
+    return str(uuid5(NAMESPACE, uid))[:-12]
 
 
 def task_id_of(uid: str, id_: str) -> int | None:
     """The task's id, None for an id that is not of this objective."""
-    try:
-        task_id = UUID(id_).int & ((1 << TASK_ID_BITS) - 1)
-    except ValueError:
-        return None
-    return task_id if item_id(uid, task_id) == id_ else None
+    head, digits = id_[:-12], id_[-12:]
+    return int(digits, 16) if head == id_head(uid) and re.fullmatch("[0-9a-f]{12}", digits) else None
 
 
 def collection_of(objective: Objective) -> str:

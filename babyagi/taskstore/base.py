@@ -360,6 +360,13 @@ class TaskStore(WorkerStore, Protocol):
         """Every result is to be indexed again (the index was lost or its space changed)."""
         ...
 
+    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
+        """Full text: the tasks in whose results at least one of the words stands, the best match first.
+
+        Words are letters and digits only. Those that very many results have are passed over (`rules.choose_words`).
+        """
+        ...
+
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         """Keep task id → unit vector (little-endian float32), so that a rebuilt index pays for no embedding again."""
         ...

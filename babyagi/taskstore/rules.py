@@ -10,7 +10,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError
@@ -31,6 +31,7 @@ MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
 MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
 MAX_COST_MICROUSD = 10**12
+COMMON_WORD = 2_000  # results that have a word, from which on it says little and to rank them takes milliseconds
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
@@ -331,3 +332,15 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
     if snapshot.n_unblocked:
         return StopReason.LIMIT_TASKS if is_reached(snapshot.limits.max_tasks, snapshot.n_executed) else None
     return StopReason.WAITING if snapshot.n_waiting else StopReason.STALLED
+
+
+def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
+    """The words to look for, the rarest first: as many as together stand in fewer than `COMMON_WORD` results."""
+    chosen, n_results = [], 0
+    for word in sorted(n_by_word, key=lambda word: (n_by_word[word], word)):
+        n_results += n_by_word[word]
+        if n_results >= COMMON_WORD:
+            break
+        if n_by_word[word]:
+            chosen.append(word)
+    return chosen

@@ -259,6 +259,16 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
 
         await self._write(work)
 
+    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
+        def work(tx: Transaction) -> list[int]:
+            counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=rules.COMMON_WORD)
+            rare = rules.choose_words({row["word"]: row["n"] for row in counted})
+            if not rare:
+                return []
+            return [row["task_id"] for row in tx.all("results_with_words", objective_id=objective_id, words=to_json(rare), limit=limit)]
+
+        return await self._look(objective_id, work)
+
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         rows = [{"objective_id": objective_id, "space": space, "task_id": task_id, "vector": vector} for task_id, vector in vectors.items()]
 

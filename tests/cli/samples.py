@@ -3,6 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 from babyagi import log
+from babyagi.results import IndexStatus
+from babyagi.resultstore.projector import CheckReport
+from babyagi.resultstore.search import RankedResult, Ranking
 from babyagi.tasks import (
     Effect,
     Event,
@@ -30,14 +33,14 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None, initial_task="Read the documents"):
+def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None, initial_task="Read the documents", space="hash/1"):
     roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
     return ObjectiveSpec(
         text=text,
         initial_task=initial_task,
         limits=limits or Limits(),
         model_by_role={**dict.fromkeys(roles, model), Role.EMBEDDING: "hash"},
-        embedding_space="hash/1",
+        embedding_space=space,
         tools=(ToolGrant(name="read_file", effect=Effect.READ),),
         prompt_version="1",
     )
@@ -127,3 +130,20 @@ COUNTS = {
     TaskStatus.DEAD: 1,
     TaskStatus.CANCELLED: 0,
 }
+
+
+def inputs_step():
+    output = '{"excerpts": [{"task_id": 2, "text": "secret text", "score": 0.412, "reason": "after"}, {"task_id": 1, "text": "old"}]}'
+    return step(key="1/inputs", kind="inputs", output=output, model="", usage=Usage())
+
+
+def index_status():
+    return IndexStatus(objective=objective(), n_results=12, n_owed=2)
+
+
+def check_report():
+    return CheckReport(missing=(4,), extra=("x" * 36,), probe_misses=(5,), n_probes=10, n_expected=10, n_held=9, n_owed=2)
+
+
+def ranking():
+    return Ranking(ranked=(RankedResult(result=result(), score=0.71239),), degraded="the index was not used: it is gone")
