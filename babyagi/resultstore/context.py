@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from babyagi.resultstore.projector import Embed
 from babyagi.resultstore.search import RankedResult, ResultSearch
-from babyagi.resultstore.words import Words, fold
+from babyagi.resultstore.words import Words, fold, split_passages
 from babyagi.tasks import Objective, Result, Task
 
 N_RELEVANT = 5
@@ -18,7 +17,6 @@ NEAR_EQUAL = 0.9  # share of words that two results have in common, of those tha
 BYTES_PER_TOKEN = 4
 MIN_EXCERPT_BYTES = 240
 MAX_CUT_CHARS = 64_000  # of a text in which passages are looked for
-_PASSAGE = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
 class ResultReader(Protocol):
@@ -127,8 +125,8 @@ def _cut(text: bytes, max_bytes: int, words: Words | None) -> str:
 
 def _best_passages(text: str, max_bytes: int, words: Words) -> str:
     """The sentences and lines that fit best, in their order, with "…" where something is left out; empty when none fits the bound."""
-    passages = [passage for passage in _PASSAGE.split(text[:MAX_CUT_CHARS]) if passage.strip()]
-    scores = words.score(passages)
+    passages = split_passages(text[:MAX_CUT_CHARS])
+    scores = words.score_passages(passages)
     kept: set[int] = set()
     left = max_bytes - len("…".encode())
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):

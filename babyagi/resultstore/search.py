@@ -189,7 +189,7 @@ class ResultSearch:
         results = await self._source.results(self._objective_id, task_ids=task_ids) if task_ids else []
         scores = dict(zip((result.task_id for result in results), words.score([text_of(result) for result in results]), strict=True))
         if by_vectors and not is_lexical(self._space):
-            scores = _fuse(by_vectors, sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)))
+            scores = fuse(by_vectors, sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)))
         ranked = [RankedResult(result=result, score=round(scores[result.task_id], 3)) for result in results]
         return sorted(ranked, key=lambda entry: (-entry.score, -entry.result.created_at.timestamp(), -entry.result.task_id))
 
@@ -199,7 +199,7 @@ def is_lexical(space: str) -> bool:
     return space.startswith("hash:")
 
 
-def _fuse(*orders: Sequence[int]) -> dict[int, float]:
+def fuse(*orders: Sequence[int]) -> dict[int, float]:
     """Reciprocal rank fusion: scores by task id, 1 for what is first everywhere."""
     scores: dict[int, float] = {}
     for order in orders:
