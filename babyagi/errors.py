@@ -16,6 +16,7 @@ BabyagiError
 │   ├── SettingsError           usage: a wrong flag, variable or file
 │   ├── CredentialsError        no key, or a key that is refused
 │   ├── ModelRejectedError      the endpoint refuses us: unknown model, no quota, wrong address
+│   │   └── ToolsUnsupportedError   the model takes no tools; whoever can do without them goes on
 │   ├── StoreUnusableError      a store that is damaged, newer than we are, or not writable
 │   └── NotFoundError           no such objective, task or report
 ├── not a fault: the loop reads it and does what it says
@@ -117,6 +118,10 @@ class CredentialsError(BabyagiError):
 
 class ModelRejectedError(BabyagiError):
     """The endpoint refuses every request of this kind: unknown model, no quota, wrong address."""
+
+
+class ToolsUnsupportedError(ModelRejectedError):
+    """The endpoint takes no tools for this model. It may still answer a prompt that offers none."""
 
 
 class StoreUnusableError(BabyagiError):

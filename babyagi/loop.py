@@ -6,6 +6,7 @@ is cut anywhere goes on at the next claim, with every finished call read from th
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +44,8 @@ from babyagi.tools.base import Tool
 logger = logging.getLogger(__name__)
 
 N_KNOWN_FINISHED = 8
-N_COMPARED = 20  # tasks of each kind that a proposal is compared with
+N_COMPARED = 20  # tasks of each kind that a proposal, and a result, is compared with
+N_KEPT_RESULTS = 100  # results whose words are remembered for the next comparison
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
 CHECK_TOKENS = 6000
@@ -90,6 +92,7 @@ class Loop:
         self._bounds = bounds
         self._clock = clock
         self._nearness = Nearness()
+        self._nearness_of_results = Nearness(max_kept=N_KEPT_RESULTS)
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
@@ -194,17 +197,25 @@ class Loop:
         if reply.note:
             logger.warning("task %d: of the creation agent's reply: %s", claim.task.id, reply.note)
         proposals = [Proposal(name=task.name, after=task.after, origins=origins) for task in reply.tasks]
+        known = await self._tasks_to_compare_with(claim.task)
         if proposals:
-            proposals = await self._drop_what_leads_nowhere(claim.task, proposals)
-        await self._store.record_plan(claim, proposals=proposals, is_met=reply.is_met)
+            proposals = await self._drop_what_leads_nowhere(claim.task, proposals, known)
+        is_repeat = await self._is_repeat(result, known)
+        await self._store.record_plan(claim, proposals=proposals, is_met=reply.is_met, is_repeat=is_repeat)
 
-    async def _drop_what_leads_nowhere(self, task: Task, proposals: Sequence[Proposal]) -> list[Proposal]:
+    async def _is_repeat(self, result: Result, known: Sequence[Task]) -> bool:
+        """Whether the result only repeats one that was there before it."""
+        known_ids = [task.id for task in known if task.status in (TaskStatus.RECORDED, TaskStatus.DONE)]
+        results = await self._store.results(result.objective_id, task_ids=[*known_ids, result.task_id])
+        earlier = itertools.takewhile(lambda other: other.task_id != result.task_id, results)
+        return any(self._nearness_of_results.is_repeat(result.text, other.text) for other in earlier)
+
+    async def _drop_what_leads_nowhere(self, task: Task, proposals: Sequence[Proposal], known: Sequence[Task]) -> list[Proposal]:
         """Drop, with an event, what would lie too deep, and what nearly is a task that there is. The store drops exact duplicates."""
         if await self._depth_of(task) >= self._bounds.max_depth:
             for proposal in proposals:
                 await self._note_dropped(task, log.TASK_TOO_DEEP_DROPPED, name=proposal.name, max_depth=self._bounds.max_depth)
             return []
-        known = await self._tasks_to_compare_with(task)
         kept: list[Proposal] = []
         for proposal in proposals:
             same = next((other for other in known if self._nearness.are_near_equal(proposal.name, other.name)), None)

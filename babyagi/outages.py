@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 MAX_BACK_OFF_S = 60.0
-MAX_MODEL_BACK_OFF_S = 15.0  # work goes on within 20 s of an outage's end
+MAX_MODEL_BACK_OFF_S = 10.0  # work goes on within 20 s of an outage's end, also where it takes 10 s to fail
 MAX_MODEL_WAIT_S = 20.0  # one model may be limited for an hour; another one is tried meanwhile
 
 
@@ -38,6 +38,8 @@ class Outages:
     def rest(self, delay_s: float) -> None:
         self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
 
-    def end(self) -> None:
-        """Something worked."""
+    def end(self) -> bool:
+        """Something worked. Return whether it was the model that was waited for."""
+        waited = self.waits_for_model
         self.n, self.waits_for_model = 0, False
+        return waited

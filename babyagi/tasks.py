@@ -332,8 +332,7 @@ class Step:
 
     `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be repeated), `question` or `approval`; `output`
     is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it. `id` is
-    the step's number, by which a person answers. `unconfirmed` is what `usage` holds for claims that ended with the call in flight,
-    by the number of the claim.
+    the step's number, for answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with the call in flight.
     """
 
     objective_id: int

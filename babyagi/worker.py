@@ -103,10 +103,7 @@ class WorkerLoop:
         try:
             async with asyncio.TaskGroup() as group:
                 self._handle_signals(group)
-                background = [
-                    group.create_task(self._keep_lease(objective_id)),
-                    group.create_task(self._feed_index(objective_id)),
-                ]
+                background = [group.create_task(work) for work in (self._keep_lease(objective_id), self._feed_index(objective_id))]
                 try:
                     await self._dispatch(objective_id, group)
                 finally:
@@ -248,9 +245,10 @@ class WorkerLoop:
 
     async def _attempt(self, work: Awaitable[None], objective_id: int, *, release: Release, fail: Fail) -> None:
         """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
+        n_outages = self._outages.n
         try:
             await work
-            await self._note_success(objective_id)
+            await self._note_success(objective_id, n_outages)
         except LimitReachedError as error:
             await release(error.what)
             await self._store.end_objective(objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what)
@@ -282,10 +280,8 @@ class WorkerLoop:
             await self._store.append_event(objective_id, kind=log.MODEL_UNAVAILABLE, data=data)
         return delay_s
 
-    async def _note_success(self, objective_id: int) -> None:
-        waited = self._outages.waits_for_model
-        self._outages.end()
-        if waited:
+    async def _note_success(self, objective_id: int, n_outages: int) -> None:
+        if n_outages == self._outages.n and self._outages.end():  # else it began before the outage, and does not say that it is over
             with suppress(BabyagiError):  # the work is committed; a line on the screen is not worth its claim
                 await self._store.append_event(objective_id, kind=log.MODEL_AVAILABLE, data={})
 

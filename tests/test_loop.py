@@ -30,12 +30,16 @@ def user_of(prompt: Prompt) -> str:
     return prompt.messages[1].text
 
 
+def task_of(prompt: Prompt) -> str:
+    return user_of(prompt).split("<<task", 1)[1].split("\n", 2)[1]
+
+
 class Script:
     """Replies by agent; the creation agent answers by the name of the finished task."""
 
     def __init__(self, plans=None, *, execute=None, order="{}", check='{"met": true}', report="The answer."):
         self.plans = dict(plans or {})
-        self.execute = execute or (lambda prompt: "a result")
+        self.execute = execute or (lambda prompt: f"a result of {task_of(prompt)}")
         self.order, self.check, self.report = order, check, report
 
     def __call__(self, prompt, role):
@@ -104,7 +108,7 @@ async def test_the_order_that_the_prioritizer_wishes_is_the_order_in_which_tasks
 
     await world.run()
 
-    executed = [user_of(prompt).split("<<task", 1)[1].split("\n", 2)[1] for prompt in world.model.asked(Role.EXECUTION)]
+    executed = [task_of(prompt) for prompt in world.model.asked(Role.EXECUTION)]
     assert executed == ["1: Begin", "4: Three", "3: Two", "2: One"]
 
 
@@ -112,7 +116,7 @@ async def test_a_task_that_comes_after_others_is_given_their_results():
     world = make_world(
         Script(
             {"Begin": propose("One", "Two"), "One": propose("Sum up", after=[2, 3])},
-            execute=lambda prompt: f"result of {user_of(prompt).split('<<task', 1)[1].split(chr(10), 2)[1]}",
+            execute=lambda prompt: f"result of {task_of(prompt)}",
         ),
         concurrency=1,
     )

@@ -104,9 +104,20 @@ def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
         f"cost ${usage.cost_usd:.4f}{cost_limit}",
         f"* Time: {objective.active_s:.0f} s. Models: {', '.join(sorted(set(objective.spec.model_by_role.values())))}",
     ]
-    if (objective.stop_reason or "").startswith("limit:"):
-        lines.append(f"* To go on: `babyagi extend --objective {objective.id} --help`, then `babyagi resume --objective {objective.id}`")
+    how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
+    if how:
+        lines.append(f"* To go on: {how}, then `babyagi resume --objective {objective.id}`")
     return "\n".join(["## What was done", "", *lines])
+
+
+def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
+    if (objective.stop_reason or "").startswith("limit:"):
+        return f"`babyagi extend --objective {objective.id} --help`"
+    if objective.stop_reason is not StopReason.STALLED:
+        return ""
+    if has_dead:
+        return f"`babyagi retry TASK --objective {objective.id}` with one of the tasks that were given up"
+    return f"`babyagi extend --objective {objective.id} --max-tasks {objective.spec.limits.max_tasks}`"
 
 
 def _render_list(title: str, tasks: Sequence[Task]) -> str:

@@ -218,13 +218,13 @@ def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, ho
     if objective.has_report:
         lines.append(Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})"))
     lines.append(Line(f"To look:    babyagi tasks, babyagi results, babyagi show TASK   (--objective {objective.id})"))
-    going_on = _going_on(objective)
+    going_on = _going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
 
 
-def _going_on(objective: Objective) -> str:
+def _going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
     here = f"--objective {objective.id}"
     if objective.status is not ObjectiveStatus.ENDED:
         return f"babyagi resume {here}"
@@ -243,4 +243,14 @@ def _going_on(objective: Objective) -> str:
         return f"babyagi inbox, answer what it shows, then babyagi resume {here}"
     if not objective.has_report:
         return f"babyagi resume {here}  (its report is still to be written)"
+    if objective.stop_reason is StopReason.STALLED:
+        return f"{_out_of_a_stall(objective, counts)}, then babyagi resume {here}"
     return ""
+
+
+def _out_of_a_stall(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
+    """A task that was given up may be what the others wait for; where there is none, the limits need not even be raised."""
+    here = f"--objective {objective.id}"
+    if counts.get(TaskStatus.DEAD):
+        return f"babyagi retry TASK {here} with a dead one of babyagi tasks"
+    return f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"

@@ -53,6 +53,8 @@ class ChatModel(Protocol):
             ContextTooLongError, RequestRefusedError: this prompt can never work.
             EndlessAnswerError: the answer had no end; asking once more may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
+            ToolsUnsupportedError: the model takes no tools; the prompt without them may work. Said once by the endpoint, it holds for
+                every later prompt with tools, without a request.
             MalformedReplyError: the endpoint answered with something that is no completion, again and again.
         """
         ...

@@ -10,16 +10,20 @@ from collections import deque
 from babyagi.errors import ModelUnavailableError
 
 N_FAILURES = 5
-WINDOW_S = 30.0
+WINDOW_S = 60.0  # one call at a time that takes 10 s to fail opens it too
 # An outage of 5 minutes then costs at most 5 + 16 requests, and work goes on within 20 s of its end.
-PROBE_EVERY_S = 18.0
+PROBE_EVERY_S = 19.0
 
 
 class Breaker:
-    """Opens at `N_FAILURES` failures within `WINDOW_S`, lets one probe through every `PROBE_EVERY_S`, closes at the first answer."""
+    """Opens at `N_FAILURES` failures of requests sent within `WINDOW_S`, and lets one probe through every `PROBE_EVERY_S`.
+
+    An answer makes up for the failures of requests that were sent before it was asked for, and closes the breaker when none is left:
+    what was asked for before an outage and is still answered during it says nothing about the requests that failed since.
+    """
 
     def __init__(self) -> None:
-        self._failed_at: deque[float] = deque(maxlen=N_FAILURES)
+        self._failures_sent_at: deque[float] = deque(maxlen=N_FAILURES)
         self._why = ""
         self._probe_at: float | None = None  # None: closed
         self._free_at_by_model: dict[str, float] = {}
@@ -41,20 +45,23 @@ class Breaker:
             raise ModelUnavailableError(self._why, why="it is asked again now and then", retry_after_s=self._probe_at - now_s)
         self._probe_at = now_s + PROBE_EVERY_S
 
-    def note_failure(self, error: ModelUnavailableError, *, now_s: float) -> None:
-        """Count an outage. A limit is none: the endpoint is up."""
+    def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
+        """Count an outage, and return the seconds until the next probe. A limit is none: the endpoint is up."""
         if error.is_limit:
-            return
-        self._failed_at.append(now_s)
-        if self._probe_at is not None or (len(self._failed_at) == N_FAILURES and now_s - self._failed_at[0] <= WINDOW_S):
+            return 0.0
+        sent = self._failures_sent_at
+        sent.append(sent_s)
+        if self._probe_at is None and len(sent) == N_FAILURES and max(sent) - min(sent) <= WINDOW_S:
             self._why = error.what
-            self._probe_at = now_s + PROBE_EVERY_S
+            self._probe_at = sent_s + PROBE_EVERY_S
+        return max(0.0, self._probe_at - now_s) if self._probe_at is not None else 0.0
 
-    def note_answer(self) -> None:
+    def note_answer(self, *, sent_s: float) -> None:
         """The endpoint answered, be it with a refusal."""
-        self._failed_at.clear()
-        self._probe_at = None
-        self._retrier = None
+        later = [failure_s for failure_s in self._failures_sent_at if failure_s > sent_s]
+        self._failures_sent_at = deque(later, maxlen=N_FAILURES)
+        if not later:
+            self._probe_at = self._retrier = None
 
     def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
         """Whether this call may ask again: after an outage one call at a time does, so that not all of them find out."""

@@ -8,7 +8,7 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.form import Form
 from babyagi.llm.prompt import Message, Prompt, Speaker, clean
-from babyagi.llm.reading import RawCall, RawReply, arguments_to_send, as_mapping, as_text
+from babyagi.llm.reading import CUSTOM_INPUT, RawCall, RawReply, arguments_to_send, as_mapping, as_text
 
 PATH = "/chat/completions"
 
@@ -75,7 +75,8 @@ def _parse_calls(message: Mapping[str, Any]) -> list[RawCall]:
         given = [{"function": legacy}] if isinstance(legacy, dict) else []
     calls = []
     for call in map(as_mapping, given):
-        # A custom tool's input is free text: no tool of ours takes it, and the model is told so by what reads the arguments.
-        said = as_mapping(call.get("function") or call.get("custom"))
-        calls.append(RawCall(id=call.get("id"), name=said.get("name"), arguments=said.get("arguments", said.get("input"))))
+        custom = as_mapping(call.get("custom"))
+        said = as_mapping(call.get("function")) or custom
+        arguments = {CUSTOM_INPUT: custom.get("input")} if said is custom else said.get("arguments", "")
+        calls.append(RawCall(id=call.get("id"), name=said.get("name"), arguments=arguments))
     return calls

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -22,6 +23,14 @@ CONNECT_TIMEOUT_S = 10.0
 LONGER = "BABYAGI_MODEL_TIMEOUT_S allows more"
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """A request that is not answered yet."""
+
+    sent_s: float
+    has_begun: bool = False  # its answer has begun to come
 
 
 class Endpoint:
@@ -58,7 +67,7 @@ class Endpoint:
         self._random = random
         self._client: httpx2.AsyncClient | None = None
         self._breaker = Breaker()
-        self._has_begun_by_call: dict[object, bool] = {}  # calls with a request in flight: whether its answer has begun
+        self._in_flight_by_call: dict[object, _InFlight] = {}
 
     @property
     def is_openai(self) -> bool:
@@ -78,11 +87,11 @@ class Endpoint:
         place, caller = self._place(model), asyncio.current_task()
 
         async def send() -> T:
-            self._has_begun_by_call[caller] = False
+            self._in_flight_by_call[caller] = _InFlight(sent_s=_now_s())
             try:
                 return await self._send_guarded(path, request, place, parse)
             except Exception:  # not the deadline's: after it, what was in flight decides
-                del self._has_begun_by_call[caller]
+                del self._in_flight_by_call[caller]
                 raise
 
         try:
@@ -94,28 +103,30 @@ class Endpoint:
                     may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
                 )
         except TimeoutError as error:
-            raise self._overdue(place, self._has_begun_by_call.get(caller)) from error
+            raise self._overdue(place, self._in_flight_by_call.get(caller)) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=_now_s() + error.retry_after_s)
             raise
         finally:
-            self._has_begun_by_call.pop(caller, None)
+            self._in_flight_by_call.pop(caller, None)
             self._breaker.stop_retrying(caller)
 
     async def _send_guarded(self, path: str, request: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]) -> T:
         """Send it once, if the circuit breaker lets it through, and tell the breaker what came of it."""
-        self._breaker.check(place.model, now_s=_now_s())
+        sent_s = _now_s()
+        self._breaker.check(place.model, now_s=sent_s)
         try:
             found = await self._post_once(path, request, place)
             answer = self._parse(found, place, parse)
         except ModelUnavailableError as error:
-            self._breaker.note_failure(error, now_s=_now_s())
+            wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=_now_s())
+            error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
             raise
         except (BabyagiError, RefusedParameterError):
-            self._breaker.note_answer()
+            self._breaker.note_answer(sent_s=sent_s)
             raise
-        self._breaker.note_answer()
+        self._breaker.note_answer(sent_s=sent_s)
         return answer
 
     def _parse(self, found: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]) -> T:
@@ -124,15 +135,14 @@ class Endpoint:
         except MalformedReplyError as error:
             raise _unreadable(place, error.what) from error
 
-    def _overdue(self, place: Place, has_begun: bool | None) -> BabyagiError:
-        """Return the error for a call whose deadline has come: with its answer begun or not, or (None) between two requests."""
+    def _overdue(self, place: Place, request: _InFlight | None) -> BabyagiError:
+        """Return the error for a call whose deadline has come: with a request in flight, or (None) between two."""
         what = f"{place.model} at {place.url} gave no answer in {self._timeout_s:g} s"
-        if has_begun:
+        if request is not None and request.has_begun:
             return EndlessAnswerError(f"{what}, though it had begun to", fix=LONGER, guide="models", may_be_billed=True)
-        overdue = ModelUnavailableError(what, fix=LONGER, may_be_billed=has_begun is not None)
-        if has_begun is None:
-            return overdue
-        self._breaker.note_failure(overdue, now_s=_now_s())
+        overdue = ModelUnavailableError(what, fix=LONGER, may_be_billed=request is not None)
+        if request is not None:
+            self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
         return overdue
 
     async def close(self) -> None:
@@ -193,7 +203,7 @@ class Endpoint:
         return self._client
 
     async def _begin_answer(self, response: httpx2.Response) -> None:
-        self._has_begun_by_call[asyncio.current_task()] = True
+        self._in_flight_by_call[asyncio.current_task()].has_begun = True
         await _cap_body(response)
 
 

@@ -19,6 +19,7 @@ from babyagi.errors import (
     ModelRejectedError,
     ModelUnavailableError,
     RequestRefusedError,
+    ToolsUnsupportedError,
 )
 from babyagi.llm.prompt import clean
 from babyagi.llm.retry import parse_retry_after
@@ -39,8 +40,10 @@ _CONTEXT = re.compile(r"context (length|size|window)|prompt is too long|request 
 _FILTER = re.compile(r"content[_ ](filter|policy|management)|responsible ai", re.IGNORECASE)
 _QUOTA = re.compile(r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current quota|billing_not_active", re.IGNORECASE)
 _TOOLS = re.compile(
-    r"does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|tools.*not supported", re.IGNORECASE
+    r"does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|tools.*not supported|support tool use",
+    re.IGNORECASE,
 )
+_TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)  # a llama.cpp without its --jinja
 _KEY = re.compile(r"\b(sk-|Bearer )[\w*.-]{3,}")
 # The gateway gave up waiting: the model behind it may have worked, and been paid.
 _MAYBE_BILLED = frozenset({408, 504, 524})
@@ -151,8 +154,8 @@ def _judge_prompt(refusal: Refusal, place: Place, why: str) -> BabyagiError | No
         )
     if _FILTER.search(refusal.words):
         return RequestRefusedError("the endpoint's content filter refused the prompt", why=why, guide="models")
-    if refusal.status < 500 and _TOOLS.search(refusal.message):
-        return ModelRejectedError(
+    if (refusal.status < 500 and _TOOLS.search(refusal.message)) or _TOOLS_BY_500.search(refusal.message):
+        return ToolsUnsupportedError(
             f"{place.model} at {place.url} takes no tools",
             why=why,
             fix="choose a model that supports tools, start the server with tool calling on, or run without --files",

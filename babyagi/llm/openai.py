@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+
+from babyagi.errors import ToolsUnsupportedError
 from babyagi.llm import chat, responses
 from babyagi.llm.base import Completion
 from babyagi.llm.endpoint import Endpoint
@@ -14,7 +17,8 @@ from babyagi.tasks import Reservation, Role
 
 
 class OpenAIModel:
-    """A `ChatModel` behind an endpoint. What the endpoint refuses to take is left out from then on.
+    """A `ChatModel` behind an endpoint. What the endpoint refuses to take is left out from then on; tools are for
+    the caller to leave out, and are not offered twice where they were refused.
 
     Args:
         endpoint: closed with the model; several models may share one.
@@ -35,6 +39,7 @@ class OpenAIModel:
         # Servers that are not OpenAI's mostly know the older name, and some ignore the newer one: a reply without a limit.
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
         self._form = Form(temperature=temperature, output_limit=output_limit)
+        self._tools_refused: ToolsUnsupportedError | None = None
 
     def reserve(self, prompt: Prompt) -> Reservation:
         bound = bound_tokens(prompt)
@@ -44,7 +49,13 @@ class OpenAIModel:
     async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
         if self._endpoint.is_openai:
             check_model_name(self.name)
-        return build_completion(await self._ask(prompt), prompt, name=self.name, price=self._price)
+        if prompt.tools and self._tools_refused is not None:
+            raise copy(self._tools_refused)
+        try:
+            return build_completion(await self._ask(prompt), prompt, name=self.name, price=self._price)
+        except ToolsUnsupportedError as error:
+            self._tools_refused = error
+            raise
 
     async def _ask(self, prompt: Prompt) -> RawReply:
         """Post the prompt, leaving out what is refused; every round leaves out one thing more, so there is an end."""

@@ -15,6 +15,7 @@ from babyagi.tasks import Usage
 
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
+CUSTOM_INPUT = "custom input"  # a parameter that no tool has, so that the model is told what the tool takes instead of free text
 # A count this far above what the request can have cost is a fault, not a count.
 MAX_USAGE_FACTOR = 10
 
@@ -30,7 +31,7 @@ _FINISH_REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawCall:
-    """A tool call as it came."""
+    """A tool call as it came. `arguments` is empty where none were said, and `{CUSTOM_INPUT: text}` for a call of a custom tool."""
 
     id: Any
     name: Any
@@ -107,9 +108,7 @@ def _mend_calls(calls: Iterable[RawCall], taken: set[str]) -> tuple[ToolCall, ..
 
 
 def _read_arguments(given: Any) -> str:
-    if given is None or given == "":
-        return "{}"
-    return clean(given) if isinstance(given, str) else json.dumps(given)
+    return clean(given) or "{}" if isinstance(given, str) else json.dumps(given)
 
 
 def _count(raw: RawReply, prompt: Prompt, said: str, price: Price | None) -> Usage:

@@ -119,7 +119,7 @@ def _execute(prompt: Prompt, blocks: Sequence[tuple[str, str]]) -> tuple[str, tu
         return _list_documents(task, observations[-1]), ()
     quotes = _best(_quotes(blocks), objective, QUOTES_PER_DOCUMENT)
     said = "\n".join(quote.render() for quote in quotes)
-    return said or "No folder was given and no earlier result quotes a document, so there is nothing to quote for this task.", ()
+    return said or f"No folder was given and no earlier result quotes a document, so there is nothing to quote for task {task}", ()
 
 
 def _call(n_before: int, name: str, arguments: dict[str, object]) -> ToolCall:

@@ -8,7 +8,7 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.form import Form
 from babyagi.llm.prompt import Message, Prompt, Speaker, clean
-from babyagi.llm.reading import RawCall, RawReply, arguments_to_send, as_mapping, as_text
+from babyagi.llm.reading import CUSTOM_INPUT, RawCall, RawReply, arguments_to_send, as_mapping, as_text
 
 PATH = "/responses"
 
@@ -80,4 +80,6 @@ def _parts(item: Mapping[str, Any]) -> list[Any]:
 
 
 def _parse_call(item: Mapping[str, Any]) -> RawCall:
-    return RawCall(id=item.get("call_id"), name=item.get("name"), arguments=item.get("arguments", item.get("input")))
+    is_custom = item.get("type") == "custom_tool_call"
+    arguments = {CUSTOM_INPUT: item.get("input")} if is_custom else item.get("arguments", "")
+    return RawCall(id=item.get("call_id"), name=item.get("name"), arguments=arguments)

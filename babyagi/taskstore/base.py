@@ -105,8 +105,8 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
-        """Set new limits; an objective that ended by a limit, `waiting` or `stalled` becomes active again and its report is
-        owed anew."""
+        """Set new limits, and count barren tasks from 0; an objective that ended by a limit, `waiting` or `stalled` becomes active again
+        and its report is owed anew."""
         ...
 
     async def delete_objective(self, objective_id: int) -> None:
@@ -124,8 +124,8 @@ class TaskStore(WorkerStore, Protocol):
         `after` tasks are all done or cancelled and whose `not_before` has passed.
 
         None when there is none, the worker has no living lease, does not serve the objective or is hindered there, the objective is not
-        active, somebody claimed that it is met, or the limit of tasks or of time is reached (recorded tasks are given out all the same,
-        but for the limit of time).
+        active, somebody claimed that it is met, the last `rules.MAX_BARREN` tasks were barren, or the limit of tasks or of time is
+        reached (recorded tasks are given out all the same, but for the limit of time).
         """
         ...
 
@@ -133,12 +133,14 @@ class TaskStore(WorkerStore, Protocol):
         """running → recorded, with its one result, which others can see from now on. Allowed on a paused or ended objective."""
         ...
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
         """recorded → done, and the proposals enter the list at its end, in their order.
 
         A proposal is dropped as a duplicate when a task of this objective (any status) or an earlier proposal has the same
         `rules.name_key`. Unknown ids in `after` are dropped. Nothing is added to an ended objective.
         `is_met` notes the claim that the objective is met: no new claims until `finish_check`.
+        `is_repeat` says that the result only repeats earlier ones. If no task is added either, the task was barren, and one more in a row;
+        every other plan sets the count back to 0, and so does a person who adds, replaces, retries, answers or extends.
         """
         ...
 

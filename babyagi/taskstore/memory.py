@@ -125,12 +125,16 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
     async def conclude_objective(self, objective_id: int) -> Objective:
         book = self._book(objective_id)
         objective = self._read(book)
-        reason = rules.conclude(book.snapshot(objective)) if objective.status is ObjectiveStatus.ACTIVE else None
-        return objective if reason is None else await self.end_objective(objective_id, reason=reason)
+        snapshot = book.snapshot(objective)
+        reason = rules.conclude(snapshot) if objective.status is ObjectiveStatus.ACTIVE else None
+        if reason is None:
+            return objective
+        return await self.end_objective(objective_id, reason=reason, detail=rules.explain(reason, snapshot))
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
         book, now = self._book(objective_id), self._clock()
         book.objective = replace(book.objective, spec=replace(book.objective.spec, limits=limits))
+        book.n_barren = 0
         book.note(now, log.OBJECTIVE_EXTENDED, **asdict(limits))
         if book.objective.stop_reason in rules.REOPENED_BY_EXTENDING:
             book.reopen(now)
@@ -177,7 +181,8 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
             if task.status is TaskStatus.RECORDED and task.id not in book.holders:
                 return task
         n_by_status = book.counts()
-        if book.is_claimed_met or rules.is_reached(limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
+        may_start = not book.is_claimed_met and book.n_barren < rules.MAX_BARREN
+        if not may_start or rules.is_reached(limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
             return None
         return next((task for task in due if task.status is TaskStatus.QUEUED and book.is_unblocked(task)), None)
 
@@ -192,14 +197,15 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
         book.note(now, log.TASK_RECORDED, task.id, result_chars=len(result.text))
         return result
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
         book, now = self._fenced(claim.fence), self._clock()
         task = book.fenced_task(claim.fence, TaskStatus.RECORDED)
         is_open = book.objective.status is not ObjectiveStatus.ENDED
         sifted = book.sift(proposals if is_open else (), allow_duplicates=False)
         plan = book.add(now, sifted, parent_id=task.id)
         book.put_down(now, replace(task, status=TaskStatus.DONE))
-        book.note(now, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))
+        n_barren = book.n_barren = rules.count_barren(book.n_barren, n_added=len(plan.added), is_repeat=is_repeat)
+        book.note(now, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates), n_barren=n_barren)
         if is_met and is_open:
             book.is_claimed_met = True
             book.note(now, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)

@@ -85,6 +85,7 @@ class Book:
     duties: dict[Duty, DutyState] = field(default_factory=dict)
     report: str | None = None
     is_claimed_met: bool = False
+    n_barren: int = 0  # tasks in a row that brought nothing new
     ordered_upto: int = 0
     check_no: int = 1
     report_no: int = 1
@@ -128,6 +129,7 @@ class Book:
             n_unblocked=sum(self.is_unblocked(task) for task in self.listed([TaskStatus.QUEUED])),
             n_waiting=n_by_status[TaskStatus.WAITING],
             n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+            n_barren=self.n_barren,
         )
 
     # -- time ------------------------------------------------------------------------------------------------------------
@@ -191,6 +193,7 @@ class Book:
         """waiting → queued; an objective that ended because only people could go on is open again."""
         self.tasks[task_id] = replace(self.tasks[task_id], status=TaskStatus.QUEUED)
         self.note(now, log.TASK_ANSWERED, task_id)
+        self.n_barren = 0
         if self.objective.stop_reason is StopReason.WAITING:
             self.reopen(now)
 
@@ -283,7 +286,7 @@ class Book:
         if report is not None:
             self.settle(now, report.owner)
         self.objective = replace(self.objective, status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", ended_at=None)
-        self.seen_at, self.report, self.report_no = now, None, self.report_no + 1
+        self.seen_at, self.report, self.report_no, self.n_barren = now, None, self.report_no + 1, 0
         self.note(now, log.OBJECTIVE_REOPENED)
 
     # -- adding ------------------------------------------------------------------------------------------------------------

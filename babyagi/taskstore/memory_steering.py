@@ -29,6 +29,8 @@ class MemorySteering(ABC):
         book, now = self._book(objective_id), self._clock()
         steering.require_open(objective_id, book.objective.status)
         plan = book.add(now, book.sift(proposals, allow_duplicates=allow_duplicates), parent_id=None)
+        if plan.added:
+            book.n_barren = 0
         if to is not Place.LAST and plan.added:
             self._put(book, now, [task.id for task in plan.added], to)
         return replace(plan, added=tuple(book.tasks[task.id] for task in plan.added))
@@ -62,6 +64,7 @@ class MemorySteering(ABC):
                 book.tasks[other.id] = replace(other, after=tuple(new.id if named == old.id else named for named in other.after))
         book.tasks[new.id] = replace(new, rank=old.rank)
         book.tasks[old.id] = replace(old, rank=new.rank, status=TaskStatus.CANCELLED, not_before=None)
+        book.n_barren = 0
         book.note(now, log.TASK_CANCELLED, old.id, replaced_by=new.id)
         return book.tasks[new.id]
 
@@ -81,6 +84,7 @@ class MemorySteering(ABC):
         book.tasks[task_id] = replace(
             task, status=TaskStatus.QUEUED, failures=0, try_no=task.try_no + 1, error="", finished_at=None, not_before=None
         )
+        book.n_barren = 0
         book.note(now, log.TASK_RETRIED, task_id, try_no=task.try_no + 1)
         if book.objective.stop_reason is not None:
             book.reopen(now)

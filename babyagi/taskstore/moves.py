@@ -131,6 +131,7 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     if tx.run("wake_task", objective_id=objective_id, task_id=task_id) == 0:
         return
     append_event(tx, objective_id, log.TASK_ANSWERED, task_id)
+    tx.run("set_barren", objective_id=objective_id, n_barren=0)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
         reopen(tx, objective_id)
 

@@ -42,12 +42,17 @@ UPDATE objective SET status = 'ended', stop_reason = :reason, stop_detail = :det
 -- reopen_objective --
 -- ended → active; the report is owed anew, under a new owner.
 UPDATE objective
-   SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = now_us(), report = NULL, report_no = report_no + 1
+   SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = now_us(), report = NULL,
+       report_no = report_no + 1, n_barren = 0
  WHERE id = :objective_id;
 
 -- set_spec --
 -- Replace the frozen spec (its limits are all that may change).
 UPDATE objective SET spec = :spec WHERE id = :objective_id;
+
+-- set_barren --
+-- How many tasks in a row brought nothing new.
+UPDATE objective SET n_barren = :n_barren WHERE id = :objective_id;
 
 -- set_claimed_met --
 -- Somebody says that the objective is met.

@@ -32,6 +32,7 @@ MAX_DETAIL_CHARS = 2000
 MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
 MAX_COST_MICROUSD = 10**12
 COMMON_WORD = 2_000  # results that have a word, from which on it says little and to rank them takes milliseconds
+MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
@@ -287,6 +288,11 @@ def storable_hindrance(text: str) -> str:
 # -- states ------------------------------------------------------------------------------------------------------------------
 
 
+def count_barren(n_barren: int, *, n_added: int, is_repeat: bool) -> int:
+    """How many tasks in a row were barren, after one more was planned from."""
+    return n_barren + 1 if is_repeat and not n_added else 0
+
+
 def status_after_failure(status: TaskStatus, *, failures: int, max_failures: int) -> TaskStatus:
     """Where a claimed task goes after its `failures`th failure: tried again, or given up."""
     if status is TaskStatus.RECORDED:
@@ -306,7 +312,8 @@ def status_when_freed(status: TaskStatus, stop_reason: StopReason | None, *, is_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What `conclude` looks at. `n_unblocked` are the queued tasks whose `after` tasks are all done, delayed or not."""
+    """What `conclude` looks at. `n_unblocked` are the queued tasks whose `after` tasks are all done, delayed or not; `n_barren` is how
+    many tasks in a row brought nothing new."""
 
     limits: Limits
     active_s: float
@@ -317,6 +324,11 @@ class Snapshot:
     n_unblocked: int
     n_waiting: int
     n_executed: int
+    n_barren: int
+
+    @property
+    def is_barren(self) -> bool:
+        return self.n_unblocked > 0 and self.n_barren >= MAX_BARREN
 
 
 def conclude(snapshot: Snapshot) -> StopReason | None:
@@ -329,7 +341,7 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
         return StopReason.LIMIT_TIME
     if snapshot.n_recorded:
         return None
-    if snapshot.n_unblocked:
+    if snapshot.n_unblocked and not snapshot.is_barren:
         return StopReason.LIMIT_TASKS if is_reached(snapshot.limits.max_tasks, snapshot.n_executed) else None
     return StopReason.WAITING if snapshot.n_waiting else StopReason.STALLED
 
@@ -344,3 +356,12 @@ def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
         if n_by_word[word]:
             chosen.append(word)
     return chosen
+
+
+def explain(reason: StopReason, snapshot: Snapshot) -> str:
+    """What a person must know beyond the reason that `conclude` gave."""
+    if reason not in (StopReason.STALLED, StopReason.WAITING):
+        return ""
+    if snapshot.is_barren:
+        return f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly equal earlier ones"
+    return "what is left comes after tasks that were given up" if reason is StopReason.STALLED else ""

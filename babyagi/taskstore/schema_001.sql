@@ -23,6 +23,7 @@ CREATE TABLE objective (
     ordered_upto INTEGER NOT NULL DEFAULT 0,
     last_task_id INTEGER NOT NULL DEFAULT 0,
     is_claimed_met INTEGER NOT NULL DEFAULT 0,
+    n_barren INTEGER NOT NULL DEFAULT 0,
     check_no INTEGER NOT NULL DEFAULT 1,
     report_no INTEGER NOT NULL DEFAULT 1,
     report TEXT,

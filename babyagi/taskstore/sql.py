@@ -114,10 +114,11 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             objective = moves.read_objective(tx, objective_id)
             if objective.status is not ObjectiveStatus.ACTIVE:
                 return objective
-            reason = rules.conclude(_snapshot(tx, objective))
+            snapshot = _snapshot(tx, objective)
+            reason = rules.conclude(snapshot)
             if reason is None:
                 return objective
-            moves.end(tx, objective_id, reason=reason, detail="")
+            moves.end(tx, objective_id, reason=reason, detail=rules.explain(reason, snapshot))
             return moves.read_objective(tx, objective_id)
 
         return await self._write(work)
@@ -126,6 +127,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
         def work(tx: Transaction) -> Objective:
             row = moves.objective_row(tx, objective_id)
             tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(replace(spec_from_json(row["spec"]), limits=limits)))
+            tx.run("set_barren", objective_id=objective_id, n_barren=0)
             moves.append_event(tx, objective_id, log.OBJECTIVE_EXTENDED, **asdict(limits))
             if row["stop_reason"] in rules.REOPENED_BY_EXTENDING:
                 moves.reopen(tx, objective_id)
@@ -290,15 +292,16 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
 
 
 def _snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
-    n_by_status = moves.counts(tx, objective.id)
+    n_by_status, row = moves.counts(tx, objective.id), moves.objective_row(tx, objective.id)
     return rules.Snapshot(
         limits=objective.spec.limits,
         active_s=objective.active_s,
-        is_claimed_met=bool(moves.objective_row(tx, objective.id)["is_claimed_met"]),
+        is_claimed_met=bool(row["is_claimed_met"]),
         n_held=int(tx.has("has_held_task", objective_id=objective.id)),
         n_recorded=n_by_status[TaskStatus.RECORDED],
         n_queued=n_by_status[TaskStatus.QUEUED],
         n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
         n_waiting=n_by_status[TaskStatus.WAITING],
         n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+        n_barren=row["n_barren"],
     )

@@ -61,7 +61,7 @@ class Claims(SqlRoom):
 
         return await self._write(work)
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False) -> Plan:
+    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
         def work(tx: Transaction) -> Plan:
             task = moves.fenced_task(tx, claim.fence, TaskStatus.RECORDED)
             row = moves.objective_row(tx, task.objective_id)
@@ -69,7 +69,10 @@ class Claims(SqlRoom):
             sifted = moves.sift(tx, row, proposals if is_open else (), allow_duplicates=False)
             plan = moves.add(tx, task.objective_id, sifted, parent_id=task.id)
             moves.put_down(tx, replace(task, status=TaskStatus.DONE))
-            moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, n_added=len(plan.added), n_duplicates=len(plan.duplicates))
+            n_barren = rules.count_barren(row["n_barren"], n_added=len(plan.added), is_repeat=is_repeat)
+            tx.run("set_barren", objective_id=task.objective_id, n_barren=n_barren)
+            data = {"n_added": len(plan.added), "n_duplicates": len(plan.duplicates), "n_barren": n_barren}
+            moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, **data)
             if is_met and is_open:
                 tx.run("set_claimed_met", objective_id=task.objective_id)
                 moves.append_event(tx, task.objective_id, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
@@ -160,11 +163,15 @@ def _may_claim(tx: Transaction, objective: Objective, worker_id: str) -> bool:
 
 def _best_task(tx: Transaction, objective: Objective) -> int | None:
     row = tx.one("best_recorded", objective_id=objective.id)
-    if row is None and not moves.objective_row(tx, objective.id)["is_claimed_met"]:
+    if row is None and _may_start(moves.objective_row(tx, objective.id)):
         n_by_status = moves.counts(tx, objective.id)
         if not rules.is_reached(objective.spec.limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
             row = tx.one("best_queued", objective_id=objective.id)
     return None if row is None else row["id"]
+
+
+def _may_start(row: sqlite3.Row) -> bool:
+    return not row["is_claimed_met"] and row["n_barren"] < rules.MAX_BARREN
 
 
 def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:

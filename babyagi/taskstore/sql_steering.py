@@ -25,6 +25,8 @@ class Steering(SqlRoom):
             steering.require_open(objective_id, ObjectiveStatus(row["status"]))
             sifted = moves.sift(tx, row, proposals, allow_duplicates=allow_duplicates)
             plan = moves.add(tx, objective_id, sifted, parent_id=None)
+            if plan.added:
+                tx.run("set_barren", objective_id=objective_id, n_barren=0)
             if to is not Place.LAST and plan.added:
                 _put(tx, objective_id, [task.id for task in plan.added], to)
             return replace(plan, added=tuple(moves.read_task(tx, objective_id, task.id) for task in plan.added))
@@ -54,6 +56,7 @@ class Steering(SqlRoom):
             tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
             tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
             tx.run("cancel_task", objective_id=objective_id, task_id=old.id)
+            tx.run("set_barren", objective_id=objective_id, n_barren=0)
             moves.append_event(tx, objective_id, log.TASK_CANCELLED, old.id, replaced_by=new.id)
             return moves.read_task(tx, objective_id, new.id)
 
@@ -75,6 +78,7 @@ class Steering(SqlRoom):
             reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
             steering.require_reopenable(objective_id, reason)
             tx.run("retry_task", objective_id=objective_id, task_id=task_id)
+            tx.run("set_barren", objective_id=objective_id, n_barren=0)
             task = moves.read_task(tx, objective_id, task_id)
             moves.append_event(tx, objective_id, log.TASK_RETRIED, task_id, try_no=task.try_no)
             if reason is not None:

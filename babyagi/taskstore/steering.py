@@ -46,7 +46,8 @@ def require_open(objective_id: int, status: ObjectiveStatus) -> None:
     if status is ObjectiveStatus.ENDED:
         raise ObjectiveStoppedError(
             f"objective {objective_id} has ended; nothing can be added to it",
-            fix=f"babyagi extend --objective {objective_id} --max-tasks N re-opens one that a limit ended, babyagi run starts another",
+            fix=f"babyagi extend --objective {objective_id} --max-tasks N re-opens one that a limit ended or that stalled, "
+            "babyagi run starts another",
             guide="objectives",
         )
 

@@ -22,7 +22,8 @@ Schema = Mapping[str, Any]
 def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Return the arguments that a model wrote for the tool, each of the type that the schema names.
 
-    Empty text is no arguments; a bare value stands for the only parameter; `"12"` and `12.0` are integers.
+    Empty text is no arguments, and so is null for a tool that takes none. Any other bare value stands for the only parameter; `"12"` and
+    `12.0` are integers.
 
     Raises:
         ToolError: one line that says what to write instead.
@@ -30,8 +31,10 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     value = _load(tool, arguments)
     properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
     required = tool.parameters.get("required", ())
+    if value is None and not properties:
+        value = {}
     if not isinstance(value, dict):
-        if len(properties) != 1 and len(required) != 1:
+        if value is None or (len(properties) != 1 and len(required) != 1):
             raise ToolError(f"the arguments of {tool.name} must be {_usage(tool)}")
         value = {required[0] if len(required) == 1 else next(iter(properties)): value}
     if unknown := [key for key in value if key not in properties]:

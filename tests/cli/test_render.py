@@ -49,6 +49,16 @@ def test_an_interrupted_or_paused_run_is_gone_on_with_by_resume():
         assert "babyagi resume --objective 3" in joined(render.render_closing(unfinished, samples.COUNTS, home="/data"))
 
 
+def test_a_stalled_run_says_what_goes_on_a_dead_task_or_the_limits_as_they_are():
+    stalled = samples.objective(stop_reason=StopReason.STALLED)
+
+    with_dead = joined(render.render_closing(stalled, samples.COUNTS, home="/data"))
+    without = joined(render.render_closing(stalled, {TaskStatus.QUEUED: 3}, home="/data"))
+
+    assert "babyagi retry TASK --objective 3 with a dead one of babyagi tasks, then babyagi resume --objective 3" in with_dead
+    assert f"babyagi extend --objective 3 --max-tasks {stalled.spec.limits.max_tasks}, then babyagi resume --objective 3" in without
+
+
 @pytest.mark.parametrize("stop_reason", [StopReason.FINISHED, StopReason.OBJECTIVE_MET])
 def test_a_finished_run_offers_no_way_on(stop_reason):
     text = joined(render.render_closing(samples.objective(stop_reason=stop_reason), samples.COUNTS, home="/data"))

@@ -1,7 +1,6 @@
 import re
 import subprocess
 import sys
-import time
 
 import click
 import pytest
@@ -78,24 +77,15 @@ def test_the_version_is_printed_alone(capsys):
 
 
 def test_help_loads_nothing_heavy_and_no_store():
+    """What makes help come at once; how fast it comes, `benchmarks.overhead` measures."""
     code = (
-        "import sys; from babyagi.cli.failures import run_guarded; run_guarded(['--help'])\n"
-        "heavy = {'rich', 'openai', 'chromadb', 'numpy', 'asyncio', 'sqlite3', 'babyagi.app', 'babyagi.agents.report'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
+        "import sys; before = set(sys.modules)\n"
+        "from babyagi.cli.failures import run_guarded; run_guarded(['--help'])\n"
+        "heavy = {'asyncio', 'sqlite3', 'babyagi.app', 'babyagi.agents.report'}\n"
+        "names = set(sys.modules) - before; roots = {name.partition('.')[0] for name in names}\n"
+        "print(sorted(heavy & names), sorted(roots - sys.stdlib_module_names), file=sys.stderr)"
     )
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert done.stderr.strip() == "[]"
-
-
-def test_help_comes_within_its_budget():
-    def best_s(*arguments):
-        times = []
-        for _ in range(5):
-            started = time.perf_counter()
-            subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
-            times.append(time.perf_counter() - started)
-        return min(times)
-
-    assert best_s("-m", "babyagi", "--help") - best_s("-c", "pass") < 0.150
+    assert done.stderr.strip() == "[] ['babyagi', 'click']"

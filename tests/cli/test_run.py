@@ -5,7 +5,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -129,12 +128,10 @@ def test_the_originals_command_line_runs(monkeypatch, capsys):
     assert status["instance_name"] == "B1"
 
 
-def test_without_a_key_and_without_a_terminal_the_ways_out_come_at_once(home, capsys):
-    started = time.perf_counter()
+def test_without_a_key_and_without_a_terminal_the_ways_out_come_before_anything_is_made(home, capsys):
     assert run_guarded(["run", "an objective"]) == 4
 
     err = capsys.readouterr().err
-    assert time.perf_counter() - started < 2
     for way in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "babyagi demo", "LLM_MODEL=human", "babyagi guide models"):
         assert way in err
     assert not (home / "tasks.db").exists()

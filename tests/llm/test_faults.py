@@ -1,7 +1,14 @@
 import httpx2
 import pytest
 
-from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError, ModelUnavailableError, RequestRefusedError
+from babyagi.errors import (
+    BabyagiError,
+    CredentialsError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    RequestRefusedError,
+    ToolsUnsupportedError,
+)
 from babyagi.llm.faults import MAX_WHY_CHARS, Place, build_refusal, check_model_name, judge, read_refusal, shorten, translate
 
 PLACE = Place(model="some-model", url="http://here/v1", secret="top-secret-key")
@@ -45,6 +52,29 @@ def test_only_what_failed_before_a_byte_was_sent_is_surely_not_billed(kind):
     else:
         assert isinstance(meaning, ModelUnavailableError)
         assert meaning.may_be_billed is (kind.__name__ not in BEFORE_A_BYTE_IS_SENT)
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (400, "registry.ollama.ai/library/gemma:latest does not support tools"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        (400, "Unsupported parameter: 'tools' is not supported with this model."),
+        (404, "No endpoints found that support tool use. Try another model."),
+        (500, "Unsupported param: tools"),
+        (500, "tools param requires --jinja flag"),
+    ],
+)
+def test_a_model_without_tools_is_known_by_the_words_of_every_server(status, words):
+    error = judge(build_refusal(status, {"error": {"message": words}}), PLACE)
+
+    assert type(error) is ToolsUnsupportedError
+
+
+def test_a_server_that_is_down_says_nothing_about_tools():
+    refusal = build_refusal(503, {"error": {"message": "tools are not supported while we are down"}})
+
+    assert type(judge(refusal, PLACE)) is ModelUnavailableError
 
 
 def test_a_certificate_that_is_refused_needs_a_person():

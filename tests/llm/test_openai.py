@@ -12,12 +12,16 @@ from babyagi.errors import (
     ModelRejectedError,
     ModelUnavailableError,
     RequestRefusedError,
+    ToolError,
+    ToolsUnsupportedError,
 )
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, bound_tokens
-from babyagi.tasks import Role
+from babyagi.tasks import Effect, Role
+from babyagi.tools.base import Tool
+from babyagi.tools.validate import parse_arguments
 from tests.llm.conftest import no_sleep
 from tests.local_server import FAULTS, Answer, applies_to, fault_named
 
@@ -181,13 +185,17 @@ async def test_a_server_that_holds_no_schema_is_asked_for_json_then_for_nothing(
     assert completion.text == "hello there"
 
 
-async def test_a_model_without_tools_is_named(server, endpoint):
+async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_without_them(server, endpoint):
     server.fail_next("400-tools-ollama", n=None)
+    model = OpenAIModel("some-model", endpoint, dialect="chat")
 
-    with pytest.raises(ModelRejectedError, match=r"some-model .* takes no tools"):
-        await ask(endpoint, EVERYTHING)
+    for _ in range(3):
+        with pytest.raises(ToolsUnsupportedError, match=r"some-model .* takes no tools") as caught:
+            await model.complete(EVERYTHING, role=Role.EXECUTION)
+        assert caught.value.fix and not caught.value.may_be_billed
 
-    assert (await ask(endpoint)).text == "hello there"
+    assert len(server.requests) == 1
+    assert (await model.complete(PROMPT, role=Role.EXECUTION)).text == "hello there"
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -251,6 +259,19 @@ async def test_tool_calls_come_back_mended(server, endpoint, dialect):
     assert len({call.id for call in calls["tool-dup-id"]}) == 2
     assert len(calls["tool-200"]) == 8
     assert calls["tool-bad-json"][0].arguments == '{"q": "x'
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("properties", [{}, {"q": {"type": "string"}}])
+async def test_a_call_of_another_type_than_a_function_can_be_run_for_no_tool(server, endpoint, dialect, properties):
+    tool = Tool(name="search", description="", parameters={"type": "object", "properties": properties}, effect=Effect.READ, run=no_sleep)
+    server.fail_next("tool-custom-type")
+
+    call = (await ask(endpoint, EVERYTHING, dialect=dialect)).tool_calls[0]
+
+    assert call.name == "search"
+    with pytest.raises(ToolError, match="it takes a JSON object"):
+        parse_arguments(tool, call.arguments)
 
 
 async def test_thoughts_and_parts_and_legacy_calls_are_normalised(server, endpoint):

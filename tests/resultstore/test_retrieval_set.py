@@ -36,7 +36,7 @@ async def test_as_much_is_found_as_the_documents_say():
         objective.id, space=objective.spec.embedding_space, vectors=dict(zip([result.task_id for result in results], vectors, strict=True))
     )
     await store.mark_indexed(objective.id, task_ids=[result.task_id for result in results])
-    hits = Counter()
+    hits: Counter[str] = Counter()
     queries = [query for query in DATA_SET["queries"] if query["kind"] in LEAST][::4]
     for query in queries:
         found = await search.relevant(query["text"], k=5, embed=embed)

@@ -11,6 +11,7 @@ from babyagi.llm.base import Completion
 from babyagi.llm.prompt import ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Role, StopReason, TaskStatus, Usage
 from babyagi.tools.base import Tool
+from babyagi.worker import Pace
 from tests.scripted import ScriptedModel
 from tests.virtual import VirtualWorld, run_virtually
 
@@ -47,7 +48,7 @@ def run(answer, *, limits=LIMITS, tools=(), cost_usd=0.001, concurrency=4):
     model = ScriptedModel(answer, cost_usd=cost_usd)
 
     async def live():
-        world = VirtualWorld(model=model, tools=tools, concurrency=concurrency)
+        world = VirtualWorld(model=model, tools=tools, pace=Pace(concurrency=concurrency))
         objective = await world.start(limits=limits)
         ended = await world.run(objective, timeout_s=2 * 3600)
         return ended, await world.store.report(ended.id), await world.store.tasks(ended.id)
@@ -120,6 +121,49 @@ def test_the_same_task_in_new_words_ends():
     assert ended.stop_reason in (StopReason.STALLED, StopReason.FINISHED, StopReason.LIMIT_TASKS)
     assert len(tasks) <= LIMITS.max_tasks + 4
     assert report
+
+
+SAME_RESULT = ("Nothing was found.", "Nothing was found!", "There was nothing found.", "And again: nothing was found", "Found: nothing.")
+
+
+def two_plans():
+    return iter([plan(*(f"Try way {n}" for n in range(10))), plan(*(f"Seek out place {n}" for n in range(10)))])
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("results", [SAME_RESULT[:1], SAME_RESULT], ids=["the same words", "other words"])
+def test_a_list_whose_results_repeat_themselves_stalls_long_before_its_limit(results, concurrency):
+    numbers, turns = count(), two_plans()
+
+    def answer(prompt, role):
+        if role is Role.CREATION:
+            return next(turns, plan("Try way 3", "Try the way 3", "begin"))
+        return answer_by_role(prompt, role, execution=results[next(numbers) % len(results)] if role is Role.EXECUTION else "")
+
+    ended, report, tasks, _ = run(answer, concurrency=concurrency)
+
+    n_done = sum(task.status is TaskStatus.DONE for task in tasks)
+    assert ended.stop_reason is StopReason.STALLED
+    assert "brought no new task" in ended.stop_detail and ended.stop_detail in report
+    assert 2 + 5 <= n_done <= 2 + len(results) + 5 + concurrency - 1 < LIMITS.max_tasks
+    assert sum(task.status is TaskStatus.QUEUED for task in tasks) == 21 - n_done
+    assert f"babyagi extend --objective {ended.id} --max-tasks 30" in report
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_list_that_brings_one_new_result_in_four_is_worked_through(concurrency):
+    numbers, turns = count(), two_plans()
+
+    def answer(prompt, role):
+        if role is Role.CREATION:
+            return next(turns, plan())
+        n = next(numbers) if role is Role.EXECUTION else 0
+        return answer_by_role(prompt, role, execution="Nothing was found." if n % 4 else f"Way {n} leads to place {n}.")
+
+    ended, _, tasks, _ = run(answer, concurrency=concurrency)
+
+    assert ended.stop_reason is StopReason.FINISHED
+    assert {task.status for task in tasks} == {TaskStatus.DONE} and len(tasks) == 21
 
 
 def test_the_same_task_in_the_same_words_is_done_once():

@@ -20,7 +20,7 @@ PATHS = {"chat": CHAT, "responses": RESPONSES}
 
 
 def propose(*batches):
-    """A model that proposes the batches, one for each finished task, and answers everything else with a sentence."""
+    """A model that proposes the batches, one for each finished task, and answers everything else with a sentence on what it was told."""
     left = list(batches)
 
     def answer(request):
@@ -31,7 +31,8 @@ def propose(*batches):
             case "prioritization":
                 return Answer(text=json.dumps({"order": []}))
             case agent:
-                return Answer(text=f"The {agent} agent has nothing to add.")
+                told = re.findall(r"^\d+: .*$", request.messages[-1].text, re.MULTILINE)[-1:]
+                return Answer(text=" ".join([f"The {agent} agent has nothing to add to", *told]))
 
     return answer
 

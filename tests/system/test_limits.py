@@ -189,3 +189,33 @@ async def test_a_claim_that_the_check_refuses_lets_work_go_on(tmp_path):
     assert status["tasks"]["done"] == 4
     assert server.calls_by_agent["check"] == 1
     assert server.calls_by_agent["execution"] == 4
+
+
+async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_commands_it_names(tmp_path):
+    first = iter([[f"Look at item number {n}" for n in range(9)], [f"Ask person number {n}" for n in range(9)]])
+
+    def answer(request):
+        if request.agent == "creation":
+            tasks = [{"name": name, "after": []} for name in next(first, [])]
+            return Answer(text=json.dumps({"tasks": tasks, "objective_met": False}))
+        return Answer(text='{"order": []}' if request.agent == "prioritization" else "Nothing was found.")
+
+    async with LocalServer(answer) as server:
+        env = environ(tmp_path / "home", server.base_url)
+        ended = await babyagi("run", "Find it", "--concurrency", "1", env=env)
+        status = await look("status", env=env)
+        report = (await look("report", env=env))["markdown"]
+        extended = await babyagi("extend", "--objective", "1", "--max-tasks", "50", env=env)
+        resumed = await babyagi("resume", "--objective", "1", "--concurrency", "1", env=env)
+        after = await look("status", env=env)
+
+    assert ended.code == 6, ended.said
+    assert status["stop_reason"] == "stalled"
+    assert status["tasks"]["done"] == 2 + 5
+    for said in (ended.said, report):
+        assert "the last 5 tasks brought no new task, and results that nearly equal earlier ones" in said
+        assert "babyagi extend --objective 1 --max-tasks 50" in said
+        assert "babyagi resume --objective 1" in said
+    assert extended.code == 0, extended.said
+    assert resumed.code == 6, resumed.said
+    assert after["tasks"]["done"] == 2 + 5 + 5

@@ -1,4 +1,7 @@
-"""Every fault of the table at every agent and at the embedder, over real sockets, in a small run that has to come through."""
+"""Every fault of the table at every agent and at the embedder, over real sockets, in a small run that has to come through.
+
+`python -m tests.system.test_llm_faults` prints how many are tried where, and which cannot strike and why.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ import pytest
 from babyagi import log
 from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError
 from babyagi.files.folder import Folder
+from babyagi.llm.breaker import PROBE_EVERY_S
 from babyagi.llm.embeddings import OpenAIEmbedder
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.openai import OpenAIModel
@@ -66,19 +70,23 @@ class Stage:
     def __init__(self, server, folder, stack, *, embedder=None):
         endpoint = Endpoint(base_url=server.base_url, api_key="sk-x", timeout_s=TIMEOUT_S, sleep=asyncio.sleep, random=lambda: 0.5)
         stack.push_async_callback(endpoint.close)
-        self.server = server
+        self.server, self.endpoint = server, endpoint
 
         async def inline(work, *args):
             return work(*args)
 
         self.world = SkippingWorld(
-            model=OpenAIModel("some-model", endpoint, temperature=0.2, dialect="chat"),
+            model=self.open_model(endpoint),
             tools=build_file_tools(Folder(folder), offload=inline),
             concurrency=1,
             embedder=OpenAIEmbedder("text-embedding-3-small", endpoint) if embedder else HashEmbedder(),
         )
         self.error = None
         self.hits = []
+
+    @staticmethod
+    def open_model(endpoint):
+        return OpenAIModel("some-model", endpoint, temperature=0.2, dialect="chat")
 
     def strike(self, fault, agent, *, n=None, until_s=None):
         """Let requests of the agent about the task One meet the fault: all, the first `n`, or those before `until_s`."""
@@ -123,6 +131,7 @@ class Stage:
         sizes = [record.prompt_tokens + record.completion_tokens for record in billed if record.fault != "200-50mb"]
         assert self.objective.usage.tokens >= sum(sizes)
         assert self.objective.held.calls == 0
+        assert not any(record.body.get("stream") for record in self.server.requests)
         intended = {}
         for event in self.events:
             at = (event.data.get("owner"), event.data.get("key"))
@@ -161,17 +170,29 @@ def can_strike(row, path):
     return fault is not None and applies_to(fault, path)
 
 
+def why_not(row, agent):
+    """Why the fault cannot strike there; empty where it can."""
+    name = row["fault"]
+    if row["stream"]:
+        return "no answer is asked for as a stream"
+    if not can_strike(row, EMBEDDINGS if agent == "embedding" else CHAT):
+        return "it is about what only a chat's reply has, or its request"
+    if name == "400-tools-ollama" and agent != "execution":
+        return "no tools are offered"
+    if name == "400-response-format" and agent not in WITH_SCHEMA:
+        return "no schema is sent"
+    return ""
+
+
 def right_of(row, agent):
     """The action that is right at this agent, None where the fault cannot strike it."""
     name = row["fault"]
-    if name == "400-tools-ollama":
-        return "STOP" if agent == "execution" else None
-    if name == "400-response-format" and agent not in WITH_SCHEMA:
+    if why_not(row, agent):
         return None
+    if name == "400-tools-ollama":
+        return "STOP"
     if name == "tool-200":
         return "ACCEPT" if agent == "execution" else "REASK"
-    if agent == "execution" and name in ("tool-null-args", "tool-custom-type"):
-        return "ACCEPT"  # `list_files` needs no argument, and a bare value stands for its only one
     return row["right"] if agent == "execution" else NO_TOOLS_ASKED.get(name, row["right"])
 
 
@@ -180,18 +201,23 @@ def cases(*actions):
         pytest.param(row, agent, id=f"{row['fault']}-{agent}")
         for row in NOT_STREAMED
         for agent in AGENTS
-        if can_strike(row, CHAT) and right_of(row, agent) in actions
+        if right_of(row, agent) in actions
     ]
 
 
-def test_every_fault_is_tried_or_cannot_strike():
-    tried = {case.values[0]["fault"] for case in cases("ACCEPT", "REASK", "MORE", "FAILTASK", "SHRINK", "DEGRADE", "STOP", "CAP")}
-    tried |= {case.values[0]["fault"] for case in cases("RETRY", "BREAKER")}
-    streamed = {row["fault"] for row in TABLE if row["stream"]}
+TRIED_ACTIONS = ("ACCEPT", "REASK", "MORE", "FAILTASK", "SHRINK", "DEGRADE", "STOP", "CAP", "RETRY", "BREAKER")
+EMBEDDING_ROWS = [row for row in TABLE if not why_not(row, "embedding")]
+
+
+def test_every_fault_is_tried_at_every_agent_and_at_the_embedder_or_cannot_strike_there():
+    tried = {(case.values[0]["fault"], case.values[1]) for case in cases(*TRIED_ACTIONS)}
+    tried |= {(row["fault"], "embedding") for row in EMBEDDING_ROWS}
+    places = [(row, agent) for row in TABLE for agent in (*AGENTS, "embedding")]
 
     assert len(TABLE) == 107
-    assert {row["fault"] for row in TABLE} - tried == streamed  # n/a: no answer is ever asked for as a stream
-    assert len(streamed) == 18
+    assert {(row["fault"], agent) for row, agent in places if not why_not(row, agent)} == tried
+    untried = {row["fault"] for row in TABLE} - {fault for fault, _ in tried}
+    assert untried == {row["fault"] for row in TABLE if row["stream"]} and len(untried) == 18
 
 
 @pytest.mark.parametrize(("row", "agent"), cases("ACCEPT"))
@@ -257,6 +283,7 @@ def test_what_a_person_must_mend_stops_the_run_with_one_request_and_the_run_goes
             assert {task.status for task in stage.tasks.values()} <= {TaskStatus.QUEUED, TaskStatus.RECORDED, TaskStatus.DONE}
             stage.check_whatever_the_fault()
             stage.server.reset()
+            stage.world.model = stage.open_model(stage.endpoint)  # started again by a person
             await stage.go_on()
         stage.check_all_done()
 
@@ -272,13 +299,10 @@ def test_an_outage_is_waited_for_and_fails_nothing(folder, row, agent):
         n_waits = stage.kinds[log.MODEL_UNAVAILABLE]
         assert len(stage.hits) <= row["max_requests"] * (n_waits + 1)
         if row["right"] == "BREAKER":
-            assert len(stage.hits) <= 5 + OUTAGE_S / 18
+            assert len(stage.hits) <= 5 + OUTAGE_S / PROBE_EVERY_S
         assert n_waits >= 1
 
     on_stage(folder, work)
-
-
-EMBEDDING_ROWS = [row for row in NOT_STREAMED if can_strike(row, EMBEDDINGS)]
 
 
 @pytest.mark.parametrize("row", EMBEDDING_ROWS, ids=lambda row: row["fault"])
@@ -291,3 +315,22 @@ def test_no_trouble_with_the_embedder_stops_the_loop(folder, row):
         assert len(stage.hits) == 1 or row["right"] != "STOP"
 
     on_stage(folder, work, embedder=True)
+
+
+def show_places():
+    """Print what is tried where, and what cannot strike."""
+    counts = Counter((right_of(row, agent), agent) for row in TABLE for agent in AGENTS)
+    for action in TRIED_ACTIONS:
+        print(f"{action:9}", *(f"{agent} {counts[action, agent]}" for agent in AGENTS), sep="  ")
+    print(f"at the embedder: {len(EMBEDDING_ROWS)}")
+    faults_by_reason: dict[tuple[str, str], list[str]] = {}
+    for row in TABLE:
+        for agent in (*AGENTS, "embedding"):
+            if why := why_not(row, agent):
+                faults_by_reason.setdefault((why, agent), []).append(row["fault"])
+    for (why, agent), faults in sorted(faults_by_reason.items()):
+        print(f"cannot strike at {agent}, because {why}: {len(faults)}: {', '.join(sorted(faults))}")
+
+
+if __name__ == "__main__":
+    show_places()

@@ -48,7 +48,7 @@ def make_model(reply):
             case Role.PRIORITIZATION:
                 return fill(reply, sorted((int(task_id), name) for task_id, name in QUEUED.findall(text)))
             case _:
-                return f"result of {role}"
+                return f"result of {role}: {re.findall(r'^[0-9]+: .*$', text, re.MULTILINE)[-1:]}"
 
     return ScriptedModel(answer)
 

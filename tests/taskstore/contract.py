@@ -1052,3 +1052,101 @@ class TaskStoreContract:
     async def test_waiting_for_a_change_ends_at_its_timeout(self, store):
         await begin(store)
         await store.wait_for_change(timeout_s=0.001)
+
+    # -- barren tasks ----------------------------------------------------------------------------------------------------
+
+    async def repeat(self, store, objective_id, n, **plan):
+        """Finish `n` tasks whose results only repeat earlier ones."""
+        for _ in range(n):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text="the same again", origins=[])
+            await store.record_plan(claim, is_repeat=True, **{"proposals": [], **plan})
+
+    async def is_stalled_after(self, store, objective_id, n):
+        await self.repeat(store, objective_id, n)
+        return (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+
+    async def test_five_barren_tasks_in_a_row_start_no_other_and_end_as_stalled(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        assert not await self.is_stalled_after(store, objective_id, 4)
+        await self.repeat(store, objective_id, 1)
+        assert await store.claim_task(objective_id, "w") is None
+        ended = await store.conclude_objective(objective_id)
+        assert (ended.stop_reason, ended.status) == (StopReason.STALLED, ObjectiveStatus.ENDED)
+        assert ended.stop_detail == "the last 5 tasks brought no new task, and results that nearly equal earlier ones"
+        assert (await store.counts(objective_id))[TaskStatus.QUEUED] == 5
+        assert await store.claim_duty(objective_id, "w", Duty.REPORT) is not None
+
+    async def test_a_proposal_that_is_there_already_is_no_new_task(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        await self.repeat(store, objective_id, 5, proposals=[Proposal(name="t8")])
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+
+    @pytest.mark.parametrize("news", [{"proposals": [Proposal(name="new")], "is_repeat": True}, {"proposals": [], "is_repeat": False}])
+    async def test_a_new_task_or_a_new_result_begins_the_count_anew(self, store, news):
+        objective_id = await begin(store, *(f"T{n}" for n in range(12)))
+        await self.repeat(store, objective_id, 4)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        await store.record_plan(claim, **news)
+        assert not await self.is_stalled_after(store, objective_id, 4)
+        assert await self.is_stalled_after(store, objective_id, 1)
+
+    async def test_a_task_that_runs_when_the_fifth_is_counted_may_still_bring_something_new(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        running = await store.claim_task(objective_id, "w")
+        await self.repeat(store, objective_id, 5)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        await store.record_result(running, text="news", origins=[])
+        await store.record_plan(running, proposals=[])
+        assert await store.claim_task(objective_id, "w") is not None
+
+    async def test_a_list_that_is_done_is_finished_however_barren_its_end_was(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(4)))
+        await self.repeat(store, objective_id, 5)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+
+    async def test_while_a_person_is_asked_a_barren_objective_waits(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        _, step = await self.ask(store, objective_id)
+        await self.repeat(store, objective_id, 5)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        await store.answer_step(step.id, output='"yes"')
+        assert not await self.is_stalled_after(store, objective_id, 4)
+
+    async def test_failed_planning_neither_counts_nor_begins_anew(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+        await self.repeat(store, objective_id, 4)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        await store.fail_task(claim, error="no plan", max_failures=1)
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        assert await self.is_stalled_after(store, objective_id, 1)
+
+    async def test_extending_a_stalled_objective_goes_on_and_counts_anew(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(12)))
+        assert await self.is_stalled_after(store, objective_id, 5)
+        assert (await store.extend_objective(objective_id, limits=NO_LIMITS)).status is ObjectiveStatus.ACTIVE
+        assert not await self.is_stalled_after(store, objective_id, 4)
+        assert await self.is_stalled_after(store, objective_id, 1)
+
+    async def test_what_a_person_does_to_feed_the_list_begins_the_count_anew(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(40)))
+        dead = await store.claim_task(objective_id, "w")
+        await store.fail_task(dead, error="no", max_failures=1)
+        feeds = (
+            lambda: store.add_tasks(objective_id, [Proposal(name="try this")]),
+            lambda: store.replace_task(objective_id, 40, name="rather that"),
+            lambda: store.retry_task(objective_id, dead.task.id),
+            lambda: store.extend_objective(objective_id, limits=NO_LIMITS),
+        )
+        for feed in feeds:
+            await self.repeat(store, objective_id, 5)
+            assert await store.claim_task(objective_id, "w") is None
+            await feed()
+        for idle in (lambda: store.pause_objective(objective_id), lambda: store.cancel_task(objective_id, 39)):
+            await self.repeat(store, objective_id, 2)
+            await idle()
+            await store.resume_objective(objective_id)
+        assert await self.is_stalled_after(store, objective_id, 1)

@@ -93,7 +93,8 @@ class Pair:
             case 0 | 1:
                 await self.do("record_result", claim, text=f"result {self.random.random()}\ud801", origins=["model:m"])
             case 2 | 3:
-                await self.do("record_plan", claim, proposals=self.proposals(), is_met=self.random.random() < 0.2)
+                plan = {"proposals": self.proposals(), "is_met": self.random.random() < 0.2, "is_repeat": self.random.random() < 0.8}
+                await self.do("record_plan", claim, **plan)
             case 4:
                 await self.do("fail_task", claim, error="no", max_failures=2, delay_s=self.some((0, 3)))
             case 5:
@@ -207,4 +208,31 @@ async def test_memory_and_sqlite_stay_alike_under_random_verbs(seed, tmp_path):
         assert ranks == list(range(1, len(ranks) + 1))
         counts = await sqlite.counts(objective.id)
         assert counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] >= len(await sqlite.results(objective.id))
+    await sqlite.close()
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_memory_and_sqlite_stall_at_the_same_task(seed, tmp_path):
+    clock = Clock()
+    sqlite = await open_sqlite(tmp_path / "tasks.db", clock=clock, offload=run_inline)
+    pair = Pair(seed, MemoryTaskStore(clock), sqlite, clock)
+    objective, _ = await pair.do("create_objective", make_spec(limits=LOOSE), uid="one")
+    pair.objective_ids.append(objective.id)
+    await pair.do("register_worker", make_worker("w1"), lease_s=30)
+    await pair.do("join_objective", "w1", objective.id)
+    await pair.do("add_tasks", objective.id, [Proposal(name=f"T{n}") for n in range(60)])
+    n_stalled = 0
+    for _ in range(60):
+        claim = await pair.do("claim_task", objective.id, "w1")
+        if claim is None:
+            n_stalled += (await pair.do("conclude_objective", objective.id)).stop_reason is StopReason.STALLED
+            await pair.do("extend_objective", objective.id, limits=LOOSE)
+            continue
+        await pair.do("record_result", claim, text="r", origins=[])
+        proposals = [Proposal(name=pair.some(("T1", "T2", "a new one")))]
+        await pair.do("record_plan", claim, proposals=proposals, is_repeat=pair.random.random() < 0.85)
+        if pair.random.random() < 0.03:
+            await pair.do("replace_task", objective.id, 60, name="instead")
+        await pair.compare()
+    assert n_stalled
     await sqlite.close()

@@ -97,6 +97,7 @@ NOTHING = rules.Snapshot(
     n_unblocked=0,
     n_waiting=0,
     n_executed=0,
+    n_barren=0,
 )
 
 
@@ -115,11 +116,43 @@ NOTHING = rules.Snapshot(
         ({"n_queued": 1, "n_waiting": 1}, StopReason.WAITING),
         ({"n_waiting": 1}, StopReason.WAITING),
         ({"n_queued": 1}, StopReason.STALLED),
+        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 4}, None),
+        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5}, StopReason.STALLED),
+        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "n_held": 1}, None),
+        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "n_recorded": 1}, None),
+        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "is_claimed_met": True}, None),
+        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "n_waiting": 1}, StopReason.WAITING),
+        ({"n_barren": 5}, StopReason.FINISHED),
         ({"n_held": 1, "active_s": 60, "n_queued": 1}, None),
     ],
 )
 def test_an_objective_is_concluded_only_when_nothing_more_can_happen(changes, reason):
     assert rules.conclude(replace(NOTHING, **changes)) is reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "detail"),
+    [
+        ({"n_queued": 1}, "what is left comes after tasks that were given up"),
+        (
+            {"n_queued": 1, "n_unblocked": 1, "n_barren": 5},
+            "the last 5 tasks brought no new task, and results that nearly equal earlier ones",
+        ),
+        ({}, ""),
+    ],
+)
+def test_a_stall_is_explained(changes, detail):
+    snapshot = replace(NOTHING, **changes)
+    reason = rules.conclude(snapshot)
+    assert reason is not None
+    assert rules.explain(reason, snapshot) == detail
+
+
+@pytest.mark.parametrize(
+    ("n_before", "n_added", "is_repeat", "n_after"), [(0, 0, True, 1), (4, 0, True, 5), (4, 1, True, 0), (4, 0, False, 0), (4, 2, False, 0)]
+)
+def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, is_repeat, n_after):
+    assert rules.count_barren(n_before, n_added=n_added, is_repeat=is_repeat) == n_after
 
 
 def test_a_proposed_name_becomes_one_bounded_line():

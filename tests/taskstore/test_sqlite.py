@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.tasks import Proposal, Reservation, TaskStatus, Usage
+from babyagi.tasks import Proposal, Reservation, StopReason, TaskStatus, Usage
 from babyagi.taskstore import sqlite as driver
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql import POLL_S, open_sqlite
@@ -222,6 +222,21 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
     first, _ = await finish_one(store, objective_id)
     second = await store.claim_task(objective_id, "w")
     assert (first, second.task.id) == (1, 2)
+    await store.close()
+
+
+async def test_a_restart_keeps_the_count_of_barren_tasks(tmp_path):
+    path = tmp_path / "tasks.db"
+    store = await open_inline(path)
+    objective_id = await begin(store, *(f"T{n}" for n in range(9)))
+    for _ in range(5):
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="r", origins=[])
+        await store.record_plan(claim, proposals=[], is_repeat=True)
+        await store.close()
+        store = await open_inline(path)
+    assert await store.claim_task(objective_id, "w") is None
+    assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
     await store.close()
 
 

@@ -62,6 +62,7 @@ def test_empty_text_is_no_arguments_and_a_bare_value_is_the_only_parameter():
     assert parse_arguments(one, " {} ") == {}
     assert parse_arguments(one, '"*.md"') == {"pattern": "*.md"}
     assert parse_arguments(tool({}), "") == {}
+    assert parse_arguments(tool({}), "null") == {}
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,7 @@ def test_empty_text_is_no_arguments_and_a_bare_value_is_the_only_parameter():
         ('{"path": "a", "first_line": "' + "9" * 5000 + '"}', "'first_line' must be of type integer"),
         ('{"path": "' + "a" * 60_000 + '"}', "over 50000 characters"),
         ("[]", "'path' must be of type string"),
+        ("null", "^the arguments of t must be a JSON object"),
     ],
 )
 def test_wrong_arguments_are_refused_in_one_line_that_says_what_to_write(text, hint):
@@ -104,6 +106,11 @@ def test_wrong_arguments_are_refused_in_one_line_that_says_what_to_write(text, h
 def test_a_bare_value_for_several_parameters_is_refused():
     with pytest.raises(ToolError, match="the arguments of t must be a JSON object"):
         parse_arguments(tool({"a": {}, "b": {}}), "7")
+
+
+def test_null_is_no_value_for_the_only_parameter():
+    with pytest.raises(ToolError, match="the arguments of t must be a JSON object"):
+        parse_arguments(tool({"a": {}}), "null")
 
 
 @settings(max_examples=500, deadline=None, derandomize=True)
