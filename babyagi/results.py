@@ -14,6 +14,9 @@ from babyagi.tasks import Duty, DutyClaim, Objective, Worker
 from babyagi.taskstore.base import TaskStore
 
 
+N_CHECKED = 1_000  # results that a person's check looks up by their own vectors
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
     """How far the index of an objective is: how many results there are, and how many of them it does not have yet."""
@@ -59,7 +62,7 @@ class Results:
     async def check(self) -> CheckReport:
         """See `Projector.check`. An index that lives in a process's memory is filled first, as a worker fills it."""
         await self._search.fill_memory()
-        return await self._projector.check()
+        return await self._projector.check(n_probes=N_CHECKED)
 
     async def rebuild(self, tell: Callable[[int, int], None]) -> int:
         """Drop the objective's collection, feed every result again, and return how many there were.
