@@ -7,7 +7,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY babyagi ./babyagi
 RUN python3 -m venv /opt/babyagi \
-    && /opt/babyagi/bin/pip install --no-cache-dir --disable-pip-version-check . \
+    && /opt/babyagi/bin/pip install --no-cache-dir --disable-pip-version-check '.[postgres]' \
     && /opt/babyagi/bin/pip uninstall --yes pip
 
 FROM ${PYTHON_IMAGE}

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from babyagi.agents.prompting import prompt_version
-from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
+from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.folder import Folder
+from babyagi.home import home_id, new_worker_id, take_name
 from babyagi.journal import Backends, Gate
 from babyagi.llm.base import ChatModel, Embedder
+from babyagi.llm.credentials import missing_key
 from babyagi.llm.embeddings import OpenAIEmbedder
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.human import HumanModel
@@ -29,18 +30,19 @@ from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
 from babyagi.opening import open_index
 from babyagi.results import Results
+from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
+from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
+from babyagi.stores import open_store, utc_now
 from babyagi.tasks import Approval, Effect, Objective, ObjectiveSpec, Result, Role, ToolGrant, Worker
 from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.files import build_file_tools
 from babyagi.tools.person import ASK_PERSON, build_ask_person
-from babyagi.worker import Pace, Surroundings, WorkerLoop
+from babyagi.worker import Around, Surroundings, WorkerLoop
 
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
@@ -49,7 +51,6 @@ AskHuman = Callable[[str], Awaitable[str]]
 
 ASK_TOOL = ToolGrant(name=ASK_PERSON, effect=Effect.IDEMPOTENT)
 FILE_TOOLS = (ToolGrant(name="list_files", effect=Effect.READ), ToolGrant(name="read_file", effect=Effect.READ))
-MAX_WORKERS_PER_NAME = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +76,21 @@ class App:
     `notices` says what the person should know before the first call.
     """
 
-    def __init__(self, settings: Settings, store: TaskStore, *, identity: Worker, ask_human: AskHuman | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: TaskStore,
+        *,
+        identity: Worker,
+        ask_human: AskHuman | None = None,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.settings = settings
         self.store = store
         self.notices: list[str] = []
         self._identity = identity
         self._ask_human = ask_human
+        self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
@@ -99,35 +109,77 @@ class App:
 
         A paused objective is resumed: asking for it to run is asking for that.
         """
-        objective = await self.store.resume_objective(objective_id)
-        async with AsyncExitStack() as stack:
-            gate = Gate()
-            loop = self._open_loop(objective, gate, stack)
-            settings = self.settings
-            pace = Pace(
-                concurrency=settings.concurrency, lease_s=settings.lease_s, drain_s=settings.drain_s, max_failures=settings.max_failures
-            )
-            surroundings = Surroundings(
-                identity=self._identity,
-                sleep=asyncio.sleep,
-                random=random.SystemRandom().random,
-                new_id=lambda: new_worker_id(self._identity.name),
-            )
-            worker = WorkerLoop(self.store, loop, gate, pace=pace, surroundings=surroundings)
-            work = worker.run(objective_id)
-            target = settings.notify.reveal()
-            objective, signal_number = await (Notifier(self.store, make_sender(target)).watch(objective_id, work) if target else work)
+        await self.store.resume_objective(objective_id)
+        return await self._serve_one(objective_id, Patience())
+
+    async def join(self, objective_id: int) -> RunOutcome:
+        """Work on the objective beside others until it has ended and its report is written, or a signal drains this worker.
+
+        A pause is waited for, and so is the mending of what this worker lacks; `tell` says what that is.
+        """
+        return await self._serve_one(objective_id, Patience(with_pauses=True, with_hindrances=True))
+
+    async def serve_all(self, say: Callable[[str], None]) -> int | None:
+        """Work on all active objectives of the store, present and future, until a signal drains this worker; return its number.
+
+        Args:
+            say: takes a line whenever an objective is joined or left.
+        """
+
+        async def tell_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+            say(f"objective {objective_id}: joined")
+            objective = await (work if self._notifier is None else self._notifier.watch(objective_id, work))
+            why = f"it has ended ({objective.stop_reason})" if objective.stop_reason is not None else f"it is {objective.status}"
+            say(f"objective {objective_id}: left, {why}")
+            return objective
+
+        async with self._open_worker(tell_of) as worker:
+            return await worker.serve_all()
+
+    async def _serve_one(self, objective_id: int, patience: Patience) -> RunOutcome:
+        async with self._open_worker() as worker:
+            work = worker.run(objective_id, patience=patience)
+            objective, signal_number = await (work if self._notifier is None else self._notifier.watch(objective_id, work))
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
     @asynccontextmanager
     async def open_results(self, objective: Objective) -> AsyncIterator[Results]:
         """The objective's results, to be searched, checked and indexed anew by a person."""
         async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close_endpoints)
             embedder = self._open_embedder(objective.spec.model_by_role[Role.EMBEDDING])
-            stack.push_async_callback(embedder.close)
             index = open_index(self.settings, stack)
             backends = Backends(store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep)
             yield Results(backends, index, objective=objective, identity=self._identity, lease_s=self.settings.lease_s)
+
+    @asynccontextmanager
+    async def _open_worker(self, around: Around | None = None) -> AsyncIterator[WorkerLoop]:
+        settings = self.settings
+        pace = Pace(
+            concurrency=settings.concurrency, lease_s=settings.lease_s, drain_s=settings.drain_s, max_failures=settings.max_failures
+        )
+        surroundings = Surroundings(
+            identity=self._identity,
+            sleep=asyncio.sleep,
+            random=random.SystemRandom().random,
+            new_id=lambda: new_worker_id(self._identity.name),
+            tell=self._tell,
+            around=around,
+        )
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close_endpoints)
+            index = open_index(settings, stack)
+            yield WorkerLoop(self.store, partial(self._open_loop, index), pace=pace, surroundings=surroundings)
+
+    @property
+    def name(self) -> str:
+        """The worker's."""
+        return self._identity.name
+
+    @property
+    def _notifier(self) -> Notifier | None:
+        target = self.settings.notify.reveal()
+        return Notifier(self.store, make_sender(target)) if target else None
 
     # -- what belongs to the objective -----------------------------------------------------------------------------------
 
@@ -177,10 +229,15 @@ class App:
 
     # -- opening ---------------------------------------------------------------------------------------------------------
 
-    def _open_loop(self, objective: Objective, gate: Gate, stack: AsyncExitStack) -> Loop:
+    @asynccontextmanager
+    async def _open_loop(self, index: VectorIndex, objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
+        """What the work on one objective needs; endpoints and the index are those of the process.
+
+        Raises:
+            SettingsError, CredentialsError: this worker lacks what the objective needs.
+        """
         spec, settings = objective.spec, self.settings
         embedder = self._open_embedder(spec.model_by_role[Role.EMBEDDING])
-        stack.push_async_callback(embedder.close)
         if embedder.space != spec.embedding_space:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
@@ -188,9 +245,8 @@ class App:
                 fix="set BABYAGI_EMBEDDING_MODEL (and its address) as they were when the objective was started",
                 guide="results",
             )
-        index = open_index(settings, stack)
-        backends = Backends(store=self.store, models=self._open_models(spec, stack), embedder=embedder, gate=gate, sleep=asyncio.sleep)
-        return Loop(
+        backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)
+        yield Loop(
             backends,
             search=ResultSearch(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
@@ -204,12 +260,21 @@ class App:
             clock=utc_now,
         )
 
-    def _open_models(self, spec: ObjectiveSpec, stack: AsyncExitStack) -> Mapping[Role, ChatModel]:
+    def _open_models(self, objective: Objective) -> Mapping[Role, ChatModel]:
         """One client per model name, whatever roles it has."""
-        names = {role: name for role, name in spec.model_by_role.items() if role is not Role.EMBEDDING}
+        frozen = {role: name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING}
+        mine = dict(self.settings.model_by_role)
+        names = mine if self.settings.use_my_model else frozen
+        if self.settings.model_is_explicit and mine != frozen:
+            which = (
+                "this worker uses its own" if names is mine else "they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)"
+            )
+            self._tell(f"objective {objective.id} was started with {_listed(frozen.values())}; {which}: {_listed(names.values())}")
+        missing = missing_key(names.values(), has_key=bool(self.settings.openai_api_key), base_url=self.settings.openai_base_url)
+        if missing is not None:
+            raise missing
         endpoint = self._open_endpoint(self.settings.openai_base_url)
-        stack.push_async_callback(endpoint.close)
-        model_by_name = {name: self._open_model(name, spec.temperature, endpoint) for name in sorted(set(names.values()))}
+        model_by_name = {name: self._open_model(name, objective.spec.temperature, endpoint) for name in sorted(set(names.values()))}
         return {role: model_by_name[name] for role, name in names.items()}
 
     def _open_model(self, name: str, temperature: float | None, endpoint: Endpoint) -> ChatModel:
@@ -231,6 +296,10 @@ class App:
                 random=random.SystemRandom().random,
             )
         return self._endpoint_by_url[base_url]
+
+    async def _close_endpoints(self) -> None:
+        while self._endpoint_by_url:
+            await self._endpoint_by_url.popitem()[1].close()
 
     def _open_human(self) -> ChatModel:
         if self._ask_human is None:
@@ -258,8 +327,13 @@ class App:
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
         granted = {grant.name for grant in objective.spec.tools}
-        tools = self._open_file_tools(objective) if granted - {ASK_PERSON} else ()
-        return tuple(tool for tool in (*tools, build_ask_person()) if tool.name in granted)
+        tools = (*(self._open_file_tools(objective) if granted - {ASK_PERSON} else ()), build_ask_person())
+        missing = sorted(granted - {tool.name for tool in tools})
+        if missing:
+            raise SettingsError(
+                f"objective {objective.id} needs the tool {', '.join(missing)}, and this worker has it not", guide="machines"
+            )
+        return tuple(tool for tool in tools if tool.name in granted)
 
     def _open_file_tools(self, objective: Objective) -> Sequence[Tool]:
         folder = self.settings.files or self._remembered_folder(objective)
@@ -284,22 +358,6 @@ class App:
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, *, tell: Callable[[str], None] = lambda _: None) -> AsyncIterator[TaskStore]:
-    """The task store of the home, to look at and to steer; opens no model and no result store. `tell`: see `open_sqlite`."""
-    _make_home(settings.home)
-    offload = ThreadOffload(name="taskstore")
-    try:
-        path = settings.home / "tasks.db"
-        store = await open_sqlite(path, clock=utc_now, offload=offload, max_failures=settings.max_failures, tell=tell)
-        try:
-            yield store
-        finally:
-            await store.close()
-    finally:
-        offload.close()
-
-
-@asynccontextmanager
 async def open_app(
     settings: Settings, *, ask_human: AskHuman | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> AsyncIterator[App]:
@@ -307,14 +365,14 @@ async def open_app(
 
     Args:
         ask_human: shows a prompt and returns what was typed, for LLM_MODEL=human; None where nobody is there.
-        tell: see `open_sqlite`.
+        tell: says to a person what the store (see `open_sqlite`) or this worker is in trouble with.
     """
     async with open_store(settings, tell=tell) as store:
-        with _take_name(settings) as name:
-            home, now = _home_id(settings.home), utc_now()
+        with take_name(settings.home, settings.worker_name) as name:
+            home, now = home_id(settings.home), utc_now()
             await store.reap_workers(name=name, home=home)
             identity = Worker(id=new_worker_id(name), name=name, host=socket.gethostname(), pid=os.getpid(), home=home, lease_until=now)
-            yield App(settings, store, identity=identity, ask_human=ask_human)
+            yield App(settings, store, identity=identity, ask_human=ask_human, tell=tell)
 
 
 async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
@@ -328,56 +386,5 @@ async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str
         return Outcome(objective=objective, report=report or "", results=tuple(await app.store.results(objective.id)))
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
-def new_worker_id(name: str) -> str:
-    return f"{name}-{secrets.token_hex(4)}"
-
-
-def _make_home(home: Path) -> None:
-    try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not os.access(home, os.W_OK | os.X_OK):
-            raise PermissionError(13, "not writable")
-    except OSError as error:
-        raise StoreUnusableError(
-            f"the home {home} cannot be used",
-            why=str(error.strerror or error),
-            fix="set BABYAGI_HOME to a folder that you may write to",
-            guide="settings",
-        ) from error
-
-
-def _home_id(home: Path) -> str:
-    """What tells this home from all others, made at its first use: two machines may call a worker by the same name."""
-    path = home / "home_id"
-    if not path.is_file():
-        made = path.with_name(f"home_id.{os.getpid()}")
-        made.write_text(secrets.token_hex(8), encoding="utf-8")
-        with suppress(FileExistsError):  # another process was quicker
-            os.link(made, path)
-        made.unlink()
-    return path.read_text(encoding="utf-8")
-
-
-@contextmanager
-def _take_name(settings: Settings) -> Iterator[str]:
-    """Hold the lock of a worker's name in this home while we live: the first free one of `name`, `name-2`, …
-
-    Who holds a name's lock knows that whoever had the name before is dead, and need not wait for leases.
-    """
-    base = settings.worker_name or socket.gethostname()
-    folder = settings.home / "locks"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    for number in range(1, MAX_WORKERS_PER_NAME + 1):
-        name = base if number == 1 else f"{base}-{number}"
-        with (folder / f"{name.replace('/', '_')}.lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                continue
-            yield name
-            return
-    raise SettingsError(f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already", fix="set BABYAGI_WORKER_NAME")
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(sorted(set(names)))

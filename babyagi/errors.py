@@ -7,6 +7,7 @@ BabyagiError
 ├── time mends it (transient)
 │   ├── StoreUnavailableError   busy, locked, disk full
 │   ├── IndexUnavailableError   the result store's index; the loop goes on without it
+│   │   └── IndexOwnedElsewhereError   another process feeds it
 │   └── ModelUnavailableError   outage, rate limit, cut connection
 ├── the task ends with it, the others go on
 │   ├── ContextTooLongError     the prompt does not fit the model
@@ -69,6 +70,10 @@ class IndexUnavailableError(BabyagiError):
     """The result store's index or its embedder cannot answer now."""
 
     transient = True
+
+
+class IndexOwnedElsewhereError(IndexUnavailableError):
+    """Another process owns the index, and feeds it."""
 
 
 class ModelUnavailableError(BabyagiError):

@@ -14,6 +14,12 @@ def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
     """The index, closed with the stack. Nothing is connected to or read before its first call."""
     if settings.result_store == "builtin":
         return BuiltinIndex()
+    if settings.chroma_url:
+        from babyagi.resultstore.chroma_server import ChromaServerIndex
+
+        server = ChromaServerIndex(settings.chroma_url)
+        stack.push_async_callback(server.close)
+        return server
     from babyagi.resultstore.chroma import ChromaIndex
 
     offload = ThreadOffload(name="chroma")
@@ -25,4 +31,6 @@ def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
 
 def describe_index(settings: Settings) -> str:
     """What a person calls the index."""
-    return "built-in" if settings.result_store == "builtin" else "Chroma, embedded"
+    if settings.result_store == "builtin":
+        return "built-in"
+    return f"Chroma at {settings.chroma_url}" if settings.chroma_url else "Chroma, embedded"

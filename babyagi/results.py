@@ -13,7 +13,6 @@ from babyagi.resultstore.search import Ranking, ResultSearch
 from babyagi.tasks import Duty, DutyClaim, Objective, Worker
 from babyagi.taskstore.base import TaskStore
 
-
 N_CHECKED = 1_000  # results that a person's check looks up by their own vectors
 
 

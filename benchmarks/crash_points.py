@@ -37,8 +37,8 @@ from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Reservation, Role, Usage
 from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.pieces import parse_pieces
 from babyagi.taskstore.sql import open_sqlite
-from babyagi.taskstore.sqlite import parse_pieces
 from babyagi.tools.base import Tool
 from babyagi.worker import Pace
 from benchmarks.table import print_table, verdict

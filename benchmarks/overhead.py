@@ -13,8 +13,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,7 @@ from babyagi.resultstore.chroma import ChromaIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
-from babyagi.tasks import Limits, Proposal, Role, Worker
+from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.worker import Pace, Surroundings, WorkerLoop
@@ -68,21 +68,24 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
             make_spec(text=OBJECTIVE, initial_task=script.next_name(), limits=limits), uid="benchmark"
         )
         await tasks.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(N_QUEUED)])
-        gate = Gate()
         model = ScriptedModel(lambda prompt, role: script.reply(role, prompt.messages[-1].text))
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
-        backends = Backends(store=tasks, models=dict.fromkeys(roles, model), embedder=HashEmbedder(), gate=gate, sleep=asyncio.sleep)
-        loop = Loop(
-            backends,
-            search=ResultSearch(tasks, index, objective=objective),
-            projector=Projector(tasks, index, objective=objective),
-            tools=(),
-            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10),
-            clock=_utc_now,
-        )
+
+        @asynccontextmanager
+        async def opened_loop(objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
+            models = dict.fromkeys(roles, model)
+            yield Loop(
+                Backends(store=tasks, models=models, embedder=HashEmbedder(), gate=gate, sleep=asyncio.sleep),
+                search=ResultSearch(tasks, index, objective=objective),
+                projector=Projector(tasks, index, objective=objective),
+                tools=(),
+                bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10),
+                clock=_utc_now,
+            )
+
         identity = Worker(id="worker", name="benchmark", host="here", pid=0, lease_until=_utc_now())
         surroundings = Surroundings(identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another")
-        worker = WorkerLoop(tasks, loop, gate, pace=Pace(concurrency=concurrency), surroundings=surroundings)
+        worker = WorkerLoop(tasks, opened_loop, pace=Pace(concurrency=concurrency), surroundings=surroundings)
         began_s, cpu_s = time.perf_counter(), time.process_time()
         await worker.run(objective.id)
         return (time.perf_counter() - began_s) / n_tasks, (time.process_time() - cpu_s) / n_tasks

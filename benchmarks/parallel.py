@@ -14,9 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from babyagi.app import open_app, open_store
+from babyagi.app import open_app
 from babyagi.log import TASK_DONE
 from babyagi.settings import load_settings
+from babyagi.stores import open_store
 from babyagi.tasks import Proposal
 from benchmarks.child import endpoint_variables, run_child
 from benchmarks.script import OBJECTIVE, Script

@@ -1,9 +1,13 @@
 """Every test starts with a clean environment, and may open sockets to this machine only."""
 
 import os
+import secrets
 import socket
 
 import pytest
+
+from babyagi.taskstore.postgres import PostgresDatabase
+from tests.postgres_server import PostgresServer
 
 KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SSL_CERT_FILE"}
 
@@ -25,3 +29,25 @@ def loopback_only(monkeypatch):
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server for every test of this process, with an empty store in its database `template`."""
+    server = PostgresServer()
+    try:
+        server.start()
+        server.run("CREATE DATABASE template")
+        PostgresDatabase(server.url("template")).close()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def postgres_url(postgres_server):
+    """The URL of a database with an empty store, for one test."""
+    name = f"store_{secrets.token_hex(4)}"
+    postgres_server.run(f"CREATE DATABASE {name} TEMPLATE template")
+    yield postgres_server.url(name)
+    postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")

@@ -18,7 +18,7 @@ from typing import Any
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
 from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import SqliteTaskStore, open_sqlite
+from babyagi.taskstore.sql import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Tool
 from tests.scripted import ScriptedModel
 from tests.world import World
@@ -44,7 +44,7 @@ class Deadly:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def with_points(store: SqliteTaskStore, deadly: Deadly) -> SqliteTaskStore:
+def with_points(store: SqlTaskStore, deadly: Deadly) -> SqlTaskStore:
     """The store, with points round the two commits that a call is between."""
     intend, record = store.intend_once, store.record_step
 

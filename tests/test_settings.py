@@ -106,7 +106,7 @@ def test_every_variable_and_flag_of_the_original_is_declared_and_none_is_declare
         WEAVIATE_URL WEAVIATE_API_KEY WEAVIATE_USE_EMBEDDED PINECONE_API_KEY PINECONE_ENVIRONMENT
         LLAMA_MODEL_PATH LLAMA_CTX_MAX LLAMA_THREADS_NUM"""
     assert set(original.split()) <= set(variables)
-    assert set(declared_fields()) == {field.name for field in fields(Settings)} - {"cost_limit_is_explicit"}
+    assert set(declared_fields()) == {field.name for field in fields(Settings)} - {"cost_limit_is_explicit", "model_is_explicit"}
 
 
 def test_an_empty_value_counts_as_not_set(load, tmp_path):
@@ -261,16 +261,44 @@ def test_settings_that_need_each_other_are_asked_for_together(load):
 
 
 def test_what_is_not_built_yet_says_so_once_and_shows_no_key(load):
-    loaded = load(
-        COOPERATIVE_MODE="l", JOIN_EXISTING_OBJECTIVE="true", WEAVIATE_URL="http://w", WEAVIATE_API_KEY="sk-w", PINECONE_API_KEY="sk-p"
-    )
+    loaded = load(WEAVIATE_URL="http://w", WEAVIATE_API_KEY="sk-w", PINECONE_API_KEY="sk-p")
 
     assert loaded.notices == (
-        "COOPERATIVE_MODE=local, JOIN_EXISTING_OBJECTIVE=true: joining workers arrive in a later version; this run works alone",
         "WEAVIATE_URL=http://w, WEAVIATE_API_KEY is set: results go to Chroma; Weaviate arrives in a later version",
         "PINECONE_API_KEY is set: results go to Chroma; Pinecone arrives in a later version",
     )
-    assert load(COOPERATIVE_MODE="none", JOIN_EXISTING_OBJECTIVE="false").notices == ()
+    assert load(WEAVIATE_USE_EMBEDDED="false").notices == ()
+
+
+def test_a_cooperative_mode_fits_the_task_store_or_says_what_to_type(load):
+    server = "postgresql://me:top5ecret@db:5432/agi"
+
+    assert load(COOPERATIVE_MODE="l").settings.cooperative_mode == "local"
+    assert load(COOPERATIVE_MODE="d", BABYAGI_TASK_STORE=server).settings.task_store.reveal() == server
+    assert "BABYAGI_TASK_STORE=postgresql://" in fault_of(load, COOPERATIVE_MODE="distributed")
+    assert "BABYAGI_TASK_STORE=postgresql://" in fault_of(load, COOPERATIVE_MODE="d", BABYAGI_TASK_STORE="sqlite:///here.db")
+    what = fault_of(load, COOPERATIVE_MODE="local", BABYAGI_TASK_STORE=server)
+    assert "say distributed" in what and "top5ecret" not in what
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://h/d", "postgresql://", "postgresql://h", "sqlite://tasks.db", "tasks.db", "postgresql://u:top5ecret@h:port/d"]
+)
+def test_an_address_of_a_task_store_that_makes_no_sense_is_refused_and_not_shown(load, address):
+    what = fault_of(load, BABYAGI_TASK_STORE=address)
+
+    assert "BABYAGI_TASK_STORE must be sqlite:///PATH or postgresql://" in what and "top5ecret" not in what
+
+
+@pytest.mark.parametrize("address", ["postgresql:///agi", "postgresql://me@/agi?host=/run/postgresql", "postgres://h/agi"])
+def test_a_server_on_this_machine_needs_no_host(load, address):
+    assert load(BABYAGI_TASK_STORE=address).settings.task_store.reveal() == address
+
+
+def test_the_task_stores_address_is_a_secret_in_every_print(load):
+    loaded = load(BABYAGI_TASK_STORE="postgresql://me:top5ecret@db/agi")
+
+    assert "top5ecret" not in repr(loaded) + str(loaded.settings) + render_value(loaded.settings.task_store)
 
 
 # Secrets

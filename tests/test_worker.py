@@ -153,7 +153,8 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
 
 
 @pytest.mark.parametrize(
-    "method", ["record_result", "record_plan", "claim_task", "conclude_objective", "renew_lease", "objective", "record_report"]
+    "method",
+    ["record_result", "record_plan", "claim_task", "conclude_objective", "renew_lease", "outlook", "reap_workers", "record_report"],
 )
 async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
     world = make_world(Script({"Begin": propose("One", "Two")}))
@@ -172,27 +173,6 @@ async def test_a_damaged_store_stops_the_worker_with_its_own_error():
 
     with pytest.raises(StoreUnusableError, match="damaged"):
         await world.run()
-
-
-class FailsAfterADuty(FlakyStore):
-    """The first read after each claim of a duty fails."""
-
-    def __init__(self, store):
-        super().__init__(store, "objective", StoreUnavailableError("busy"), times=0)
-
-    async def claim_duty(self, *args):
-        claim = await self._store.claim_duty(*args)
-        self._left = int(claim is not None)
-        return claim
-
-
-async def test_a_store_that_cannot_answer_just_after_a_duty_was_claimed_loses_nothing():
-    world = make_world(Script({"Begin": propose("One", "Two")}))
-    world.store = FailsAfterADuty(world.store)
-
-    objective = await world.run()
-
-    assert objective.stop_reason is StopReason.FINISHED and objective.has_report
 
 
 class BrokenAt(Script):

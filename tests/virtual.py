@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from babyagi.journal import Gate
 from babyagi.tasks import Objective, Worker
 from babyagi.worker import Pace, Surroundings, WorkerLoop
 from tests.world import START, World
@@ -82,14 +81,14 @@ class VirtualWorld(World):
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    def open_worker(self, objective: Objective) -> WorkerLoop:
-        gate, number = Gate(), next(self._worker_numbers)
+    def open_worker(self, objective: Objective | None = None) -> WorkerLoop:
+        number = next(self._worker_numbers)
         name = self.worker_name
         identity = Worker(id=f"{name}-{number}", name=name, host="here", pid=number, lease_until=self.clock())
         surroundings = Surroundings(
             identity=identity, sleep=self.sleep, random=lambda: 0.0, new_id=lambda: f"{name}-{next(self._worker_numbers)}"
         )
-        return WorkerLoop(self.store, self.open_loop(objective, gate), gate, pace=self.pace, surroundings=surroundings)
+        return WorkerLoop(self.store, self.opened_loop, pace=self.pace, surroundings=surroundings)
 
     async def run(self, objective: Objective | None = None, *, timeout_s: float = 86_400.0, **fields: Any) -> Objective:
         objective = objective or await self.start(**fields)

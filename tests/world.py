@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -89,15 +90,17 @@ class World:
             clock=self.clock,
         )
 
-    def open_worker(self, objective: Objective) -> WorkerLoop:
-        gate, number = Gate(), next(self._worker_numbers)
+    @asynccontextmanager
+    async def opened_loop(self, objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
+        yield self.open_loop(objective, gate)
+
+    def open_worker(self, objective: Objective | None = None) -> WorkerLoop:
+        number = next(self._worker_numbers)
         identity = Worker(id=f"worker-{number}", name=f"name-{number}", host="here", pid=number, lease_until=self.clock())
         surroundings = Surroundings(
             identity=identity, sleep=self.sleep, random=lambda: 0.0, new_id=lambda: f"worker-{next(self._worker_numbers)}"
         )
-        return WorkerLoop(
-            self.store, self.open_loop(objective, gate), gate, pace=Pace(concurrency=self.concurrency), surroundings=surroundings
-        )
+        return WorkerLoop(self.store, self.opened_loop, pace=Pace(concurrency=self.concurrency), surroundings=surroundings)
 
     async def run(self, objective: Objective | None = None, **fields: Any) -> Objective:
         """Start an objective (or take the one given) and work until it has ended."""

@@ -115,7 +115,7 @@ def _check_fsync(fsync_s: float) -> Check:
 
 
 def _check_store() -> Check:
-    """Whether the home's task store opens; a home without one gets one."""
+    """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place gets one."""
     from babyagi.cli.session import with_store
 
     try:
@@ -161,7 +161,19 @@ def _check_result_store(settings: Settings) -> Check:
     if importlib.util.find_spec("chromadb") is None:
         fix = "pip install 'chromadb>=1.5', or set BABYAGI_RESULT_STORE=builtin"
         return Check(name="result store", state=FAIL, found="chromadb is not installed", fix=fix)
+    if settings.chroma_url:
+        return _check_chroma_server(settings.chroma_url)
     return Check(name="result store", state=OK, found="chroma, embedded")
+
+
+def _check_chroma_server(url: str) -> Check:
+    host, port = host_and_port(url)
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
+            return Check(name="result store", state=OK, found=f"a Chroma server at {url}")
+    except OSError as error:
+        fix = "start the server, or correct CHROMA_URL; meanwhile results are found by comparing the stored vectors"
+        return Check(name="result store", state=WARN, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
 
 
 def _check_terminal() -> Check:

@@ -55,6 +55,7 @@ class LiveView:
             counts=await store.counts(objective_id),
             running=await store.tasks(objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED]),
             queued=await store.tasks(objective_id, statuses=[TaskStatus.QUEUED], limit=MAX_NEXT),
+            workers=await store.workers(),
             troubled=await store.tasks(objective_id, statuses=[TaskStatus.DEAD, TaskStatus.WAITING], limit=MAX_TROUBLED),
         )
         self._history.extend(lines)

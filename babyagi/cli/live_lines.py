@@ -9,7 +9,8 @@ from datetime import datetime
 from babyagi.cli import render
 from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, cell_width, fit
-from babyagi.tasks import Objective, Task, TaskStatus
+from babyagi.cli.worker_lines import count_serving
+from babyagi.tasks import Objective, Task, TaskStatus, Worker
 
 MAX_RUNNING = 8
 MAX_NEXT = 5
@@ -27,6 +28,7 @@ class Snapshot:
     running: Sequence[Task]
     queued: Sequence[Task]
     troubled: Sequence[Task]  # dead or waiting for a person
+    workers: Sequence[Worker] = ()
 
 
 def build_lines(snapshot: Snapshot, events: Sequence[str], *, now: datetime, width: int, height: int) -> list[Line]:
@@ -98,7 +100,8 @@ def _more(n_more: int, what: str) -> list[Line]:
 def _tail(snapshot: Snapshot) -> list[Line]:
     objective = snapshot.objective
     limits = " · ".join(render.render_limits(objective, snapshot.counts)) or "no limits"
-    return [Line(f"{model_of(objective)} · {render.render_usage(objective)}"), Line(f"limits: {limits}")]
+    at_work = count_serving(snapshot.workers, objective.id)
+    return [Line(f"{at_work} · {model_of(objective)} · {render.render_usage(objective)}"), Line(f"limits: {limits}")]
 
 
 def _history(events: Sequence[str], width: int) -> list[Line]:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from babyagi.cli.options import json_option, objective_option
-from babyagi.cli.text import echo, echo_lines, print_json, terminal_width, warn
+from babyagi.cli.text import Line, echo, echo_lines, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.errors import NotFoundError
-    from babyagi.tasks import Objective, Result, Step, Task
+    from babyagi.tasks import Objective, Result, Step, Task, Worker
     from babyagi.taskstore.base import TaskStore
 
 
@@ -40,19 +40,20 @@ def objectives(as_json: bool) -> None:
 @objective_option
 @json_option
 def status(objective: str, as_json: bool) -> None:
-    """Show how one objective stands: tasks, usage, limits, and what to type next."""
-    from babyagi.cli import json_shapes, render
+    """Show how one objective stands: tasks, usage, limits, who is at work, and what to type next."""
+    from babyagi.cli import json_shapes, render, worker_lines
     from babyagi.cli.session import pick_objective, with_store
 
-    async def fetch(store: TaskStore) -> Row:
+    async def fetch(store: TaskStore) -> tuple[Row, list[Worker]]:
         found = await pick_objective(store, objective)
-        return found, await store.counts(found.id)
+        return (found, await store.counts(found.id)), await store.workers()
 
-    found, counts = with_store(fetch)
+    (found, counts), workers = with_store(fetch)
     if as_json:
-        print_json(json_shapes.status_shape(found, counts))
+        print_json({**json_shapes.status_shape(found, counts), "n_workers": len(worker_lines.serving(workers, found.id))})
     else:
-        echo_lines(render.render_status(found, counts, terminal_width()))
+        lines = render.render_status(found, counts, terminal_width())
+        echo_lines([*lines[:-1], Line(f"At work:  {worker_lines.render_serving(workers, found.id)}"), lines[-1]])
 
 
 @click.group(invoke_without_command=True)

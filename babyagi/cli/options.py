@@ -17,13 +17,14 @@ objective_option = click.option("--objective", metavar="ID|latest", default="lat
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output.")
 
 
-def setting_options(names: Iterable[str] | None = None) -> Callable[[F], F]:
-    """A decorator that gives a command one option for each setting that has flags (of `names`, or all), in their order.
+def setting_options(names: Iterable[str] | None = None, *, but: Iterable[str] = ()) -> Callable[[F], F]:
+    """A decorator that gives a command one option for each setting that has flags (of `names`, or all, `but` some), in their order.
 
     Values arrive as the text that was typed; `load_settings` reads it, as it reads variables.
     """
-    wanted = set(names) if names is not None else None
-    declared = [(name, entry) for name, entry in declared_fields().items() if entry.flags and (wanted is None or name in wanted)]
+    fields = declared_fields()
+    wanted = set(fields if names is None else names) - set(but)
+    declared = [(name, entry) for name, entry in fields.items() if entry.flags and name in wanted]
 
     def decorate(command: F) -> F:
         for name, entry in reversed(declared):
@@ -33,6 +34,13 @@ def setting_options(names: Iterable[str] | None = None) -> Callable[[F], F]:
         return command
 
     return decorate
+
+
+def require_words(text: str) -> str:
+    """The words, unless they are none: an empty variable in a script must not run another objective."""
+    if not text.strip():
+        raise click.UsageError("the objective is empty", click.get_current_context())
+    return text
 
 
 def given_flags(flags: Mapping[str, Any]) -> dict[str, Any]:

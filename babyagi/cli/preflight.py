@@ -37,16 +37,9 @@ def missing_credentials(settings: Settings, models: Iterable[str] | None = None)
             fix="start it on a terminal, or choose another model with LLM_MODEL",
             guide="models",
         )
-    asked -= set(MODELS_WITHOUT_ENDPOINT)
-    if not asked or settings.openai_api_key or settings.openai_base_url:
-        return None
-    return CredentialsError(
-        f"no key for the model {', '.join(sorted(asked))}",
-        why="OPENAI_API_KEY is not set in the environment or in a .env file",
-        fix="OPENAI_API_KEY=… babyagi run …, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 for a local server, "
-        "or babyagi demo, or LLM_MODEL=human",
-        guide="models",
-    )
+    from babyagi.llm.credentials import missing_key
+
+    return missing_key(asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url)
 
 
 def require_living_models(settings: Settings) -> None:

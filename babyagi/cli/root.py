@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import inbox, index, journal, list_steering, looking, running, steering, surroundings
+from babyagi.cli import cooperating, inbox, index, journal, list_steering, looking, running, steering, surroundings
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -35,6 +35,9 @@ COMMANDS = (
     running.demo,
     running.run,
     running.watch,
+    cooperating.submit,
+    cooperating.worker,
+    cooperating.workers,
     looking.objectives,
     looking.status,
     looking.tasks,
@@ -53,6 +56,7 @@ COMMANDS = (
     steering.delete,
     index.index,
     journal.journal,
+    cooperating.migrate,
     surroundings.config,
     surroundings.doctor,
     surroundings.guide,

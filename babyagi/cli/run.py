@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Coroutine, Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,23 +18,31 @@ from babyagi.cli.plain import JsonView, PlainView
 from babyagi.cli.preflight import require_credentials, require_listener, require_living_models
 from babyagi.cli.session import is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
+from babyagi.cli.worker_lines import serving
 from babyagi.errors import SettingsError
 from babyagi.settings import Loaded, Settings
 from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.base import TaskStore
 
 if TYPE_CHECKING:
-    from babyagi.app import App
+    from babyagi.app import App, RunOutcome
 
 T = TypeVar("T")
+Work = Callable[[int], Coroutine[Any, Any, "RunOutcome"]]
 
 WATCH_CHECK_S = 1.0
 
 
-def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
-    """Run the objective that flags, environment and files describe, and return the exit code."""
+def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool, selector: str = "") -> int:
+    """Run the objective that flags, environment and files describe, or join the one that `selector` names, and return the exit code."""
     loaded = load(flags)
-    _require_objective(loaded.settings)
+    if loaded.settings.join_existing_objective:
+        from babyagi.cli.together import join_objective
+
+        return join_objective(flags, selector=selector, as_json=as_json)
+    if selector:
+        raise SettingsError(f"--objective {selector} goes with --join", fix=f"babyagi run --join --objective {selector}", guide="machines")
+    require_objective(loaded.settings)
     require_credentials(loaded.settings)
     require_living_models(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
@@ -72,7 +79,7 @@ def watch_objective(selector: str, *, as_json: bool) -> int:
     return asyncio.run(_watch(load().settings, selector, as_json=as_json))
 
 
-def _require_objective(settings: Settings) -> None:
+def require_objective(settings: Settings) -> None:
     if not settings.objective.strip():
         raise SettingsError(
             "there is no objective to run",
@@ -85,33 +92,33 @@ def _require_objective(settings: Settings) -> None:
 async def _start_and_work(loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False) -> int:
     from babyagi.app import open_app
 
-    async with open_app(loaded.settings, ask_human=find_person(), tell=_tell) as app:
+    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
         objective, is_new = await app.start_objective(always_new=always_new)
         if is_demo and is_over(objective):
             objective, is_new = await app.start_objective(always_new=True)
-        _tell_notices((*loaded.notices, *app.notices))
+        tell_notices((*loaded.notices, *app.notices))
         after_id = 0 if is_new else await app.store.last_event_id(objective.id)
-        return await _work(app, objective, as_json=as_json, after_id=after_id, shows_report=is_demo)
+        return await work_on(app, objective, app.run, as_json=as_json, after_id=after_id, shows_report=is_demo)
 
 
 async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
-    async with open_app(loaded.settings, ask_human=find_person(), tell=_tell) as app:
+    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
         objective = await pick_unfinished(app.store, selector)
         if not is_over(objective):
             require_credentials(loaded.settings, models_of(objective))
-        _tell_notices(loaded.notices)
-        return await _work(app, objective, as_json=as_json, after_id=await app.store.last_event_id(objective.id))
+        tell_notices(loaded.notices)
+        return await work_on(app, objective, app.run, as_json=as_json, after_id=await app.store.last_event_id(objective.id))
 
 
 async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
-    from babyagi.app import open_store
+    from babyagi.stores import open_store
 
     async with open_store(settings) as store:
         objective = await pick_objective(store, selector)
-        if not is_over(objective) and not await _is_anybody_working(store):
-            _tell_notices([f"nobody works on objective {objective.id} now; `babyagi resume --objective {objective.id}` goes on"])
+        if not is_over(objective) and not await _is_anybody_working(store, objective.id):
+            tell_notices([f"nobody works on objective {objective.id} now; `babyagi resume --objective {objective.id}` goes on"])
         view = _open_view(store, objective, as_json=as_json)
         after_id = 0 if as_json else await store.last_event_id(objective.id)
         await _follow_while(_wait_for_end(store, objective.id), Follower(store, objective.id, view, after_id=after_id), view)
@@ -120,7 +127,7 @@ async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
         return code_of_objective(objective)
 
 
-async def _work(app: App, objective: Objective, *, as_json: bool, after_id: int, shows_report: bool = False) -> int:
+async def work_on(app: App, objective: Objective, work: Work, *, as_json: bool, after_id: int, shows_report: bool = False) -> int:
     """Work on the objective while a view follows, say how it came out, and return the exit code. One that is over is only told of."""
     stopped_by_signal = None
     if is_over(objective):
@@ -129,7 +136,7 @@ async def _work(app: App, objective: Objective, *, as_json: bool, after_id: int,
     else:
         require_listener(app.settings, models_of(objective))
         view = LoggedView(_open_view(app.store, objective, as_json=as_json))
-        outcome = await _follow_while(app.run(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view)
+        outcome = await _follow_while(work(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view)
         objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
     if shows_report and not as_json:
         await _print_report(app.store, objective)
@@ -157,14 +164,13 @@ async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
     while True:
         last_id = await store.last_event_id(objective_id)
         objective = await store.objective(objective_id)
-        if is_over(objective) or (objective.status is ObjectiveStatus.ENDED and not await _is_anybody_working(store)):
+        if is_over(objective) or (objective.status is ObjectiveStatus.ENDED and not await _is_anybody_working(store, objective.id)):
             return
         await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
 
 
-async def _is_anybody_working(store: TaskStore) -> bool:
-    now = datetime.now(UTC)
-    return any(worker.lease_until > now for worker in await store.workers())
+async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
+    return bool(serving(await store.workers(), objective_id))
 
 
 def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View:
@@ -186,12 +192,12 @@ def _say_opening(objective: Objective) -> None:
     echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
 
 
-def _tell_notices(notices: Iterable[str]) -> None:
+def tell_notices(notices: Iterable[str]) -> None:
     for notice in notices:
-        _tell(notice)
+        tell(notice)
 
 
-def _tell(notice: str) -> None:
+def tell(notice: str) -> None:
     warn(f"note: {notice}", Style.YELLOW)
 
 

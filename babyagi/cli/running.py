@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from babyagi.cli.options import LIMITS, given_flags, json_option, objective_option, setting_options
+from babyagi.cli.options import LIMITS, given_flags, json_option, objective_option, require_words, setting_options
 from babyagi.cli.text import echo, is_person_there
 
 DEFAULT_QUESTION = "What does this program promise, and what should a person know before leaving it alone?"
@@ -35,24 +35,19 @@ def demo(folder: Path | None, question: str | None, always_new: bool, as_json: b
 @setting_options()
 @click.option("--new", "always_new", is_flag=True, help="Start afresh, even where the same objective was started before.")
 @json_option
-def run(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
+@click.option("--objective", metavar="ID|NAME|latest", help="With --join: which one.")
+def run(objective_words: tuple[str, ...], always_new: bool, as_json: bool, objective: str | None, **flags: Any) -> int:
     """Run an objective until it ends, with a report at the end.
 
-    The same objective, first task and name go on where they were stopped. With --json every event is one line.
+    The same objective, first task and name go on where they were stopped. With --json every event is one line. With --join it works on
+    what somebody else started, or waits for it.
     """
     from babyagi.cli.run import run_objective
 
     given = given_flags(flags)
     if objective_words:
-        given["objective"] = _require_words(" ".join(objective_words))
-    return run_objective(given, always_new=always_new, as_json=as_json)
-
-
-def _require_words(text: str) -> str:
-    """The words, unless they are none: an empty variable in a script must not run another objective."""
-    if not text.strip():
-        raise click.UsageError("the objective is empty", click.get_current_context())
-    return text
+        given["objective"] = require_words(" ".join(objective_words))
+    return run_objective(given, selector=objective or "", always_new=always_new, as_json=as_json)
 
 
 @click.command()

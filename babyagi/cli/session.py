@@ -30,7 +30,7 @@ def load(flags: Mapping[str, object] | None = None) -> Loaded:
 
 def with_store(body: Callable[[TaskStore], Awaitable[T]]) -> T:
     """Open the home's task store, run the body on it, and close it again."""
-    from babyagi.app import open_store
+    from babyagi.stores import open_store
 
     settings = load().settings
 

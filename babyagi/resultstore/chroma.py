@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.errors import IndexOwnedElsewhereError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.chroma_calls import (
     SYNC_THRESHOLD,
@@ -190,7 +190,7 @@ class _Chroma:
             fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(owner_fd)
-            raise IndexUnavailableError(
+            raise IndexOwnedElsewhereError(
                 f"another process is using the Chroma index in {self._directory}",
                 why="Chroma loses entries when two processes open one directory",
                 fix="wait for the other process to end, or set BABYAGI_RESULT_STORE=builtin for this one",

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CALL_TIMEOUT_S = 20.0
-DEFAULT_PORT = 8000
 # What the server says of a collection that it cannot use; whatever else it refuses may be different the next time.
 DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
@@ -169,5 +168,5 @@ async def _open_client(url: str) -> AsyncClientAPI:
         settings = Settings(anonymized_telemetry=False, chroma_server_ssl_verify=True)
     parts = urlsplit(url)
     is_tls = parts.scheme == "https"
-    port = parts.port or (443 if is_tls else DEFAULT_PORT)
+    port = parts.port or (443 if is_tls else 80)
     return await chromadb.AsyncHttpClient(host=parts.hostname or "localhost", port=port, ssl=is_tls, settings=settings)

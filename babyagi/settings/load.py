@@ -49,7 +49,11 @@ def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cw
     reading = _Reading(flags, environ, cwd)
     values = reading.read()
     sources = {name: reading.given[name].source if name in reading.given else DEFAULT_SOURCE for name in declared_fields()}
-    settings = Settings(**values, cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE)
+    settings = Settings(
+        **values,
+        cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE,
+        model_is_explicit=any(sources[name] != DEFAULT_SOURCE for name in _MODEL_FIELDS),
+    )
     faults = [*reading.faults, *reading.unknown_variables(), *_find_conflicts(settings, reading.given)]
     if faults:
         raise _build_error(faults)
@@ -212,9 +216,20 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
         yield "BABYAGI_EMBEDDING_BASE_URL needs BABYAGI_EMBEDDING_MODEL: the model to ask for there"
     if ("price_in" in given) != ("price_out" in given):
         yield "BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT go together; one of them is missing"
+    yield from _find_wrong_mode(settings, given)
     flags = [found.label for found in given.values() if found.source.startswith("flag ")]
     if flags and not settings.enable_command_line_args:
         yield f"{given['enable_command_line_args'].label} is false, which refuses {', '.join(flags)}; set it to true to use flags"
+
+
+def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
+    """Faults of a mode that the task store cannot serve."""
+    is_server = settings.task_store.reveal().startswith("postgres")
+    if settings.cooperative_mode == "distributed" and not is_server:
+        label = given["cooperative_mode"].label
+        yield f"{label}=distributed needs a server: BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE"
+    if settings.cooperative_mode == "local" and is_server:
+        yield f"{given['cooperative_mode'].label}=local shares a file of this machine, and BABYAGI_TASK_STORE is a server: say distributed"
 
 
 def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:

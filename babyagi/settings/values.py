@@ -95,6 +95,22 @@ def parse_notify(text: str) -> Secret:
     return Secret(target)
 
 
+def parse_task_store(text: str) -> Secret:
+    """The address of a task store. It may hold a password, so it is kept like a key."""
+    from urllib.parse import urlsplit
+
+    address = parse_name(text)
+    try:
+        parts = urlsplit(address)
+        is_file = parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1
+        is_server = parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
+    except ValueError:
+        is_file = is_server = False
+    if not (is_file or is_server):
+        raise ValueError("sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
+    return Secret(address)
+
+
 def parse_url(text: str) -> str:
     """An http or https address, without its closing slash. A password in it would be shown, so it is refused."""
     from urllib.parse import urlsplit
@@ -226,7 +242,7 @@ class Declared:
 
     @property
     def is_secret(self) -> bool:
-        return self.parse is parse_secret
+        return self.parse in (parse_secret, parse_task_store)
 
     @property
     def label(self) -> str:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
-from babyagi.tasks import Worker
+from babyagi.tasks import Duty, Objective, Worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What a claim could find in an objective at one moment: whether some task, and which duties beside the one to index, in the order
+    in which they come; and whether `conclude_objective` would end it."""
+
+    objective: Objective
+    has_task: bool
+    duties: tuple[Duty, ...]
+    can_conclude: bool
 
 
 class WorkerStore(Protocol):
-    """Who is alive, and what they are here for."""
+    """Who is alive, what they are here for, and what there is to do."""
+
+    async def open_objectives(self) -> list[int]:
+        """The ids of those that have something for workers: active, or ended without a report; oldest first. One read."""
+        ...
+
+    async def outlook(self, objective_id: int) -> Outlook:
+        """Look whether a claim is worth its while. One read; raises `NotFoundError`."""
+        ...
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
         """Enter the worker with a lease of `lease_s` from now (what the store fills in of a `Worker` is ignored). It serves no

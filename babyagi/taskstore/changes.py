@@ -69,7 +69,7 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
         step,
         state=StepState.DONE,
         output=storable(output),
-        model=model or step.model,
+        model=storable(model) or step.model,
         origins=tuple(storable(origin) for origin in origins),
         done_at=at,
     )

@@ -32,6 +32,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Plan, Window
+from babyagi.taskstore.base_workers import Outlook
 from babyagi.taskstore.memory_book import Book, Lease
 from babyagi.taskstore.memory_parking import MemoryParking
 from babyagi.taskstore.memory_steering import MemorySteering
@@ -156,6 +157,19 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
 
     def _can_serve(self, worker_id: str, objective_id: int) -> bool:
         return worker_id in self._leases and self._leases[worker_id].can_serve(objective_id, self._clock())
+
+    async def open_objectives(self) -> list[int]:
+        return [book.objective.id for book in self._books.values() if book.is_open()]
+
+    async def outlook(self, objective_id: int) -> Outlook:
+        book, now = self._book(objective_id), self._clock()
+        objective = self._read(book)
+        return Outlook(
+            objective=objective,
+            has_task=self._best_task(book, now) is not None,
+            duties=tuple(duty for duty in rules.DUTIES if book.may_claim_duty(now, duty)),
+            can_conclude=objective.status is ObjectiveStatus.ACTIVE and rules.conclude(book.snapshot(objective)) is not None,
+        )
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         book, now = self._book(objective_id), self._clock()

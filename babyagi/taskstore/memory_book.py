@@ -323,14 +323,20 @@ class Book:
     # -- duties ------------------------------------------------------------------------------------------------------------
 
     def claim_duty(self, now: datetime, duty: Duty, worker_id: str) -> DutyClaim | None:
-        state = self.duties.setdefault(duty, DutyState())
-        is_free = state.worker_id is None and (state.not_before is None or state.not_before <= now)
-        if not (is_free and self._is_owed(duty)):
+        if not self.may_claim_duty(now, duty):
             return None
+        state = self.duties.setdefault(duty, DutyState())
         state.owner = rules.duty_owner(duty, order_revision=self.objective.order_revision, check_no=self.check_no, report_no=self.report_no)
         state.claim_no, state.worker_id, state.not_before, state.upto = state.claim_no + 1, worker_id, None, len(self.tasks)
         fence = Fence(objective_id=self.objective.id, owner=state.owner, claim_no=state.claim_no, worker_id=worker_id)
         return DutyClaim(duty=duty, fence=fence)
+
+    def may_claim_duty(self, now: datetime, duty: Duty) -> bool:
+        state = self.duties.get(duty, DutyState())
+        return state.worker_id is None and (state.not_before is None or state.not_before <= now) and self._is_owed(duty)
+
+    def is_open(self) -> bool:
+        return self.objective.status is ObjectiveStatus.ACTIVE or (self.objective.status is ObjectiveStatus.ENDED and self.report is None)
 
     def _is_owed(self, duty: Duty) -> bool:
         is_active = self.objective.status is ObjectiveStatus.ACTIVE

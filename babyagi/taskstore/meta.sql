@@ -1,9 +1,9 @@
--- What the file itself is.
-
--- tables --
--- The names of all tables.
-SELECT name FROM sqlite_schema WHERE type = 'table';
+-- What the store itself is.
 
 -- schema_version --
--- The version of the schema that the file has.
+-- The version of the schema.
 SELECT value FROM meta WHERE key = 'schema_version';
+
+-- has_living_worker --
+-- A row when some worker has a living lease.
+SELECT 1 FROM worker WHERE lease_until_us BETWEEN :now_us AND :now_us + lease_us LIMIT 1;

@@ -5,8 +5,7 @@ The order in every verb is: lock (the transaction), fence (is the claim still th
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,13 +27,15 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Plan
+from babyagi.taskstore.database import Row, Transaction
 from babyagi.taskstore.rows import objective_from_row, step_from_row, step_to_values, task_from_row, to_json, usage_to_values
-from babyagi.taskstore.sqlite import Transaction
+
+ALL_ROWS = 2**53  # SQLite and PostgreSQL have no word in common for "no limit"
 
 # -- looking ---------------------------------------------------------------------------------------------------------------
 
 
-def objective_row(tx: Transaction, objective_id: int) -> sqlite3.Row:
+def objective_row(tx: Transaction, objective_id: int) -> Row:
     row = tx.one("objective", objective_id=objective_id)
     if row is None:
         raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi objectives")
@@ -68,10 +69,26 @@ def has_got_further(tx: Transaction, task: Task) -> bool:
     return tx.has("has_finished_step", objective_id=task.objective_id, owner=f"task:{task.id}", claim_no=task.claim_no)
 
 
+def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
+    n_by_status, row = counts(tx, objective.id), objective_row(tx, objective.id)
+    return rules.Snapshot(
+        limits=objective.spec.limits,
+        active_s=objective.active_s,
+        is_claimed_met=bool(row["is_claimed_met"]),
+        n_held=int(tx.has("has_held_task", objective_id=objective.id)),
+        n_recorded=n_by_status[TaskStatus.RECORDED],
+        n_queued=n_by_status[TaskStatus.QUEUED],
+        n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
+        n_waiting=n_by_status[TaskStatus.WAITING],
+        n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+        n_barren=row["n_barren"],
+    )
+
+
 # -- time ------------------------------------------------------------------------------------------------------------------
 
 
-def counted_us(tx: Transaction, row: sqlite3.Row) -> int:
+def counted_us(tx: Transaction, row: Row) -> int:
     """The objective's active time up to now; it stands still while the objective does, and while no worker lives."""
     active_us: int = row["active_us"]
     lease = tx.one("longest_lease", objective_id=row["id"]) if row["status"] == ObjectiveStatus.ACTIVE else None
@@ -80,7 +97,7 @@ def counted_us(tx: Transaction, row: sqlite3.Row) -> int:
     return rules.elapsed_us(active_us, since_seen_us=tx.now_us - row["seen_us"], lease_us=lease["lease_us"])
 
 
-def carry_time(tx: Transaction, row: sqlite3.Row) -> None:
+def carry_time(tx: Transaction, row: Row) -> None:
     tx.run("carry_time", objective_id=row["id"], active_us=counted_us(tx, row))
 
 
@@ -157,7 +174,7 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
     return task_from_row(row)
 
 
-def fenced_duty(tx: Transaction, fence: Fence) -> sqlite3.Row:
+def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     row = tx.one("duty", objective_id=fence.objective_id, duty=fence.owner.partition(":")[0])
     if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (fence.owner, fence.worker_id, fence.claim_no):
         raise changes.lost(fence)
@@ -177,7 +194,7 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
     if asking:
         task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)  # the answer belongs to this try
     is_delayed = delay_s > 0 and status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
-    tx.run(
+    row = tx.all(
         "put_task",
         objective_id=task.objective_id,
         task_id=task.id,
@@ -186,8 +203,8 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
         failures=task.failures,
         error=task.error,
         not_before_us=tx.now_us + rules.to_us(delay_s) if is_delayed else None,
-    )
-    return read_task(tx, task.objective_id, task.id)
+    )[0]
+    return task_from_row(row)
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
@@ -221,7 +238,7 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
     detail = rules.storable(detail, max_chars=rules.MAX_DETAIL_CHARS)
     carry_time(tx, row)
     if reason in rules.CANCELLING:
-        for task in tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.CANCELLABLE), limit=-1):
+        for task in tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.CANCELLABLE), limit=ALL_ROWS):
             tx.run("cancel_task", objective_id=objective_id, task_id=task["id"])
             append_event(tx, objective_id, log.TASK_CANCELLED, task["id"])
     tx.run("end_objective", objective_id=objective_id, reason=reason, detail=detail)
@@ -235,7 +252,7 @@ def reopen(tx: Transaction, objective_id: int) -> None:
     append_event(tx, objective_id, log.OBJECTIVE_REOPENED)
 
 
-def sift(tx: Transaction, row: sqlite3.Row, proposals: Sequence[Proposal], *, allow_duplicates: bool) -> list[rules.Sifted]:
+def sift(tx: Transaction, row: Row, proposals: Sequence[Proposal], *, allow_duplicates: bool) -> list[rules.Sifted]:
     return rules.sift(
         proposals,
         is_known=lambda key: tx.has("has_name", objective_id=row["id"], name_key=key),
@@ -244,20 +261,24 @@ def sift(tx: Transaction, row: sqlite3.Row, proposals: Sequence[Proposal], *, al
     )
 
 
-def add(tx: Transaction, objective_id: int, sifted: Iterable[rules.Sifted], *, parent_id: int | None) -> Plan:
+def add(tx: Transaction, objective_id: int, sifted: Sequence[rules.Sifted], *, parent_id: int | None) -> Plan:
     """Put the proposals at the end of the list, in their order, and note the duplicates."""
-    added, duplicates = [], []
+    added: list[Task] = []
+    duplicates: list[str] = []
+    n_new = sum(not one.is_duplicate for one in sifted)
+    last_id = tx.all("next_task_ids", objective_id=objective_id, n=n_new)[0]["id"] if n_new else 0
     for one in sifted:
         if one.is_duplicate:
             duplicates.append(one.proposal.name)
             append_event(tx, objective_id, log.TASK_DUPLICATE_DROPPED, parent_id, name=one.proposal.name)
             continue
-        task_id = tx.all("next_task_id", objective_id=objective_id)[0]["id"]
+        task_id = last_id - n_new + len(added) + 1
         values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(one.proposal.after)}
         origins = to_json(one.proposal.origins)
-        tx.run("insert_task", **values, name=one.proposal.name, name_key=one.key, parent_id=parent_id, origins=origins)
-        tx.run("insert_task_after", **values)
-        task = read_task(tx, objective_id, task_id)
+        row = tx.all("insert_task", **values, name=one.proposal.name, name_key=one.key, parent_id=parent_id, origins=origins)[0]
+        task = task_from_row(row)
+        if task.after:
+            tx.run("insert_task_after", **values)
         append_event(tx, objective_id, log.TASK_ADDED, task.id, name=task.name, parent_id=parent_id, after=task.after)
         added.append(task)
     return Plan(added=tuple(added), duplicates=tuple(duplicates))

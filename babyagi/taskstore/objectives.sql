@@ -2,7 +2,7 @@
 
 -- insert_objective --
 -- Enter an active objective; returns its id.
-INSERT INTO objective (uid, identity, spec, seen_us, created_at_us) VALUES (:uid, :identity, :spec, now_us(), now_us()) RETURNING id;
+INSERT INTO objective (uid, identity, spec, seen_us, created_at_us) VALUES (:uid, :identity, :spec, :now_us, :now_us) RETURNING id;
 
 -- newest_objective --
 -- The newest objective with this identity, if there is one.
@@ -16,19 +16,24 @@ SELECT * FROM objective WHERE id = :objective_id;
 -- All objectives, oldest first.
 SELECT id FROM objective ORDER BY id;
 
+-- open_objectives --
+-- Those that have something for workers: active, or ended without a report; oldest first.
+SELECT id FROM objective WHERE status = 'active' OR (status = 'ended' AND report IS NULL) ORDER BY id;
+
 -- held --
 -- What the calls in flight hold of the limits.
-SELECT total(held_calls) AS calls, total(held_tokens) AS tokens, total(held_cost_microusd) AS cost_microusd
+SELECT coalesce(sum(held_calls), 0) AS calls, coalesce(sum(held_tokens), 0) AS tokens,
+       coalesce(sum(held_cost_microusd), 0) AS cost_microusd
   FROM step WHERE objective_id = :objective_id AND is_held = 1;
 
 -- longest_lease --
 -- The longest lease of the living workers that serve the objective and can, 0 when there is none.
 SELECT coalesce(max(w.lease_us), 0) AS lease_us FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
- WHERE j.objective_id = :objective_id AND j.hindrance = '' AND w.lease_until_us BETWEEN now_us() AND now_us() + w.lease_us;
+ WHERE j.objective_id = :objective_id AND j.hindrance = '' AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us;
 
 -- carry_time --
 -- Set the counted time as of now.
-UPDATE objective SET active_us = :active_us, seen_us = now_us() WHERE id = :objective_id;
+UPDATE objective SET active_us = :active_us, seen_us = :now_us WHERE id = :objective_id;
 
 -- set_status --
 -- active ⇄ paused.
@@ -36,13 +41,13 @@ UPDATE objective SET status = :status WHERE id = :objective_id;
 
 -- end_objective --
 -- active | paused → ended.
-UPDATE objective SET status = 'ended', stop_reason = :reason, stop_detail = :detail, ended_at_us = now_us(), is_claimed_met = 0
+UPDATE objective SET status = 'ended', stop_reason = :reason, stop_detail = :detail, ended_at_us = :now_us, is_claimed_met = 0
  WHERE id = :objective_id;
 
 -- reopen_objective --
 -- ended → active; the report is owed anew, under a new owner.
 UPDATE objective
-   SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = now_us(), report = NULL,
+   SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = :now_us, report = NULL,
        report_no = report_no + 1, n_barren = 0
  WHERE id = :objective_id;
 
@@ -81,7 +86,7 @@ DELETE FROM objective WHERE id = :objective_id;
 -- is_held_by_the_living --
 -- A row when a living worker holds a task or a duty of the objective.
 SELECT 1 FROM worker AS w
- WHERE w.lease_until_us BETWEEN now_us() AND now_us() + w.lease_us
+ WHERE w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us
    AND (EXISTS (SELECT 1 FROM task AS t WHERE t.objective_id = :objective_id AND t.worker_id = w.id)
         OR EXISTS (SELECT 1 FROM duty AS d WHERE d.objective_id = :objective_id AND d.worker_id = w.id))
  LIMIT 1;
@@ -89,7 +94,7 @@ SELECT 1 FROM worker AS w
 -- insert_event --
 -- Append an event; nothing when its objective is gone.
 INSERT INTO event (objective_id, task_id, kind, data, at_us)
-SELECT id, :task_id, :kind, :data, now_us() FROM objective WHERE id = :objective_id;
+SELECT id, :task_id, :kind, :data, :now_us FROM objective WHERE id = :objective_id;
 
 -- events --
 -- Events after an id, oldest first.
@@ -108,7 +113,7 @@ SELECT * FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 INSERT INTO duty (objective_id, duty, owner, claim_no, worker_id, not_before_us, upto)
 VALUES (:objective_id, :duty, :owner, 1, :worker_id, NULL, :upto)
 ON CONFLICT (objective_id, duty) DO UPDATE
-   SET owner = :owner, claim_no = claim_no + 1, worker_id = :worker_id, not_before_us = NULL, upto = :upto
+   SET owner = :owner, claim_no = duty.claim_no + 1, worker_id = :worker_id, not_before_us = NULL, upto = :upto
 RETURNING claim_no;
 
 -- free_duty --

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
@@ -32,6 +31,7 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
+from babyagi.taskstore.database import Row
 from babyagi.taskstore.rules import to_microusd
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -67,7 +67,7 @@ def spec_from_json(text: str) -> ObjectiveSpec:
     return ObjectiveSpec(**fields)
 
 
-def usage_from_row(row: sqlite3.Row | Mapping[str, int]) -> Usage:
+def usage_from_row(row: Row | Mapping[str, int]) -> Usage:
     return Usage(
         calls=row["calls"],
         prompt_tokens=row["prompt_tokens"],
@@ -85,7 +85,7 @@ def usage_to_values(usage: Usage) -> dict[str, int]:
     }
 
 
-def objective_from_row(row: sqlite3.Row, *, held: Reservation, active_us: int) -> Objective:
+def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Objective:
     return Objective(
         id=row["id"],
         uid=row["uid"],
@@ -103,7 +103,7 @@ def objective_from_row(row: sqlite3.Row, *, held: Reservation, active_us: int) -
     )
 
 
-def task_from_row(row: sqlite3.Row) -> Task:
+def task_from_row(row: Row) -> Task:
     return Task(
         id=row["id"],
         objective_id=row["objective_id"],
@@ -125,7 +125,7 @@ def task_from_row(row: sqlite3.Row) -> Task:
     )
 
 
-def event_from_row(row: sqlite3.Row) -> Event:
+def event_from_row(row: Row) -> Event:
     return Event(
         id=row["id"],
         objective_id=row["objective_id"],
@@ -136,7 +136,7 @@ def event_from_row(row: sqlite3.Row) -> Event:
     )
 
 
-def worker_from_row(row: sqlite3.Row, *, now_us: int, joined: Sequence[Joined]) -> Worker:
+def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined]) -> Worker:
     return Worker(
         id=row["id"],
         name=row["name"],
@@ -159,16 +159,16 @@ _STEP_COLUMNS = (
 ).split()
 
 
-def _checksum(columns: Sequence[str], values: Mapping[str, Any] | sqlite3.Row) -> str:
+def _checksum(columns: Sequence[str], values: Mapping[str, Any] | Row) -> str:
     content = json.dumps([values[column] for column in columns], default=repr)  # damage can turn a value into bytes
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
-def is_sound_step(row: sqlite3.Row) -> bool:
+def is_sound_step(row: Row) -> bool:
     return bool(_checksum(_STEP_COLUMNS, row) == row["checksum"])
 
 
-def is_sound_result(row: sqlite3.Row) -> bool:
+def is_sound_result(row: Row) -> bool:
     return bool(_checksum(_RESULT_COLUMNS, row) == row["checksum"])
 
 
@@ -193,7 +193,7 @@ def result_to_values(result: Result) -> dict[str, Any]:
     return {**values, "checksum": _checksum(_RESULT_COLUMNS, values)}
 
 
-def result_from_row(row: sqlite3.Row) -> Result:
+def result_from_row(row: Row) -> Result:
     """Raises `StoreUnusableError` when the row was damaged."""
     _require_sound(is_sound_result(row), what=f"the result of task {row['task_id']} of objective {row['objective_id']}")
     return Result(
@@ -231,7 +231,7 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
     return {**values, "checksum": _checksum(_STEP_COLUMNS, values)}
 
 
-def step_from_row(row: sqlite3.Row) -> Step:
+def step_from_row(row: Row) -> Step:
     """Raises `StoreUnusableError` when the row was damaged."""
     _require_sound(is_sound_step(row), what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
     return Step(

@@ -58,14 +58,14 @@ _BULLETS = "–—•…"
 
 
 def storable(text: str, *, max_chars: int | None = None) -> str:
-    """The text without what UTF-8 cannot hold (lone surrogates), cut to `max_chars`."""
-    return text.encode("utf-8", "replace").decode("utf-8")[:max_chars]
+    """The text without what UTF-8 cannot hold (lone surrogates) and PostgreSQL does not take (NUL), cut to `max_chars`."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")[:max_chars]
 
 
 def one_line(text: str, *, max_chars: int | None = None) -> str:
     """The text as one line: white space collapsed, control characters removed."""
-    spaced = " ".join(storable(text).split())
-    return "".join(char for char in spaced if unicodedata.category(char) != "Cc")[:max_chars].strip()
+    visible = "".join(char for char in " ".join(text.split()) if unicodedata.category(char) != "Cc")
+    return storable(visible, max_chars=max_chars).strip()
 
 
 def name_key(name: str) -> str:
@@ -266,6 +266,10 @@ def duty_owner(duty: Duty, *, order_revision: int, check_no: int, report_no: int
             return "report" if report_no == 1 else f"report:{report_no}"
         case Duty.INDEX:
             return "index"
+
+
+DUTIES = (Duty.CHECK, Duty.ORDER, Duty.REPORT)
+"""What the dispatcher of a worker looks for, in this order; the duty to index has its own."""
 
 
 # -- leases and time ---------------------------------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ CREATE TABLE objective (
     CHECK ((status = 'ended') = (stop_reason IS NOT NULL))
 );
 CREATE INDEX objective_identity ON objective (identity, id);
+CREATE INDEX objective_open ON objective (id) WHERE status = 'active' OR (status = 'ended' AND report IS NULL);
 
 -- A task's id counts from 1 within its objective, and its first rank is its id: ranks are only ever dealt out anew.
 CREATE TABLE task (
@@ -63,9 +64,9 @@ CREATE TABLE task (
     CHECK (worker_id IS NOT NULL OR status <> 'running'),
     CHECK (worker_id IS NULL OR status IN ('running', 'recorded'))
 );
-CREATE INDEX task_ready ON task (objective_id, rank, id) WHERE status = 'queued' AND blockers = 0;
-CREATE INDEX task_status ON task (objective_id, status, rank, id);
-CREATE INDEX task_name ON task (objective_id, name_key);
+CREATE INDEX task_ready ON task (objective_id, rank, id) WHERE status || '' = 'queued' AND blockers = 0;
+CREATE INDEX task_status ON task (status, objective_id, rank, id);
+CREATE INDEX task_name ON task (name_key, objective_id);
 CREATE INDEX task_held ON task (worker_id, objective_id) WHERE worker_id IS NOT NULL;
 CREATE INDEX task_finished ON task (objective_id, finished_at_us, id) WHERE finished_at_us IS NOT NULL;
 

@@ -27,6 +27,8 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import moves, rules
 from babyagi.taskstore.base import Window
+from babyagi.taskstore.database import Transaction
+from babyagi.taskstore.moves import ALL_ROWS
 from babyagi.taskstore.rows import event_from_row, result_from_row, spec_from_json, spec_to_json, task_from_row, to_json
 from babyagi.taskstore.sql_claims import Claims
 from babyagi.taskstore.sql_parking import Parking
@@ -34,9 +36,9 @@ from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
 from babyagi.taskstore.sql_workers import Workers
-from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
 
 POLL_S = 0.05
+CHANGE_POLL_S = 0.065  # a wake within 100 ms, and an idle worker costs less than 0.5 % of a core
 
 
 async def open_sqlite(
@@ -46,7 +48,7 @@ async def open_sqlite(
     offload: Offload,
     max_failures: int = 3,
     tell: Callable[[str], None] = lambda _: None,
-) -> SqliteTaskStore:
+) -> SqlTaskStore:
     """Open the task store in this file, creating it when there is none. Its folder must exist.
 
     Args:
@@ -57,12 +59,51 @@ async def open_sqlite(
     Raises:
         StoreUnusableError: damaged, newer than this program, no task store, or not writable. StoreUnavailableError: locked, disk full.
     """
+    from babyagi.taskstore.sqlite import SqliteDatabase
+
     database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
-    return SqliteTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
+    return SqlTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
 
 
-class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
-    """All the state there is, in one file; several processes may have it open."""
+async def open_postgres(
+    url: str,
+    *,
+    offload: Offload,
+    max_failures: int = 3,
+    tell: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], datetime] | None = None,
+) -> SqlTaskStore:
+    """Open the task store in this database, making its schema when the database is empty.
+
+    Args:
+        url: `postgresql://user:password@host:port/database`; a secret, never shown whole.
+        offload: runs blocking work in a few threads, each with a connection of its own; the caller closes it, after the store.
+        max_failures, tell: see `open_sqlite`.
+        clock: for tests; the server's when None.
+
+    Raises:
+        SettingsError: the driver is not installed, or the URL cannot be read.
+        StoreUnusableError: refused (password, rights), no such database, or of another version. StoreUnavailableError: not reachable.
+    """
+    from babyagi.taskstore.postgres import PostgresDatabase
+
+    database = await offload(lambda: PostgresDatabase(url, clock=clock))
+    return SqlTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
+
+
+async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
+    """Bring the schema of this database to this program's version, while no worker lives; returns the version before and after.
+
+    Raises:
+        As `open_postgres`; StoreUnusableError when a worker has a living lease.
+    """
+    from babyagi.taskstore.postgres import migrate
+
+    return await offload(lambda: migrate(url))
+
+
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
+    """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------
 
@@ -77,7 +118,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             moves.add(tx, objective_id, [rules.first_task(spec)], parent_id=None)
             return moves.read_objective(tx, objective_id), True
 
-        return await self._write(work)
+        return await self._write_all(work)
 
     async def objective(self, objective_id: int) -> Objective:
         return await self._read(lambda tx: moves.read_objective(tx, objective_id))
@@ -100,28 +141,28 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
                 moves.append_event(tx, objective_id, kind)
             return moves.read_objective(tx, objective_id)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def end_objective(self, objective_id: int, *, reason: StopReason, detail: str = "") -> Objective:
         def work(tx: Transaction) -> Objective:
             moves.end(tx, objective_id, reason=reason, detail=detail)
             return moves.read_objective(tx, objective_id)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def conclude_objective(self, objective_id: int) -> Objective:
         def work(tx: Transaction) -> Objective:
             objective = moves.read_objective(tx, objective_id)
             if objective.status is not ObjectiveStatus.ACTIVE:
                 return objective
-            snapshot = _snapshot(tx, objective)
+            snapshot = moves.snapshot(tx, objective)
             reason = rules.conclude(snapshot)
             if reason is None:
                 return objective
             moves.end(tx, objective_id, reason=reason, detail=rules.explain(reason, snapshot))
             return moves.read_objective(tx, objective_id)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
         def work(tx: Transaction) -> Objective:
@@ -133,7 +174,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
                 moves.reopen(tx, objective_id)
             return moves.read_objective(tx, objective_id)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def delete_objective(self, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
@@ -142,7 +183,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
                 raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
             tx.run("delete_objective", objective_id=objective_id)
 
-        await self._write(work)
+        await self._write(work, objective_id)
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
         return await self._look(objective_id, lambda tx: moves.counts(tx, objective_id))
@@ -170,7 +211,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
         return await self._look(objective_id, lambda tx: moves.read_task(tx, objective_id, task_id))
 
     async def tasks(self, objective_id: int, *, statuses: Sequence[TaskStatus] | None = None, limit: int | None = None) -> list[Task]:
-        rows = -1 if limit is None else limit
+        rows = ALL_ROWS if limit is None else limit
         if statuses is None:
             return await self._list(objective_id, "tasks", task_from_row, limit=rows)
         return await self._list(objective_id, "tasks_with_status", task_from_row, statuses=to_json(list(statuses)), limit=rows)
@@ -184,7 +225,9 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
         return await self._list(objective_id, "results_of", result_from_row, task_ids=to_json(list(task_ids)))
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
-        return await self._list(objective_id, "result_ids", lambda row: int(row["task_id"]), is_indexed=is_indexed)
+        return await self._list(
+            objective_id, "result_ids", lambda row: int(row["task_id"]), is_indexed=None if is_indexed is None else int(is_indexed)
+        )
 
     # -- events ----------------------------------------------------------------------------------------------------------
 
@@ -199,7 +242,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             moves.objective_row(tx, objective_id)
             moves.append_event(tx, objective_id, kind, task_id, **data)
 
-        await self._write(work)
+        await self._write(work, objective_id)
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         try:
@@ -225,7 +268,11 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
-                    await asyncio.sleep(POLL_S)
+                    await asyncio.sleep(CHANGE_POLL_S)
+                    sign = self._database.glance()
+                    if sign == self._sign_seen and not self._looks_again:
+                        continue
+                    self._sign_seen, self._looks_again = sign, sign != self._sign_seen
                     version = await self._version()
                     if version is not None and version != self._version_seen:
                         self._version_seen = version
@@ -252,14 +299,14 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             if n_marked:
                 moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked)
 
-        await self._write(work)
+        await self._write(work, objective_id)
 
     async def owe_index(self, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)
             tx.run("owe_index", objective_id=objective_id)
 
-        await self._write(work)
+        await self._write(work, objective_id)
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         def work(tx: Transaction) -> list[int]:
@@ -278,7 +325,7 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             moves.objective_row(tx, objective_id)
             tx.run_many("put_vector", rows)
 
-        await self._write(work)
+        await self._write(work, objective_id)
 
     async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]:
         def work(tx: Transaction) -> dict[int, bytes]:
@@ -289,19 +336,3 @@ class SqliteTaskStore(Workers, Claims, Steps, Steering, Parking):
             return {row["task_id"]: row["vector"] for row in rows}
 
         return await self._look(objective_id, work)
-
-
-def _snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
-    n_by_status, row = moves.counts(tx, objective.id), moves.objective_row(tx, objective.id)
-    return rules.Snapshot(
-        limits=objective.spec.limits,
-        active_s=objective.active_s,
-        is_claimed_met=bool(row["is_claimed_met"]),
-        n_held=int(tx.has("has_held_task", objective_id=objective.id)),
-        n_recorded=n_by_status[TaskStatus.RECORDED],
-        n_queued=n_by_status[TaskStatus.QUEUED],
-        n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
-        n_waiting=n_by_status[TaskStatus.WAITING],
-        n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
-        n_barren=row["n_barren"],
-    )

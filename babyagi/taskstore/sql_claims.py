@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,29 +22,48 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Plan
-from babyagi.taskstore.rows import result_from_row, result_to_values, to_json, to_time
+from babyagi.taskstore.base_workers import Outlook
+from babyagi.taskstore.database import Row, Transaction
+from babyagi.taskstore.rows import result_from_row, result_to_values, task_from_row, to_json, to_time
 from babyagi.taskstore.sql_room import SqlRoom
-from babyagi.taskstore.sqlite import Transaction
 
 
 class Claims(SqlRoom):
     """Claiming, finishing and giving back."""
 
+    # -- looking for work --------------------------------------------------------------------------------------------------
+
+    async def open_objectives(self) -> list[int]:
+        return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
+
+    async def outlook(self, objective_id: int) -> Outlook:
+        def work(tx: Transaction) -> Outlook:
+            row, objective = moves.objective_row(tx, objective_id), moves.read_objective(tx, objective_id)
+            is_active = objective.status is ObjectiveStatus.ACTIVE
+            return Outlook(
+                objective=objective,
+                has_task=_best_task(tx, objective) is not None,
+                duties=tuple(duty for duty in rules.DUTIES if _may_claim_duty(tx, row, duty)),
+                can_conclude=is_active and rules.conclude(moves.snapshot(tx, objective)) is not None,
+            )
+
+        return await self._read(work)
+
     # -- tasks -----------------------------------------------------------------------------------------------------------
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         def work(tx: Transaction) -> Claim | None:
+            self._require_known_schema(tx)
             objective = moves.read_objective(tx, objective_id)
-            task_id = _best_task(tx, objective) if _may_claim(tx, objective, worker_id) else None
+            task_id = _best_task(tx, objective) if _can_serve(tx, objective_id, worker_id) else None
             if task_id is None:
                 return None
-            tx.run("claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id)
-            task = moves.read_task(tx, objective_id, task_id)
+            task = task_from_row(tx.all("claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id)[0])
             moves.append_event(tx, objective_id, log.TASK_CLAIMED, task_id, worker_id=worker_id, try_no=task.try_no, claim_no=task.claim_no)
             fence = Fence(objective_id=objective_id, owner=f"task:{task_id}", claim_no=task.claim_no, worker_id=worker_id)
             return Claim(task=task, fence=fence)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
         def work(tx: Transaction) -> Result:
@@ -59,7 +77,7 @@ class Claims(SqlRoom):
             moves.append_event(tx, task.objective_id, log.TASK_RECORDED, task.id, result_chars=len(result.text))
             return result
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
         def work(tx: Transaction) -> Plan:
@@ -78,31 +96,33 @@ class Claims(SqlRoom):
                 moves.append_event(tx, task.objective_id, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
             return plan
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
         def work(tx: Transaction) -> Task:
             task = changes.failed(moves.fenced_task(tx, claim.fence), error=error)
             return give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
-        await self._write(lambda tx: release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s))
+        await self._write(
+            lambda tx: release(tx, moves.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s), claim.fence.objective_id
+        )
 
     # -- duties ----------------------------------------------------------------------------------------------------------
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
             row = moves.objective_row(tx, objective_id)
-            if not (_can_serve(tx, objective_id, worker_id) and _is_free(tx, objective_id, duty) and _is_owed(tx, row, duty)):
+            if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
                 return None
             owner = rules.duty_owner(duty, order_revision=row["order_revision"], check_no=row["check_no"], report_no=row["report_no"])
             values = {"objective_id": objective_id, "duty": duty, "owner": owner, "worker_id": worker_id, "upto": row["last_task_id"]}
             claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
             return DutyClaim(duty=duty, fence=Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id))
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
@@ -119,7 +139,7 @@ class Claims(SqlRoom):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.ORDER_APPLIED, revision=revision + 1, task_ids=list(dealt), n_moved=len(moved))
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
     async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
         def work(tx: Transaction) -> Objective:
@@ -132,7 +152,7 @@ class Claims(SqlRoom):
                 moves.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
             return moves.read_objective(tx, objective_id)
 
-        return await self._write(work)
+        return await self._write(work, claim.fence.objective_id)
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
         def work(tx: Transaction) -> None:
@@ -141,14 +161,14 @@ class Claims(SqlRoom):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.REPORT_WRITTEN, report_chars=len(markdown))
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
         def work(tx: Transaction) -> None:
             duty = moves.fenced_duty(tx, claim.fence)
             moves.free_duty(tx, claim.fence.objective_id, duty=duty["duty"], owner=duty["owner"], delay_s=delay_s)
 
-        await self._write(work)
+        await self._write(work, claim.fence.objective_id)
 
 
 def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
@@ -156,12 +176,9 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return tx.has("can_serve", objective_id=objective_id, worker_id=worker_id)
 
 
-def _may_claim(tx: Transaction, objective: Objective, worker_id: str) -> bool:
-    is_in_time = not rules.is_reached(objective.spec.limits.max_time_s, objective.active_s)
-    return objective.status is ObjectiveStatus.ACTIVE and is_in_time and _can_serve(tx, objective.id, worker_id)
-
-
 def _best_task(tx: Transaction, objective: Objective) -> int | None:
+    if objective.status is not ObjectiveStatus.ACTIVE or rules.is_reached(objective.spec.limits.max_time_s, objective.active_s):
+        return None
     row = tx.one("best_recorded", objective_id=objective.id)
     if row is None and _may_start(moves.objective_row(tx, objective.id)):
         n_by_status = moves.counts(tx, objective.id)
@@ -170,7 +187,7 @@ def _best_task(tx: Transaction, objective: Objective) -> int | None:
     return None if row is None else row["id"]
 
 
-def _may_start(row: sqlite3.Row) -> bool:
+def _may_start(row: Row) -> bool:
     return not row["is_claimed_met"] and row["n_barren"] < rules.MAX_BARREN
 
 
@@ -193,12 +210,13 @@ def give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s:
     return written
 
 
-def _is_free(tx: Transaction, objective_id: int, duty: Duty) -> bool:
-    row = tx.one("duty", objective_id=objective_id, duty=duty)
-    return row is None or (row["worker_id"] is None and (row["not_before_us"] or 0) <= tx.now_us)
+def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
+    known = tx.one("duty", objective_id=row["id"], duty=duty)
+    is_free = known is None or (known["worker_id"] is None and (known["not_before_us"] or 0) <= tx.now_us)
+    return is_free and _is_owed(tx, row, duty)
 
 
-def _is_owed(tx: Transaction, row: sqlite3.Row, duty: Duty) -> bool:
+def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
     objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
     n_by_status = moves.counts(tx, objective_id)
     match duty:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from babyagi import log
 from babyagi.tasks import Fence, Reservation, Step, StepState, TaskStatus, Usage
 from babyagi.taskstore import changes, moves, rules
+from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import step_from_row, step_to_values, to_time
 from babyagi.taskstore.sql_room import SqlRoom
-from babyagi.taskstore.sqlite import Transaction
 
 
 class Parking(SqlRoom):
@@ -30,7 +30,7 @@ class Parking(SqlRoom):
             moves.append_event(tx, fence.objective_id, log.STEP_INTENDED, changes.task_of(fence.owner), **data)
             return step
 
-        return await self._write(work)
+        return await self._write(work, fence.objective_id)
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
         def work(tx: Transaction) -> Step:
@@ -44,7 +44,7 @@ class Parking(SqlRoom):
             moves.note_freed(tx, moves.put_down(tx, task))
             return _find(tx, fence, key) or step
 
-        return await self._write(work)
+        return await self._write(work, fence.objective_id)
 
     async def inbox(self, objective_id: int | None = None) -> list[Step]:
         def work(tx: Transaction) -> list[Step]:
@@ -66,7 +66,7 @@ class Parking(SqlRoom):
             moves.wake(tx, step.objective_id, task_id)
             return step
 
-        return await self._write(work)
+        return await self._write_all(work)
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> Step | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
 from babyagi.errors import StoreUnavailableError
-from babyagi.taskstore import moves
-from babyagi.taskstore.sqlite import SqliteDatabase, Transaction
+from babyagi.taskstore import moves, pieces
+from babyagi.taskstore.database import Database, Row, Transaction
 
 T = TypeVar("T")
 
@@ -17,15 +16,15 @@ CALM_WRITES = 50  # in a row, before a trouble is a new one: a full disk still t
 
 
 class Offload(Protocol):
-    """Runs blocking work, one call at a time."""
+    """Runs blocking work in threads: one at a time for SQLite, one per connection for PostgreSQL."""
 
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class SqlRoom:
-    """One open database, used through one thread."""
+    """One open database, used through the threads of the offload."""
 
-    def __init__(self, database: SqliteDatabase, *, offload: Offload, max_failures: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, database: Database, *, offload: Offload, max_failures: int, tell: Callable[[str], None]) -> None:
         self._database = database
         self._offload = offload
         self._max_failures = max_failures
@@ -33,10 +32,13 @@ class SqlRoom:
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
         self._version_seen = -1
+        self._sign_seen: object = None
+        self._looks_again = True
 
-    async def _write(self, work: Callable[[Transaction], T]) -> T:
+    async def _write(self, work: Callable[[Transaction], T], objective_id: int | None) -> T:
+        """Run the work in one transaction, while nobody else writes to the objective, or to any when it is None."""
         try:
-            done = await self._offload(lambda: self._database.write(work))
+            done = await self._offload(lambda: self._database.write(work, objective_id=objective_id))
         except StoreUnavailableError as error:
             if self._n_calm >= CALM_WRITES:
                 self._tell(f"the task store cannot be written now ({error.why or error.what}); work goes on by itself when it can")
@@ -49,8 +51,17 @@ class SqlRoom:
             self._written.set()
             self._written = asyncio.Event()
 
+    async def _write_all(self, work: Callable[[Transaction], T]) -> T:
+        """Run work over several objectives in one transaction, while nobody else writes at all."""
+        return await self._write(work, None)
+
     async def _read(self, work: Callable[[Transaction], T]) -> T:
         return await self._offload(lambda: self._database.read(work))
+
+    def _require_known_schema(self, tx: Transaction) -> None:
+        """Raises `StoreUnusableError` when the schema was made newer under this process: it must end its work, and not take more."""
+        row = tx.all("schema_version")[0]
+        pieces.require_known(int(row["value"]), known=self._database.known_version, where=self._database.where)
 
     async def _look(self, objective_id: int, work: Callable[[Transaction], T]) -> T:
         """Read something of an objective. Raises `NotFoundError`."""
@@ -61,7 +72,7 @@ class SqlRoom:
 
         return await self._read(look)
 
-    async def _list(self, objective_id: int, piece: str, of: Callable[[sqlite3.Row], T], **values: Any) -> list[T]:
+    async def _list(self, objective_id: int, piece: str, of: Callable[[Row], T], **values: Any) -> list[T]:
         """The rows of a piece of SQL as nouns. Raises `NotFoundError`."""
         return await self._look(objective_id, lambda tx: [of(row) for row in tx.all(piece, objective_id=objective_id, **values)])
 

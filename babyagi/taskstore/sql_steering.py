@@ -9,9 +9,9 @@ from babyagi import log
 from babyagi.tasks import ObjectiveStatus, Place, Proposal, StopReason, Task
 from babyagi.taskstore import moves, rules, steering
 from babyagi.taskstore.base import Plan
+from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import task_from_row, to_json
 from babyagi.taskstore.sql_room import SqlRoom
-from babyagi.taskstore.sqlite import Transaction
 
 
 class Steering(SqlRoom):
@@ -31,7 +31,7 @@ class Steering(SqlRoom):
                 _put(tx, objective_id, [task.id for task in plan.added], to)
             return replace(plan, added=tuple(moves.read_task(tx, objective_id, task.id) for task in plan.added))
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
         def work(tx: Transaction) -> Task:
@@ -41,7 +41,7 @@ class Steering(SqlRoom):
             _put(tx, objective_id, [task_id], to)
             return moves.read_task(tx, objective_id, task_id)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def replace_task(self, objective_id: int, task_id: int, *, name: str) -> Task:
         def work(tx: Transaction) -> Task:
@@ -60,7 +60,7 @@ class Steering(SqlRoom):
             moves.append_event(tx, objective_id, log.TASK_CANCELLED, old.id, replaced_by=new.id)
             return moves.read_task(tx, objective_id, new.id)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def cancel_task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
@@ -69,7 +69,7 @@ class Steering(SqlRoom):
             moves.append_event(tx, objective_id, log.TASK_CANCELLED, task_id)
             return moves.read_task(tx, objective_id, task_id)
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
@@ -85,7 +85,7 @@ class Steering(SqlRoom):
                 moves.reopen(tx, objective_id)
             return task
 
-        return await self._write(work)
+        return await self._write(work, objective_id)
 
 
 def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
@@ -97,7 +97,7 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
 
 def _put(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
     """Deal the ranks of what is still to be done out anew, with the moved tasks in their new place."""
-    listed = tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.CANCELLABLE), limit=-1)
+    listed = tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.CANCELLABLE), limit=moves.ALL_ROWS)
     rank_by_id = {row["id"]: row["rank"] for row in listed}
     dealt = rules.deal_ranks(rank_by_id.items(), steering.put_at(list(rank_by_id), moved, to))
     changed = [(task_id, rank) for task_id, rank in dealt.items() if rank != rank_by_id[task_id]]

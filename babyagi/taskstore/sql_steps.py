@@ -9,9 +9,9 @@ from babyagi import log
 from babyagi.tasks import Fence, Reservation, Step, StepState, Usage
 from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.base import Verification
+from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import is_sound_result, is_sound_step, step_from_row, step_to_values, to_time
 from babyagi.taskstore.sql_room import SqlRoom
-from babyagi.taskstore.sqlite import Transaction
 
 
 class Steps(SqlRoom):
@@ -45,7 +45,7 @@ class Steps(SqlRoom):
             moves.append_event(tx, fence.objective_id, log.STEP_INTENDED, changes.task_of(fence.owner), **data)
             return step
 
-        return await self._write(work)
+        return await self._write(work, fence.objective_id)
 
     async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
         def work(tx: Transaction) -> Step:
@@ -66,7 +66,7 @@ class Steps(SqlRoom):
                 moves.wake(tx, fence.objective_id, task_id)
             return step
 
-        return await self._write(work)
+        return await self._write(work, fence.objective_id)
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
         def work(tx: Transaction) -> None:
@@ -84,7 +84,7 @@ class Steps(SqlRoom):
             data = changes.step_data(step, counted)
             moves.append_event(tx, fence.objective_id, log.STEP_ABANDONED, changes.task_of(fence.owner), **data)
 
-        await self._write(work)
+        await self._write(work, fence.objective_id)
 
     async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:
         def work(tx: Transaction) -> Step:
@@ -100,7 +100,7 @@ class Steps(SqlRoom):
             moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
             return step
 
-        return await self._write(work)
+        return await self._write(work, fence.objective_id)
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         return await self._look(

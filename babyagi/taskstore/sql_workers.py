@@ -1,21 +1,20 @@
 """The task store on SQL: workers, their leases, and which objectives they serve.
 
-Objectives are locked before anything else, in the order of their ids, so that no two verbs wait for each other.
+A verb over several objectives runs while nobody else writes: who is alive is decided in one place at a time.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from babyagi import log
 from babyagi.errors import LeaseLostError
 from babyagi.tasks import Duty, Joined, TaskStatus, Worker
 from babyagi.taskstore import changes, moves, rules
+from babyagi.taskstore.database import Row, Transaction
 from babyagi.taskstore.rows import to_time, worker_from_row
 from babyagi.taskstore.sql_claims import give_up_or_retry, release
 from babyagi.taskstore.sql_room import SqlRoom
-from babyagi.taskstore.sqlite import Transaction
 
 
 class Workers(SqlRoom):
@@ -26,7 +25,7 @@ class Workers(SqlRoom):
             values = {"name": worker.name, "host": worker.host, "pid": worker.pid, "home": worker.home}
             tx.run("put_worker", worker_id=worker.id, **values, lease_us=rules.to_us(lease_s))
 
-        await self._write(work)
+        await self._write_all(work)
 
     async def join_objective(self, worker_id: str, objective_id: int, *, hindrance: str = "") -> None:
         def work(tx: Transaction) -> None:
@@ -41,7 +40,7 @@ class Workers(SqlRoom):
             kind, data = changes.joined_event(worker_id, worker["name"], reason)
             moves.append_event(tx, objective_id, kind, **data)
 
-        await self._write(work)
+        await self._write(work, objective_id)
 
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
@@ -49,7 +48,7 @@ class Workers(SqlRoom):
             if worker is not None and tx.has("joined", worker_id=worker_id, objective_id=objective_id):
                 self._leave(tx, worker, objective_id, log.WORKER_LEFT)
 
-        await self._write(work)
+        await self._write(work, objective_id)
 
     async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
@@ -59,25 +58,24 @@ class Workers(SqlRoom):
             for row in rows:
                 moves.carry_time(tx, row)
 
-        await self._write(work)
+        await self._write_all(work)
 
     async def remove_worker(self, worker_id: str) -> None:
         def work(tx: Transaction) -> None:
-            for worker in _locked(tx, [worker_id]):
+            worker = tx.one("worker", worker_id=worker_id)
+            if worker is not None:
                 self._forget(tx, worker, log.WORKER_LEFT)
 
-        await self._write(work)
+        await self._write_all(work)
 
     async def reap_workers(self, *, name: str | None = None, home: str = "") -> int:
-        def find(tx: Transaction) -> list[str]:
-            return [str(row["id"]) for row in tx.all("dead_workers", name=name, home=home)]
+        def find(tx: Transaction) -> Sequence[Row]:
+            return tx.all("dead_workers", name=name, home=home)
 
         def work(tx: Transaction) -> int:
-            dead = _locked(tx, find(tx))
-            still_dead = set(find(tx))  # one of them may have been quicker than our lock
-            return sum(self._forget(tx, worker, log.WORKER_LOST) for worker in dead if worker["id"] in still_dead)
+            return sum(self._forget(tx, worker, log.WORKER_LOST) for worker in find(tx))
 
-        return await self._write(work) if await self._read(find) else 0
+        return await self._write_all(work) if await self._read(find) else 0
 
     async def workers(self) -> list[Worker]:
         def work(tx: Transaction) -> list[Worker]:
@@ -85,14 +83,14 @@ class Workers(SqlRoom):
 
         return await self._read(work)
 
-    def _forget(self, tx: Transaction, worker: sqlite3.Row, kind: str) -> int:
+    def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
         """Free what the worker holds, and forget it; returns how many tasks that freed."""
         joined = [row["objective_id"] for row in tx.all("joined_by", worker_id=worker["id"])]
         n_freed = sum(self._leave(tx, worker, objective_id, kind) for objective_id in joined)
         tx.run("delete_worker", worker_id=worker["id"])
         return n_freed
 
-    def _leave(self, tx: Transaction, worker: sqlite3.Row, objective_id: int, kind: str) -> int:
+    def _leave(self, tx: Transaction, worker: Row, objective_id: int, kind: str) -> int:
         """Free what the worker holds of the objective; returns how many tasks that was."""
         row = moves.objective_row(tx, objective_id)
         held = tx.all("tasks_held_by", worker_id=worker["id"], objective_id=objective_id)
@@ -109,15 +107,6 @@ class Workers(SqlRoom):
         tx.run("delete_joined", worker_id=worker["id"], objective_id=objective_id)
         moves.append_event(tx, objective_id, kind, worker_id=worker["id"], name=worker["name"])
         return len(held)
-
-
-def _locked(tx: Transaction, worker_ids: Iterable[str]) -> list[sqlite3.Row]:
-    """The workers that are there, once the objectives that they serve are locked."""
-    wanted = sorted(worker_ids)
-    served = {row["objective_id"] for worker_id in wanted for row in tx.all("joined_by", worker_id=worker_id)}
-    for objective_id in sorted(served):
-        tx.one("objective", objective_id=objective_id)
-    return [row for row in (tx.one("worker", worker_id=worker_id) for worker_id in wanted) if row is not None]
 
 
 def _joined(tx: Transaction, worker_id: str) -> list[Joined]:

@@ -8,25 +8,22 @@ Needs SQLite 3.35 or later, and a local disk: flock and WAL do not work over mos
 
 from __future__ import annotations
 
-import fcntl
 import os
 import sqlite3
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
-from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.taskstore import pieces
+from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import from_time
+from babyagi.taskstore.sqlite_lock import FileLock
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = 1
-LOCK_TRIES = 5000  # with the pause below, ten seconds
-LOCK_PAUSE_S = 0.002
 BUSY_TIMEOUT_S = 10.0
 QUICK_CHECK_MAX_BYTES = 64_000_000  # read in about 0.1 s; a larger file is checked row by row as it is read
 PASSING_CODES = (
@@ -50,55 +47,28 @@ LASTING_CODES = (
 )
 
 
-class Transaction:
-    """A transaction that is under way: named pieces of SQL, and one instant that all of it happens at."""
-
-    def __init__(self, connection: sqlite3.Connection, *, pieces: Mapping[str, str], now_us: int) -> None:
-        self._connection = connection
-        self._pieces = pieces
-        self.now_us = now_us
-
-    def run(self, piece: str, **values: Any) -> int:
-        """Returns how many rows were changed."""
-        return self._connection.execute(self._pieces[piece], values).rowcount
-
-    def run_many(self, piece: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        self._connection.executemany(self._pieces[piece], rows)
-
-    def one(self, piece: str, **values: Any) -> sqlite3.Row | None:
-        cursor = self._connection.execute(self._pieces[piece], values)
-        row: sqlite3.Row | None = cursor.fetchone()
-        cursor.close()
-        return row
-
-    def all(self, piece: str, **values: Any) -> list[sqlite3.Row]:
-        return self._connection.execute(self._pieces[piece], values).fetchall()
-
-    def each(self, piece: str, **values: Any) -> Iterator[sqlite3.Row]:
-        """The rows one by one, for more than memory should hold."""
-        yield from self._connection.execute(self._pieces[piece], values)
-
-    def has(self, piece: str, **values: Any) -> bool:
-        return self.one(piece, **values) is not None
-
-
 class SqliteDatabase:
     """An open file. Every method blocks and belongs into the store's thread."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], datetime]) -> None:
-        """Open the file, creating it (mode 0600) and its schema when there is none.
+    def __init__(self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None) -> None:
+        """Open the file, creating it (mode 0600) when there is none, and bring its schema to this program's version.
+
+        Args:
+            scripts: what makes the schema, one script per version, when not those of this program.
 
         Raises:
             StoreUnusableError, StoreUnavailableError.
         """
         self.path = path
         self._clock = clock
-        self._now_us = 0
-        self._pieces = _load_pieces()
-        self._lock_fd = self._open_private(path.with_name(path.name + ".lock"))
+        self._scripts = pieces.load_scripts("schema") if scripts is None else scripts
+        self.where, self.known_version = str(path), len(self._scripts)
+        self._pieces = pieces.load_pieces("sqlite")
+        self._wal = path.with_name(path.name + "-wal")
+        self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._connection: sqlite3.Connection | None = None
         try:
-            with self._errors(), self._lock():
+            with self._errors(), self._lock.held():
                 os.close(self._open_private(path))
                 self._connection = self._connect()
                 self._check()
@@ -107,18 +77,15 @@ class SqliteDatabase:
             self._abandon()
             raise
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run the work in one transaction; whatever it raises, nothing is changed."""
-        with self._errors(), self._lock():
+    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
+        with self._errors(), self._lock.held():
             return self._transact("BEGIN IMMEDIATE", work)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run the work on one consistent state."""
         with self._errors():
             return self._transact("BEGIN", work)
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        """As `read`, but text that is no UTF-8 any more is handed out too, so that one damaged row does not hide the others."""
         connection = self._open()
         connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
         try:
@@ -127,10 +94,16 @@ class SqliteDatabase:
             connection.text_factory = str
 
     def find_damage(self) -> list[str]:
-        """What SQLite itself finds wrong with the pages and indexes of the whole file, at most 20 faults."""
         with self._errors():
             found = [str(row[0]) for row in self._open().execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
+
+    def glance(self) -> object:
+        try:
+            found = self._wal.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
 
     def data_version(self) -> int:
         """A number that changes when another connection has committed."""
@@ -141,13 +114,13 @@ class SqliteDatabase:
         """Fold the log into the file and close both. A second call does nothing."""
         if self._connection is None:
             return
-        with self._errors(), self._lock():
+        with self._errors(), self._lock.held():
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             finally:
                 self._connection.close()
                 self._connection = None
-        os.close(self._lock_fd)
+        self._lock.close()
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -158,33 +131,13 @@ class SqliteDatabase:
         connection = self._open()
         connection.execute(begin)
         try:
-            self._now_us = from_time(self._clock())
-            done = work(Transaction(connection, pieces=self._pieces, now_us=self._now_us))
+            done = work(Transaction(connection, pieces=self._pieces, now_us=from_time(self._clock())))
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
         return done
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        """The flock; bounded, so that a writer frozen by a debugger cannot hang every other one for ever."""
-        for _ in range(LOCK_TRIES):
-            try:
-                fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                time.sleep(LOCK_PAUSE_S)
-        else:
-            raise StoreUnavailableError(
-                f"the task store {self.path} is locked",
-                why=f"another process held {self.path}.lock for {LOCK_TRIES * LOCK_PAUSE_S:g} s",
-            )
-        try:
-            yield
-        finally:
-            fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
     # -- opening ---------------------------------------------------------------------------------------------------------
 
@@ -202,7 +155,6 @@ class SqliteDatabase:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
         connection.row_factory = sqlite3.Row
-        connection.create_function("now_us", 0, lambda: self._now_us)
         try:
             for pragma in ("synchronous = FULL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -219,19 +171,16 @@ class SqliteDatabase:
             raise self._damaged(" ".join(" ".join(found).split())[:200])
 
     def _migrate(self) -> None:
-        """Bring the schema to this program's version, each version in one transaction."""
+        """Bring the schema to this program's version, each version in one transaction; never under living workers, and with a copy
+        of the file as it was beside it."""
         version = self._schema_version()
-        if version > SCHEMA_VERSION:
-            raise StoreUnusableError(
-                f"the task store {self.path} was written by a newer babyagi",
-                why=f"its schema has version {version}, this program knows versions up to {SCHEMA_VERSION}",
-                fix="pip install --upgrade babyagi-daemon",
-                guide="store",
-            )
-        self._open().execute("PRAGMA journal_mode = WAL").fetchall()  # the first change, and made to no file but our own
-        for number in range(version + 1, SCHEMA_VERSION + 1):
-            script = files(__package__).joinpath(f"schema_{number:03}.sql").read_text("utf-8")
-            connection = self._open()
+        pieces.require_known(version, known=self.known_version, where=self.where)
+        connection = self._open()
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()  # the first change, and made to no file but our own
+        if 0 < version < len(self._scripts):
+            self._require_no_worker(version)
+            self._back_up(version)
+        for script in self._scripts[version:]:
             try:
                 connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
             finally:
@@ -239,27 +188,30 @@ class SqliteDatabase:
                     connection.execute("ROLLBACK")
 
     def _schema_version(self) -> int:
-        names = {row["name"] for row in self._open().execute(self._pieces["tables"])}
-        if not names:
-            return 0
-        row = None
-        if "meta" in names:
-            row = self._open().execute(self._pieces["schema_version"]).fetchone()
-        if row is None or not str(row["value"]).isdigit():
-            raise StoreUnusableError(
-                f"{self.path} is a database, but no task store of babyagi",
-                why=f"it holds {len(names)} other tables",
-                fix="choose another file",
-                guide="store",
-            )
-        return int(row["value"])
+        names = [str(row["name"]) for row in self._open().execute(self._pieces["tables"])]
+        row = self._open().execute(self._pieces["schema_version"]).fetchone() if "meta" in names else None
+        return pieces.parse_version(names, None if row is None else str(row["value"]), where=str(self.path))
+
+    def _require_no_worker(self, version: int) -> None:
+        if self.read(lambda tx: tx.has("has_living_worker")):
+            raise pieces.held_up(version, self._scripts, where=str(self.path))
+
+    def _back_up(self, version: int) -> None:
+        """Copy the file, whole or not at all, to `<name>.version-<n>`."""
+        path = self.path.with_name(f"{self.path.name}.version-{version}")
+        unfinished = path.with_name(f"{path.name}.unfinished")
+        unfinished.unlink(missing_ok=True)
+        os.close(self._open_private(unfinished))
+        with closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
+            self._open().backup(copy)
+        unfinished.replace(path)
 
     def _abandon(self) -> None:
         """Let go of an opening that failed."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-        os.close(self._lock_fd)
+        self._lock.close()
 
     # -- errors ----------------------------------------------------------------------------------------------------------
 
@@ -283,26 +235,3 @@ class SqliteDatabase:
             fix=f"restore a backup of {self.path}, or move it (with its -wal and -shm) away to start afresh",
             guide="store",
         )
-
-
-def _load_pieces() -> dict[str, str]:
-    """The named pieces of every `.sql` file that is not a schema, by name."""
-    pieces: dict[str, str] = {}
-    for room in ("meta", "objectives", "tasks", "steps"):
-        pieces |= parse_pieces(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
-    return pieces
-
-
-def parse_pieces(text: str) -> dict[str, str]:
-    """Split SQL at its `-- name --` headers."""
-    pieces: dict[str, list[str]] = {}
-    name = ""
-    for line in text.splitlines():
-        if line.startswith("-- ") and line.endswith(" --"):
-            name = line[3:-3]
-            if name in pieces:
-                raise ValueError(f"two pieces of SQL are called {name}")
-            pieces[name] = []
-        elif name and not line.startswith("--"):
-            pieces[name].append(line)
-    return {name: "\n".join(lines).strip() for name, lines in pieces.items()}

@@ -20,12 +20,12 @@ SELECT 1 FROM step WHERE objective_id = :objective_id AND owner = :owner AND sta
 -- The open steps of waiting tasks, of one objective or of all when none is named, oldest first.
 SELECT s.* FROM step AS s
   JOIN task AS t ON t.objective_id = s.objective_id AND s.owner = 'task:' || t.id AND t.status = 'waiting'
- WHERE s.state IN ('unknown', 'asked') AND (:objective_id IS NULL OR s.objective_id = :objective_id)
+ WHERE s.state IN ('unknown', 'asked') AND (CAST(:objective_id AS BIGINT) IS NULL OR s.objective_id = :objective_id)
  ORDER BY s.id;
 
 -- every_step --
 -- The steps of one objective, or of all when none is named.
-SELECT * FROM step WHERE :objective_id IS NULL OR objective_id = :objective_id ORDER BY id;
+SELECT * FROM step WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
 
 -- held_steps --
 -- An owner's steps that still hold their reservation.

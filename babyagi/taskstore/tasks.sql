@@ -1,20 +1,23 @@
--- Tasks, results, vectors and workers.
+-- Tasks, results, vectors and workers. `status || ''` keeps the index of statuses
+-- away, where the primary key or the index of claimable tasks finds fewer rows.
 
--- next_task_id --
--- Count one more task of the objective.
-UPDATE objective SET last_task_id = last_task_id + 1 WHERE id = :objective_id RETURNING last_task_id AS id;
+-- next_task_ids --
+-- Count more tasks of the objective; returns the id of the last one.
+UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id RETURNING last_task_id AS id;
 
 -- insert_task --
 -- A queued task at the end of the list.
 INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, after_ids, blockers, origins, created_at_us)
 VALUES (:objective_id, :task_id, :name, :name_key, :task_id, :parent_id, :after_ids,
-        (SELECT count(*) FROM json_each(:after_ids) AS named
-           CROSS JOIN task AS t ON t.objective_id = :objective_id AND t.id = named.value AND t.status NOT IN ('done', 'cancelled')),
-        :origins, now_us());
+        (SELECT count(*) FROM json_each(:after_ids) AS named CROSS JOIN task AS t
+          WHERE t.objective_id = :objective_id AND t.id = CAST(named.value AS BIGINT) AND t.status NOT IN ('done', 'cancelled')),
+        :origins, :now_us)
+RETURNING *;
 
 -- insert_task_after --
 -- What the task waits for.
-INSERT INTO task_after (objective_id, after_id, task_id) SELECT :objective_id, value, :task_id FROM json_each(:after_ids);
+INSERT INTO task_after (objective_id, after_id, task_id)
+SELECT :objective_id, CAST(named.value AS BIGINT), :task_id FROM json_each(:after_ids) AS named;
 
 -- has_name --
 -- A row when a task of the objective, whatever its status, has the name key.
@@ -30,7 +33,7 @@ SELECT * FROM task WHERE objective_id = :objective_id ORDER BY rank, id LIMIT :l
 
 -- tasks_with_status --
 -- The part of the list that has one of the statuses, in its order.
-SELECT * FROM task WHERE objective_id = :objective_id AND status IN (SELECT value FROM json_each(:statuses)) ORDER BY rank, id LIMIT :limit;
+SELECT * FROM task WHERE objective_id = :objective_id AND status IN (SELECT named.value FROM json_each(:statuses) AS named) ORDER BY rank, id LIMIT :limit;
 
 -- queue_head --
 -- The first queued tasks.
@@ -38,11 +41,11 @@ SELECT * FROM task WHERE objective_id = :objective_id AND status = 'queued' ORDE
 
 -- queue_news --
 -- The newest queued tasks among those after an id.
-SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND +status = 'queued' ORDER BY id DESC LIMIT :limit;
+SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND status || '' = 'queued' ORDER BY id DESC LIMIT :limit;
 
 -- has_queue_news --
 -- A row when a task after an id is queued.
-SELECT 1 FROM task WHERE objective_id = :objective_id AND id > :after_id AND +status = 'queued' LIMIT 1;
+SELECT 1 FROM task WHERE objective_id = :objective_id AND id > :after_id AND status || '' = 'queued' LIMIT 1;
 
 -- last_finished --
 -- The tasks that were finished last, the latest first.
@@ -58,27 +61,28 @@ SELECT 1 FROM task WHERE worker_id IS NOT NULL AND objective_id = :objective_id 
 
 -- has_unblocked_task --
 -- A row when a queued task waits for no other.
-SELECT 1 FROM task INDEXED BY task_ready WHERE objective_id = :objective_id AND status = 'queued' AND blockers = 0 LIMIT 1;
+SELECT 1 FROM task WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 LIMIT 1;
 
 -- best_recorded --
 -- The first recorded task that nobody holds.
 SELECT id FROM task
- WHERE objective_id = :objective_id AND status = 'recorded' AND worker_id IS NULL AND (not_before_us IS NULL OR not_before_us <= now_us())
+ WHERE objective_id = :objective_id AND status = 'recorded' AND worker_id IS NULL AND (not_before_us IS NULL OR not_before_us <= :now_us)
  ORDER BY rank, id LIMIT 1;
 
 -- best_queued --
 -- The first queued task whose `after` tasks are all done or cancelled.
-SELECT id FROM task INDEXED BY task_ready
- WHERE objective_id = :objective_id AND status = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= now_us())
+SELECT id FROM task
+ WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= :now_us)
  ORDER BY rank, id LIMIT 1;
 
 -- claim_task --
 -- Lease the task.
 UPDATE task
    SET claim_no = claim_no + 1, worker_id = :worker_id, not_before_us = NULL,
-       started_at_us = CASE status WHEN 'queued' THEN now_us() ELSE started_at_us END,
+       started_at_us = CASE status WHEN 'queued' THEN :now_us ELSE started_at_us END,
        status = CASE status WHEN 'queued' THEN 'running' ELSE status END
- WHERE objective_id = :objective_id AND id = :task_id;
+ WHERE objective_id = :objective_id AND id = :task_id
+RETURNING *;
 
 -- record_task --
 -- running → recorded, still held.
@@ -88,8 +92,9 @@ UPDATE task SET status = 'recorded' WHERE objective_id = :objective_id AND id = 
 -- What became of a task that is no longer held.
 UPDATE task
    SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, error = :error, not_before_us = :not_before_us,
-       finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN now_us() END
- WHERE objective_id = :objective_id AND id = :task_id;
+       finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN :now_us END
+ WHERE objective_id = :objective_id AND id = :task_id
+RETURNING *;
 
 -- wake_task --
 -- waiting → queued.
@@ -120,8 +125,8 @@ UPDATE task_after SET after_id = :new_id WHERE objective_id = :objective_id AND 
 
 -- ranks --
 -- The ranks of the queued ones among the tasks.
-SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named
- CROSS JOIN task AS t ON t.objective_id = :objective_id AND t.id = named.value AND +t.status = 'queued';
+SELECT DISTINCT t.id, t.rank FROM json_each(:task_ids) AS named CROSS JOIN task AS t
+ WHERE t.objective_id = :objective_id AND t.id = CAST(named.value AS BIGINT) AND t.status || '' = 'queued';
 
 -- set_rank --
 -- Move a task in the list.
@@ -143,16 +148,16 @@ SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_i
 
 -- result_ids --
 -- The tasks that have a result: all, the indexed ones, or those that are not.
-SELECT task_id FROM result WHERE objective_id = :objective_id AND (:is_indexed IS NULL OR is_indexed = :is_indexed) ORDER BY id;
+SELECT task_id FROM result WHERE objective_id = :objective_id AND (CAST(:is_indexed AS BIGINT) IS NULL OR is_indexed = :is_indexed) ORDER BY id;
 
 -- every_result --
 -- The results of one objective, or of all when none is named.
-SELECT * FROM result WHERE :objective_id IS NULL OR objective_id = :objective_id ORDER BY id;
+SELECT * FROM result WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
 
 -- results_of --
 -- The results of some tasks, in the order in which they were recorded.
 SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
- WHERE r.objective_id = :objective_id AND r.task_id IN (SELECT value FROM json_each(:task_ids)) ORDER BY r.id;
+ WHERE r.objective_id = :objective_id AND r.task_id IN (SELECT CAST(named.value AS BIGINT) FROM json_each(:task_ids) AS named) ORDER BY r.id;
 
 -- unindexed_results --
 -- The oldest results that are not indexed.
@@ -166,30 +171,16 @@ SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0 LIMIT
 -- mark_indexed --
 -- The result store has the results of these tasks.
 UPDATE result SET is_indexed = 1
- WHERE objective_id = :objective_id AND is_indexed = 0 AND task_id IN (SELECT value FROM json_each(:task_ids));
+ WHERE objective_id = :objective_id AND is_indexed = 0 AND task_id IN (SELECT CAST(named.value AS BIGINT) FROM json_each(:task_ids) AS named);
 
 -- owe_index --
 -- The result store has none of the results.
 UPDATE result SET is_indexed = 0 WHERE objective_id = :objective_id AND is_indexed = 1;
 
--- word_counts --
--- How many results of the objective have each of the words, counted up to a bound.
-SELECT w.value AS word,
-       (SELECT count(*) FROM (SELECT 1 FROM result_words
-         WHERE result_words MATCH 'objective_id:"' || :objective_id || '" AND text:"' || w.value || '"' LIMIT :limit)) AS n
-  FROM json_each(:words) AS w;
-
--- results_with_words --
--- The results that have at least one of the words, the best by BM25 first.
-SELECT r.task_id FROM result_words JOIN result AS r ON r.id = result_words.rowid
- WHERE result_words MATCH (SELECT 'objective_id:"' || :objective_id || '" AND text:(' || group_concat('"' || value || '"', ' OR ') || ')'
-                             FROM json_each(:words))
- ORDER BY bm25(result_words, 0.0, 1.0), r.id DESC LIMIT :limit;
-
 -- put_vector --
 -- Keep a result's vector.
 INSERT INTO vector (objective_id, space, task_id, vector) VALUES (:objective_id, :space, :task_id, :vector)
-ON CONFLICT DO UPDATE SET vector = excluded.vector;
+ON CONFLICT (objective_id, space, task_id) DO UPDATE SET vector = excluded.vector;
 
 -- vectors --
 -- Every vector of a space.
@@ -198,19 +189,19 @@ SELECT task_id, vector FROM vector WHERE objective_id = :objective_id AND space 
 -- vectors_of --
 -- The vectors of some tasks.
 SELECT task_id, vector FROM vector
- WHERE objective_id = :objective_id AND space = :space AND task_id IN (SELECT value FROM json_each(:task_ids)) ORDER BY task_id;
+ WHERE objective_id = :objective_id AND space = :space AND task_id IN (SELECT CAST(named.value AS BIGINT) FROM json_each(:task_ids) AS named) ORDER BY task_id;
 
 -- put_worker --
 -- Enter a worker, or give it a new lease.
 INSERT INTO worker (id, name, host, pid, home, since_us, lease_us, lease_until_us)
-VALUES (:worker_id, :name, :host, :pid, :home, now_us(), :lease_us, now_us() + :lease_us)
+VALUES (:worker_id, :name, :host, :pid, :home, :now_us, :lease_us, :now_us + :lease_us)
 ON CONFLICT (id) DO UPDATE
    SET name = excluded.name, host = excluded.host, pid = excluded.pid, home = excluded.home,
        lease_us = excluded.lease_us, lease_until_us = excluded.lease_until_us;
 
 -- renew_worker --
 -- The worker's lease lives on from now.
-UPDATE worker SET lease_us = :lease_us, lease_until_us = now_us() + :lease_us WHERE id = :worker_id;
+UPDATE worker SET lease_us = :lease_us, lease_until_us = :now_us + :lease_us WHERE id = :worker_id;
 
 -- worker --
 -- One worker.
@@ -222,8 +213,8 @@ SELECT * FROM worker ORDER BY id;
 
 -- dead_workers --
 -- Workers whose lease ran out, or is further away than a lease may be; with a name, also the bearers of that name in that home.
-SELECT id FROM worker
- WHERE NOT lease_until_us BETWEEN now_us() AND now_us() + lease_us OR (name = :name AND home = :home) ORDER BY id;
+SELECT * FROM worker
+ WHERE NOT lease_until_us BETWEEN :now_us AND :now_us + lease_us OR (name = :name AND home = :home) ORDER BY id;
 
 -- delete_worker --
 -- Forget a worker.
@@ -231,7 +222,7 @@ DELETE FROM worker WHERE id = :worker_id;
 
 -- put_joined --
 -- The worker serves the objective, with this hindrance.
-INSERT INTO worker_objective (worker_id, objective_id, hindrance, since_us) VALUES (:worker_id, :objective_id, :hindrance, now_us())
+INSERT INTO worker_objective (worker_id, objective_id, hindrance, since_us) VALUES (:worker_id, :objective_id, :hindrance, :now_us)
 ON CONFLICT (worker_id, objective_id) DO UPDATE SET hindrance = excluded.hindrance;
 
 -- joined --
@@ -250,4 +241,4 @@ DELETE FROM worker_objective WHERE worker_id = :worker_id AND objective_id = :ob
 -- A row when the worker has a living lease, serves the objective and is not hindered there.
 SELECT 1 FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
  WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
-   AND w.lease_until_us BETWEEN now_us() AND now_us() + w.lease_us;
+   AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us;

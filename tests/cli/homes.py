@@ -4,8 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
-from babyagi.app import open_store
 from babyagi.settings import load_settings
+from babyagi.stores import open_store
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
 from tests.cli import samples
 from tests.workers import join
@@ -35,6 +35,11 @@ def fill_home(text="Find what the documents promise", *, model="rehearsal", reas
             return objective.id
 
     return asyncio.run(fill())
+
+
+async def enter(store, objective_id):
+    """The worker joins."""
+    await join(store, WORKER, objective_id)
 
 
 async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compare them")):

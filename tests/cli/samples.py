@@ -9,6 +9,7 @@ from babyagi.resultstore.search import RankedResult, Ranking
 from babyagi.tasks import (
     Effect,
     Event,
+    Joined,
     Limits,
     Objective,
     ObjectiveSpec,
@@ -23,6 +24,7 @@ from babyagi.tasks import (
     TaskStatus,
     ToolGrant,
     Usage,
+    Worker,
 )
 
 START = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
@@ -33,16 +35,15 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None, initial_task="Read the documents", space="hash/1"):
+def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None, initial_task="Read the documents", **more):
     roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
     return ObjectiveSpec(
         text=text,
         initial_task=initial_task,
         limits=limits or Limits(),
         model_by_role={**dict.fromkeys(roles, model), Role.EMBEDDING: "hash"},
-        embedding_space=space,
         tools=(ToolGrant(name="read_file", effect=Effect.READ),),
-        prompt_version="1",
+        **{"embedding_space": "hash/1", "prompt_version": "1", **more},
     )
 
 
@@ -147,3 +148,9 @@ def check_report():
 
 def ranking():
     return Ranking(ranked=(RankedResult(result=result(), score=0.71239),), degraded="the index was not used: it is gone")
+
+
+def worker(name, *, objective_id=3, hindrance="", task_ids=(), lease_left_s=20.0, **changes):
+    joined = Joined(objective_id=objective_id, hindrance=hindrance, since=START, task_ids=task_ids)
+    values = {"host": "here", "pid": 7, "lease_until": at(90), "since": START, "lease_left_s": lease_left_s, "joined": (joined,)}
+    return Worker(id=f"{name}-1", name=name, **{**values, **changes})

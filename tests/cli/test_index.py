@@ -5,10 +5,11 @@ import json
 
 import pytest
 
-from babyagi.app import open_app, open_store
+from babyagi.app import open_app
 from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
 from babyagi.resultstore.projector import collection_of
+from babyagi.stores import open_store
 from babyagi.tasks import Duty, Proposal
 from tests.cli import homes, samples
 from tests.resultstore.library import TEXTS
@@ -32,7 +33,7 @@ def fill_home(space="hash:v1:768"):
     async def fill():
         async with open_store(homes.settings()) as store:
             names = list(TEXTS)
-            spec = samples.spec(initial_task=names[0], space=space)
+            spec = samples.spec(initial_task=names[0], embedding_space=space)
             objective, _ = await store.create_objective(spec, uid="0a1b2c3d", always_new=True)
             await join(store, homes.WORKER, objective.id)
             await store.add_tasks(objective.id, [Proposal(name=name) for name in names[1:]])

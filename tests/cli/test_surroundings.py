@@ -88,6 +88,19 @@ def test_the_doctor_finds_a_port_that_nobody_listens_on(monkeypatch, capsys):
     assert f"nobody listens at 127.0.0.1:{port}" in capsys.readouterr().out
 
 
+def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_meanwhile(monkeypatch, capsys):
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+    monkeypatch.setenv("CHROMA_URL", f"http://127.0.0.1:{port}")
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "chroma")
+
+    assert run_guarded(["doctor"]) == 0
+
+    said = capsys.readouterr().out
+    assert f"nobody listens at 127.0.0.1:{port}" in said and "correct CHROMA_URL" in said
+
+
 def test_the_doctor_finds_a_server_that_listens(monkeypatch, capsys):
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}/v1")

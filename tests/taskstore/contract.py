@@ -260,7 +260,7 @@ class TaskStoreContract:
         claim = await store.claim_task(objective_id, "w")
         result = await store.record_result(claim, text="a\ud800b\x00c", origins=["tool:\udfff"])
         assert await store.results(objective_id) == [result]
-        assert "\ud800" not in result.text
+        assert not {"\ud800", "\x00"} & set(result.text)
 
     async def test_the_limit_of_tasks_counts_what_was_ever_executed(self, store):
         objective_id = await begin(store, "B", "C", limits=replace(NO_LIMITS, max_tasks=2))
@@ -776,7 +776,7 @@ class TaskStoreContract:
         await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
         clock.tick(31)
         await store.reap_workers()
-        await join(store, make_worker("v"), objective_id, lease_s=30)
+        await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
         await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
         await store.abandon_step(zombie, key="k", usage=SPENT)

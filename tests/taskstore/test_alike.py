@@ -8,7 +8,7 @@ from babyagi.errors import BabyagiError
 from babyagi.tasks import Duty, Limits, Place, Proposal, Reservation, StopReason, TaskStatus, Usage
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql import open_postgres, open_sqlite
 from tests.taskstore.contract import Clock, make_spec, make_worker
 
 WORKERS = ("w1", "w2", "w3")
@@ -18,10 +18,10 @@ LOOSE = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_
 
 
 class Pair:
-    """Both stores under one clock, and the claims that were given out, lost ones too."""
+    """Two stores under one clock, and the claims that were given out, lost ones too."""
 
-    def __init__(self, seed, memory, sqlite, clock):
-        self.random, self.stores, self.clock = random.Random(seed), (memory, sqlite), clock
+    def __init__(self, seed, memory, other, clock):
+        self.random, self.stores, self.clock = random.Random(seed), (memory, other), clock
         self.claims, self.duty_claims, self.objective_ids, self.trail = [], [], [], []
 
     async def do(self, verb, *args, **kwargs):
@@ -132,7 +132,7 @@ class Pair:
             case 7:
                 await self.do("park_task", fence, key=self.some(("1/once", "1/q", "2/q")), kind="question", request="{}")
             case 8:
-                await self.do("record_step", fence, key="1/once", output="2", usage=Usage())
+                await self.do("record_step", fence, key="1/once", output="2\x00", usage=Usage())
             case 9:
                 await self.answer()
             case 0 | 1 | 2:
@@ -189,26 +189,35 @@ class Pair:
                 await self.do("delete_objective", objective_id if self.random.random() < 0.1 else 99)
 
 
-@pytest.mark.parametrize("seed", range(60))
-async def test_memory_and_sqlite_stay_alike_under_random_verbs(seed, tmp_path):
-    clock = Clock()
-    sqlite = await open_sqlite(tmp_path / "tasks.db", clock=clock, offload=run_inline)
-    pair = Pair(seed, MemoryTaskStore(clock), sqlite, clock)
+async def stay_alike(seed, other, clock, *, n_steps):
+    pair = Pair(seed, MemoryTaskStore(clock), other, clock)
     for text, limits in (("one", LOOSE), ("two", TIGHT)):
         objective, _ = await pair.do("create_objective", make_spec(text=text, limits=limits), uid=text)
         pair.objective_ids.append(objective.id)
         await pair.do("add_tasks", objective.id, [Proposal(name=name) for name in ("B", "C", "D")])
         await pair.do("register_worker", make_worker("w1"), lease_s=30)
         await pair.do("join_objective", "w1", objective.id)
-    for _ in range(60):
+    for _ in range(n_steps):
         await pair.step()
         await pair.compare()
-    for objective in await sqlite.objectives():
-        ranks = sorted(task.rank for task in await sqlite.tasks(objective.id))
+    for objective in await other.objectives():
+        ranks = sorted(task.rank for task in await other.tasks(objective.id))
         assert ranks == list(range(1, len(ranks) + 1))
-        counts = await sqlite.counts(objective.id)
-        assert counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] >= len(await sqlite.results(objective.id))
-    await sqlite.close()
+        counts = await other.counts(objective.id)
+        assert counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] >= len(await other.results(objective.id))
+    await other.close()
+
+
+@pytest.mark.parametrize("seed", range(60))
+async def test_memory_and_sqlite_stay_alike_under_random_verbs(seed, tmp_path):
+    clock = Clock()
+    await stay_alike(seed, await open_sqlite(tmp_path / "tasks.db", clock=clock, offload=run_inline), clock, n_steps=60)
+
+
+@pytest.mark.parametrize("seed", range(60, 72))
+async def test_memory_and_postgres_stay_alike_under_random_verbs(seed, postgres_url):
+    clock = Clock()
+    await stay_alike(seed, await open_postgres(postgres_url, clock=clock, offload=run_inline), clock, n_steps=60)
 
 
 @pytest.mark.parametrize("seed", range(20))

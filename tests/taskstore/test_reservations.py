@@ -6,7 +6,7 @@ import pytest
 
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql import open_postgres, open_sqlite
 from tests.taskstore.histories import History, Time
 
 
@@ -28,6 +28,18 @@ def test_the_limits_hold_in_sqlite_too(is_honest, tmp_path):
         time = Time()
         store = await open_sqlite(tmp_path / "tasks.db", clock=time, offload=run_inline)
         ended = [await History(store, time, seed=seed, is_honest=is_honest).run() for seed in range(40)]
+        await store.close()
+        return ended
+
+    assert len({one.limit for one in asyncio.run(run())}) >= 3
+
+
+@pytest.mark.parametrize("is_honest", [True, False], ids=["usage within its reservation", "any usage"])
+def test_the_limits_hold_in_postgres_too(is_honest, postgres_url):
+    async def run():
+        time = Time()
+        store = await open_postgres(postgres_url, clock=time, offload=run_inline)
+        ended = [await History(store, time, seed=seed, is_honest=is_honest).run() for seed in range(30)]
         await store.close()
         return ended
 

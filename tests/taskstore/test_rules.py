@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from babyagi.tasks import Limits, Proposal, Reservation, StopReason, TaskStatus, Usage
 from babyagi.taskstore import rules
-from babyagi.taskstore.sqlite import parse_pieces
+from babyagi.taskstore.pieces import parse_pieces
 
 
 @pytest.mark.parametrize(

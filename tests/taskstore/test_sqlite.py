@@ -1,21 +1,24 @@
 import asyncio
 import fcntl
+import functools
 import multiprocessing
+import os
+import re
 import shutil
 import signal
 import sqlite3
 import stat
-import time
-from datetime import UTC, datetime
 
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.tasks import Proposal, Reservation, StopReason, TaskStatus, Usage
-from babyagi.taskstore import sqlite as driver
+from babyagi.tasks import Proposal, StopReason
+from babyagi.taskstore import pieces, sqlite_lock
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql import POLL_S, open_sqlite
-from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
+from babyagi.taskstore.sqlite import SqliteDatabase
+from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_worker
+from tests.taskstore.races import do_each_task_once
 from tests.workers import join
 
 
@@ -191,7 +194,7 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
 
 
 async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_ever(tmp_path, monkeypatch):
-    monkeypatch.setattr(driver, "LOCK_TRIES", 3)
+    monkeypatch.setattr(sqlite_lock, "LOCK_TIMEOUT_S", 0.05)
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
     with (tmp_path / "tasks.db.lock").open("r+b") as other:
@@ -202,7 +205,130 @@ async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_eve
     await store.close()
 
 
+# -- an upgrade --------------------------------------------------------------------------------------------------------------
+
+SECOND = (
+    "ALTER TABLE task ADD COLUMN colour TEXT",
+    "CREATE TABLE colour (name TEXT)",
+    "UPDATE task SET colour = 'red'",
+    "UPDATE meta SET value = '2' WHERE key = 'schema_version'",
+)
+
+
+def scripts_with(*second):
+    return [*pieces.load_scripts("schema"), ";\n".join(second) + ";"]
+
+
+async def make_left(path):
+    """A store of version 1 that nobody works on any more."""
+    await make_filled(path)
+    store = await open_inline(path)
+    await store.remove_worker("w")
+    await store.close()
+
+
+def colours(path):
+    newer = SqliteDatabase(path, clock=Clock(), scripts=scripts_with(*SECOND))
+    found = newer.read(lambda tx: {row["colour"] for row in tx.all("tasks", objective_id=1, limit=9)})
+    newer.close()
+    return found
+
+
+async def test_an_older_file_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_kept(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_left(path)
+    assert colours(path) == {"red"}
+    copy = await open_inline(tmp_path / "tasks.db.version-1")
+    assert len(await copy.results(1)) == 1
+    assert stat.S_IMODE((tmp_path / "tasks.db.version-1").stat().st_mode) == 0o600
+    with pytest.raises(StoreUnusableError, match="newer babyagi"):
+        await open_inline(path)
+    await copy.close()
+
+
+async def test_no_upgrade_runs_under_a_living_worker(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_filled(path)
+    with pytest.raises(StoreUnusableError, match="cannot be upgraded now") as caught:
+        colours(path)
+    assert "stop every worker" in caught.value.fix
+    store = await open_inline(path)
+    assert len(await store.tasks(1)) == 4
+    await store.close()
+
+
+async def test_a_newer_schema_ends_the_claiming_of_a_living_worker(tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_left(path)
+    store = await open_inline(path)
+    colours(path)
+    await join(store, make_worker("w"), 1)
+    with pytest.raises(StoreUnusableError) as caught:
+        await store.claim_task(1, "w")
+    assert "version 2" in caught.value.why
+    await store.close()
+
+
+@pytest.mark.parametrize("at", range(len(SECOND) + 1))
+async def test_an_upgrade_that_fails_anywhere_leaves_the_old_file_whole(at, tmp_path):
+    path = tmp_path / "tasks.db"
+    await make_left(path)
+    with pytest.raises(sqlite3.OperationalError):
+        SqliteDatabase(path, clock=Clock(), scripts=scripts_with(*SECOND[:at], "SELECT no_such_function()", *SECOND[at:]))
+    store = await open_inline(path)
+    assert len(await store.results(1)) == 1
+    await store.close()
+    assert colours(path) == {"red"}
+
+
+def _upgrade_and_die(path, at):
+    """Upgrade in a process that is killed before the statement of this number."""
+    scripts, seen = scripts_with(*SECOND), []
+
+    class Deadly(sqlite3.Connection):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.set_trace_callback(self.count)
+
+        def count(self, statement):
+            seen.append(statement)
+            if len(seen) > at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sqlite3.connect = functools.partial(sqlite3.connect, factory=Deadly)  # type: ignore[assignment]  # in a process of its own
+    SqliteDatabase(path, clock=Clock(), scripts=scripts).close()
+
+
+@pytest.mark.system
+async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by_the_next_who_opens(tmp_path):
+    await make_left(tmp_path / "tasks.db")
+    whole, context, exits = (tmp_path / "tasks.db").read_bytes(), multiprocessing.get_context("fork"), []
+    for at in range(40):
+        path = tmp_path / str(at) / "tasks.db"
+        path.parent.mkdir()
+        path.write_bytes(whole)
+        process = context.Process(target=_upgrade_and_die, args=(path, at))
+        process.start()
+        process.join(20)
+        exits.append(process.exitcode)
+        assert colours(path) == {"red"}, at
+        if process.exitcode == 0:
+            break
+    assert exits[-1] == 0
+    assert exits.count(-signal.SIGKILL) == len(exits) - 1 >= 12
+
+
 # -- size --------------------------------------------------------------------------------------------------------------------
+
+
+LOOKED_UP = "best_queued has_unblocked_task best_recorded queue_head has_held_task last_finished held has_name tasks_held_by".split()
+
+
+def plan_of(database, piece):
+    """How SQLite goes about a piece of SQL, line by line."""
+    statement = database._pieces[piece]
+    values = {name: "[1]" if name.endswith("_ids") else 1 for name in re.findall(r":(\w+)", statement)}
+    return [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + statement, values)]
 
 
 async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_tasks(tmp_path):
@@ -210,15 +336,14 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
     objective_id = await begin(store)
     await store.add_tasks(objective_id, [Proposal(name=f"Task {number}", after=(1,) if number % 2 else ()) for number in range(10_000)])
     database = store._database
-    for piece in ("best_queued", "has_unblocked_task", "best_recorded", "queue_head", "has_held_task", "last_finished", "held"):
-        values = {"objective_id": objective_id, "limit": 5}
-        plan = [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + database._pieces[piece], values)]
+    for piece in LOOKED_UP:
+        plan = plan_of(database, piece)
         assert all("USING" in line and "INDEX" in line for line in plan), (piece, plan)
         assert not any("TEMP B-TREE" in line or line.startswith("SCAN step") for line in plan), (piece, plan)
-    for piece, ids in (("insert_task", "after_ids"), ("ranks", "task_ids")):
-        values = dict.fromkeys(("objective_id", "task_id", "name", "name_key", "parent_id", "origins"), 1) | {ids: "[1]"}
-        plan = [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + database._pieces[piece], values)]
-        assert any("(objective_id=? AND id=?)" in line for line in plan), (piece, plan)
+    for piece in ("best_queued", "has_unblocked_task"):
+        assert any("task_ready" in line for line in plan_of(database, piece)), plan_of(database, piece)
+    for piece in ("insert_task", "ranks", "task"):
+        assert any("(objective_id=? AND id=?)" in line for line in plan_of(database, piece)), plan_of(database, piece)
     first, _ = await finish_one(store, objective_id)
     second = await store.claim_task(objective_id, "w")
     assert (first, second.task.id) == (1, 2)
@@ -243,73 +368,9 @@ async def test_a_restart_keeps_the_count_of_barren_tasks(tmp_path):
 # -- several processes -------------------------------------------------------------------------------------------------------
 
 
-def _now():
-    return datetime.now(UTC)
-
-
-def _work(path, objective_id, worker_id, barrier):
-    """A worker process: claim, pay, finish, until nothing is left."""
-
-    async def run():
-        store = await open_sqlite(path, clock=_now, offload=run_inline)
-        await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
-        barrier.wait(30)
-        while (await store.counts(objective_id))[TaskStatus.DONE] != 201:
-            await store.reap_workers()
-            try:
-                await store.renew_lease(worker_id, lease_s=0.4)
-            except Exception:
-                await join(store, make_worker(worker_id), objective_id, lease_s=0.4)
-            claim = await store.claim_task(objective_id, worker_id)
-            if claim is None:
-                await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.1)
-                continue
-            try:
-                if claim.task.status is TaskStatus.RUNNING:
-                    await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=Reservation(calls=1))
-                    await store.record_step(claim.fence, key="k", output=f'"{worker_id}"', usage=Usage(calls=1))
-                    await store.record_result(claim, text=worker_id, origins=[])
-                await store.record_plan(claim, proposals=[])
-            except Exception as error:  # a lease that ran out on a slow machine; the task goes to another
-                print(worker_id, error)
-        await store.close()
-
-    asyncio.run(run())
-
-
 @pytest.mark.system
 async def test_three_processes_one_of_them_killed_do_each_task_exactly_once(tmp_path):
-    path = tmp_path / "tasks.db"
-    store = await open_sqlite(path, clock=_now, offload=run_inline, max_failures=99)
-    objective, _ = await store.create_objective(make_spec(), uid="u1")
-    await store.add_tasks(objective.id, [Proposal(name=f"Task {number}") for number in range(200)])
-    context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(3)
-    processes = [context.Process(target=_work, args=(path, objective.id, f"w{number}", barrier)) for number in range(3)]
-    try:
-        for process in processes:
-            process.start()
-        deadline = time.monotonic() + 60
-        while (await store.counts(objective.id))[TaskStatus.DONE] < 40 and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
-        processes[0].kill()
-        for process in processes[1:]:
-            await asyncio.to_thread(process.join, 60)
-        assert [process.exitcode for process in processes] == [-signal.SIGKILL, 0, 0]
-    finally:
-        for process in processes:
-            if process.is_alive():
-                process.kill()
-            process.join()
-    results = await store.results(objective.id)
-    events = await store.events(objective.id, limit=100_000)
-    done = [event.task_id for event in events if event.kind == "task.done" and event.task_id]
-    assert sorted(done) == sorted(result.task_id for result in results) == list(range(1, 202))
-    assert [event.id for event in events] == sorted(event.id for event in events)
-    kept = [step for number in range(1, 202) for step in await store.steps(objective.id, owner=f"task:{number}")]
-    assert len(kept) == 201
-    assert (await store.objective(objective.id)).held == Reservation()
-    await store.close()
+    await do_each_task_once(tmp_path / "tasks.db")
 
 
 async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):

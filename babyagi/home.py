@@ -1,0 +1,66 @@
+"""The home folder: what tells it from others, and the names that workers have in it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from babyagi.errors import SettingsError, StoreUnusableError
+
+MAX_WORKERS_PER_NAME = 64
+
+
+def new_worker_id(name: str) -> str:
+    return f"{name}-{secrets.token_hex(4)}"
+
+
+def make_home(home: Path) -> None:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not os.access(home, os.W_OK | os.X_OK):
+            raise PermissionError(13, "not writable")
+    except OSError as error:
+        raise StoreUnusableError(
+            f"the home {home} cannot be used",
+            why=str(error.strerror or error),
+            fix="set BABYAGI_HOME to a folder that you may write to",
+            guide="settings",
+        ) from error
+
+
+def home_id(home: Path) -> str:
+    """What tells this home from all others, made at its first use: two machines may call a worker by the same name."""
+    path = home / "home_id"
+    if not path.is_file():
+        made = path.with_name(f"home_id.{os.getpid()}")
+        made.write_text(secrets.token_hex(8), encoding="utf-8")
+        with suppress(FileExistsError):  # another process was quicker
+            os.link(made, path)
+        made.unlink()
+    return path.read_text(encoding="utf-8")
+
+
+@contextmanager
+def take_name(home: Path, wanted: str) -> Iterator[str]:
+    """Hold the lock of a worker's name in this home while we live: the first free one of `name`, `name-2`, …
+
+    Who holds a name's lock knows that whoever had the name before is dead, and need not wait for leases.
+    """
+    base = wanted or socket.gethostname()
+    folder = home / "locks"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for number in range(1, MAX_WORKERS_PER_NAME + 1):
+        name = base if number == 1 else f"{base}-{number}"
+        with (folder / f"{name.replace('/', '_')}.lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield name
+            return
+    raise SettingsError(f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already", fix="set BABYAGI_WORKER_NAME")

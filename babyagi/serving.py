@@ -1,0 +1,379 @@
+"""Working on one objective, within the slots and under the lease of the process: claim, do, back off.
+
+Catches everything that a piece of work can raise. What it holds when its process dies is freed by the end of the lease (`presence`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from babyagi import log
+from babyagi.errors import (
+    BabyagiError,
+    CredentialsError,
+    LeaseLostError,
+    LimitReachedError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    NotFoundError,
+    ObjectiveStoppedError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
+from babyagi.feeding import Feeder
+from babyagi.journal import Gate
+from babyagi.loop import Loop, is_fault_of_the_task, tries_for
+from babyagi.outages import MAX_MODEL_BACK_OFF_S, MAX_MODEL_WAIT_S, Outages
+from babyagi.presence import Presence
+from babyagi.tasks import Claim, DutyClaim, Objective, ObjectiveStatus, StopReason
+from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.base_workers import Outlook
+
+logger = logging.getLogger(__name__)
+
+IDLE_WAIT_S = 1.0  # what only time changes is seen within this: a delay that has passed, a limit of time
+STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
+RETRY_DELAY_S = 1.0
+HINDRANCE_PAUSE_S = 30.0
+HINDERED_LOOK_S = 5.0
+MAX_HINDRANCE_PAUSE_S = 600.0
+PERSON_MENDS = (CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError, NotFoundError)
+
+OpenLoop = Callable[[Objective, Gate], AbstractAsyncContextManager[Loop]]
+Fail = Callable[[str, int], Awaitable[None]]
+"""Records a failed try, and how many of them the error is worth."""
+
+
+class Release(Protocol):
+    """Gives a claim back as it was."""
+
+    async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How much a worker does at once, and how long it waits for what."""
+
+    concurrency: int = 4
+    lease_s: float = 30.0
+    drain_s: float = 10.0
+    max_failures: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """What a worker waits for instead of leaving the objective: that a pause ends, that what hinders it here is mended."""
+
+    with_pauses: bool = False
+    with_hindrances: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """What all objectives of one worker process share. `slots` are handed out in the order in which they were asked for, so that no
+    objective starves. `tell` says to the person what hinders this worker."""
+
+    store: TaskStore
+    presence: Presence
+    slots: asyncio.Semaphore
+    open_loop: OpenLoop
+    pace: Pace
+    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]
+    tell: Callable[[str], None]
+
+
+class Serving:
+    """One objective, from when this worker joins it until it leaves it."""
+
+    def __init__(self, process: Process, objective_id: int, *, patience: Patience) -> None:
+        self._process = process
+        self._store = process.store
+        self._presence = process.presence
+        self._pace = process.pace
+        self._objective_id = objective_id
+        self._patience = patience
+        self._loop: Loop
+        self._outlook: Outlook
+        self._gate = Gate()
+        self._is_draining = False
+        self._running: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._fatal: BabyagiError | None = None
+        self._hindrance = ""
+        self._hindrance_pause_s = HINDRANCE_PAUSE_S
+        self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
+        self._outages = Outages(clock=_now_s, random=process.random)
+
+    async def run(self) -> Objective:
+        """Work until the objective has ended and its report is written, it is paused, or this worker drains; return how it is then.
+
+        Raises:
+            CredentialsError, ModelRejectedError, SettingsError: a person must act; what was claimed is queued again. Not raised by a
+                worker that is patient with hindrances.
+            StoreUnusableError, NotFoundError: the store is damaged, the objective is gone.
+        """
+        try:
+            while True:
+                try:
+                    return await self._serve()
+                except StoreUnavailableError as error:
+                    self._rest_from_store(error)
+                    await self._process.sleep(STORE_PAUSE_S)
+                except (StoreUnusableError, NotFoundError):
+                    raise
+                except BabyagiError as error:
+                    if not self._patience.with_hindrances:
+                        raise
+                    if await self._wait_while_hindered(error):
+                        return await self._store.objective(self._objective_id)
+        finally:
+            await asyncio.shield(self._presence.leave(self._objective_id))
+
+    def wake(self) -> None:
+        """Something has changed in the store."""
+        self._wake.set()
+
+    def drain(self, reason: str) -> None:
+        """No further call; what is in flight may end."""
+        self._is_draining = True
+        self._gate.close(reason)
+        self._wake.set()
+
+    def drop(self) -> None:
+        """Stop what is under way, now."""
+        for task in self._running:
+            task.cancel()
+
+    def fail(self, error: BabyagiError) -> None:
+        """Only a person can mend this: what is under way may end its call, and the error is raised by `run`."""
+        self._fatal = self._fatal or error
+        self._gate.close(error.what)
+        self._wake.set()
+
+    async def _serve(self) -> Objective:
+        objective = await self._store.objective(self._objective_id)
+        if not self._is_draining:
+            self._gate = Gate()
+        async with self._process.open_loop(objective, self._gate) as loop:
+            self._loop, self._fatal = loop, None
+            feeder = Feeder(self._store, loop, self._presence, objective_id=self._objective_id, sleep=self._process.sleep)
+            await self._presence.serve(self._objective_id)
+            async with asyncio.TaskGroup() as group:
+                feeding = group.create_task(feeder.feed())
+                await self._dispatch(group)
+                feeding.cancel()
+            if self._fatal is not None:
+                raise self._fatal
+            if not self._is_draining:  # a drain has its time, and the next run catches up
+                await feeder.finish(within_s=self._pace.drain_s)
+        return await self._store.objective(self._objective_id)
+
+    async def _wait_while_hindered(self, error: BabyagiError) -> bool:
+        """Say once what keeps this worker from the objective, and return after a while, True when there is nothing left to do here."""
+        hindrance = f"{error.what}{f' ({error.why})' if error.why else ''}"
+        if hindrance != self._hindrance:
+            self._hindrance, self._hindrance_pause_s = hindrance, HINDRANCE_PAUSE_S
+            self._process.tell(f"this worker cannot work on objective {self._objective_id}: {hindrance}")
+        until_s = _now_s() + self._hindrance_pause_s
+        self._hindrance_pause_s = min(2 * self._hindrance_pause_s, MAX_HINDRANCE_PAUSE_S)
+        await self._presence.serve(self._objective_id, hindrance=hindrance)
+        while _now_s() < until_s:
+            self._wake.clear()
+            if self._is_draining or self._is_over(await self._store.objective(self._objective_id)):
+                return True
+            await self._wait(HINDERED_LOOK_S)
+        return False
+
+    # -- claiming ------------------------------------------------------------------------------------------------------
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            await self._process.slots.acquire()
+            work = None
+            try:
+                self._wake.clear()
+                work = await self._claim_one()
+                if work is not None:
+                    self._start(group, work)
+                    continue
+                if await self._is_finished():
+                    return
+            except StoreUnavailableError as error:
+                self._rest_from_store(error)
+            except PERSON_MENDS as error:
+                self.fail(error)
+                self.drop()
+                return
+            finally:
+                if work is None:
+                    self._process.slots.release()
+            await self._wait(IDLE_WAIT_S)
+
+    async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
+        """Claim what comes first, duties before tasks, and return the work on it. Looking costs a read; only what is there is claimed."""
+        self._outlook = outlook = await self._store.outlook(self._objective_id)
+        goes_ahead_alone = self._outages.n > 0 and bool(self._running)  # after an outage one sees whether it is over
+        if self._must_not_claim() or goes_ahead_alone:
+            return None
+        for duty in outlook.duties:
+            duty_claim = await self._store.claim_duty(self._objective_id, self._presence.identity.id, duty)
+            if duty_claim is not None:
+                return self._guard_duty(duty_claim, outlook.objective)
+        claim = await self._store.claim_task(self._objective_id, self._presence.identity.id) if outlook.has_task else None
+        return None if claim is None else self._guard_turn(claim, outlook.objective)
+
+    async def _is_finished(self) -> bool:
+        """Whether there is nothing left to do here, when nothing could be claimed."""
+        if self._running:
+            return False
+        if self._gate.reason or self._fatal is not None or self._is_over(self._outlook.objective):
+            return True
+        if self._outlook.can_conclude and not self._outages.is_resting:
+            ended = await self._store.conclude_objective(self._objective_id)
+            if ended.status is ObjectiveStatus.ENDED:
+                self._wake.set()
+        return False
+
+    def _must_not_claim(self) -> bool:
+        return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting
+
+    def _is_over(self, objective: Objective) -> bool:
+        if objective.status is ObjectiveStatus.PAUSED:
+            return not self._patience.with_pauses
+        return objective.status is ObjectiveStatus.ENDED and objective.has_report
+
+    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        task = group.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._process.slots.release()
+        self.wake()
+
+    async def _wait(self, timeout_s: float) -> None:
+        """Until something of ours ends, somebody else has changed the store, or a moment has passed."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    # -- one piece of work, and everything that can become of it ---------------------------------------------------------
+
+    async def _guard_turn(self, claim: Claim, objective: Objective) -> None:
+        async def release(reason: str, delay_s: float = 0.0) -> None:
+            await self._store.release_task(claim, delay_s=delay_s, reason=reason)
+
+        async def fail(error: str, max_failures: int) -> None:
+            await self._store.fail_task(claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S)
+
+        await self._guard(self._loop.run_turn(claim, objective), release=release, fail=fail)
+
+    async def _guard_duty(self, claim: DutyClaim, objective: Objective) -> None:
+        errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
+
+        async def release(reason: str, delay_s: float = 0.0) -> None:
+            logger.info("%s is put off: %s", claim.duty, reason)
+            await self._store.release_duty(claim, delay_s=delay_s)
+
+        async def fail(error: str, max_failures: int) -> None:
+            errors.append(error)
+            if len(errors) > max_failures:
+                self.fail(BabyagiError(f"the {claim.duty} can neither be done nor given up: {error}", guide="recovery"))
+            await release(error, delay_s=RETRY_DELAY_S)
+
+        is_hopeless = len(errors) >= self._pace.max_failures  # and the run's end must not wait for it
+        loop = self._loop
+        work = loop.give_up_duty(claim, objective, why=errors[-1]) if is_hopeless else loop.run_duty(claim, objective)
+        await self._guard(work, release=release, fail=fail)
+
+    async def _guard(self, work: Awaitable[None], *, release: Release, fail: Fail) -> None:
+        """Do the work; whatever it raises ends here."""
+        try:
+            await self._attempt(work, release=release, fail=fail)
+        except LeaseLostError as error:
+            logger.warning("somebody else holds this now: %s", error.what)
+            self._presence.doubt()
+        except StoreUnavailableError as error:
+            self._rest_from_store(error)
+            await self._release_when_possible(release, error.what)
+        except StoreUnusableError as error:
+            self.fail(error)
+
+    async def _attempt(self, work: Awaitable[None], *, release: Release, fail: Fail) -> None:
+        """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
+        n_outages = self._outages.n
+        try:
+            await work
+            await self._note_success(n_outages)
+        except LimitReachedError as error:
+            await release(error.what)
+            await self._store.end_objective(self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what)
+        except ObjectiveStoppedError as error:
+            await release(error.what)
+        except ModelUnavailableError as error:
+            await release(f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error))
+        except (LeaseLostError, StoreUnavailableError):
+            raise
+        except PERSON_MENDS as error:
+            self.fail(error)
+            await release(error.what)
+        except Exception as error:
+            if isinstance(error, BabyagiError) and is_fault_of_the_task(error):
+                await fail(error.what, tries_for(error, self._pace.max_failures))
+            else:  # ours: the task fails with its traceback in the log, the worker lives
+                logger.exception("a piece of work raised what nobody expected")
+                await fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+
+    async def _wait_for_model(self, error: ModelUnavailableError) -> float:
+        """Rest, say so, and return the seconds before the task is tried again."""
+        is_known = self._outages.is_resting
+        delay_s = max(self._outages.back_off(MAX_MODEL_BACK_OFF_S), error.retry_after_s or 0.0)
+        if not is_known:
+            rest_s = min(delay_s, MAX_MODEL_WAIT_S)
+            self._rest(rest_s)
+            self._outages.waits_for_model = True
+            data = {"reason": error.what, "why": error.why, "retry_in_s": round(rest_s, 1)}
+            await self._store.append_event(self._objective_id, kind=log.MODEL_UNAVAILABLE, data=data)
+        return delay_s
+
+    async def _note_success(self, n_outages: int) -> None:
+        if self._hindrance:
+            self._process.tell(f"this worker works on objective {self._objective_id} again")
+            self._hindrance, self._hindrance_pause_s = "", HINDRANCE_PAUSE_S
+        if n_outages == self._outages.n and self._outages.end():  # else it began before the outage, and does not say that it is over
+            with suppress(BabyagiError):  # the work is committed; a line on the screen is not worth its claim
+                await self._store.append_event(self._objective_id, kind=log.MODEL_AVAILABLE, data={})
+
+    async def _release_when_possible(self, release: Release, reason: str) -> None:
+        """Give the claim back once the store answers again; our lease would keep it from everybody else."""
+        while True:
+            await self._process.sleep(STORE_PAUSE_S)
+            try:
+                return await release(reason)
+            except LeaseLostError:
+                return None  # the commit that seemed to fail went through
+            except StoreUnavailableError as error:
+                logger.warning("the task store is still unavailable: %s", error.what)
+
+    def _rest_from_store(self, error: StoreUnavailableError) -> None:
+        logger.warning("the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what)
+        self._rest(STORE_PAUSE_S)
+
+    def _rest(self, delay_s: float) -> None:
+        """Claim nothing for a while."""
+        self._outages.rest(delay_s)
+        asyncio.get_running_loop().call_later(delay_s, self._wake.set)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,59 @@
+-- What only PostgreSQL says in this way.
+
+-- tables --
+-- The names of all tables of the store's own schema.
+SELECT tablename AS name FROM pg_tables WHERE schemaname = 'babyagi';
+
+-- create_schema --
+-- A room of its own in somebody's database.
+CREATE SCHEMA babyagi;
+
+-- has_schema --
+-- A row when the room is there, perhaps made by an administrator.
+SELECT 1 FROM pg_namespace WHERE nspname = 'babyagi';
+
+-- lock_schema --
+-- Let nobody else make or change the schema, and nobody write, until the end of the transaction.
+SELECT pg_advisory_xact_lock(7089336938131513954);
+
+-- lock_for_writing --
+-- Begin to write to one objective, or to any; returns the time, and the number of the transaction.
+SELECT now_us, transaction FROM lock_for_writing(CAST(:objective_id AS BIGINT));
+
+-- clock --
+-- The time of the server.
+SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now_us;
+
+-- outcome --
+-- What became of a transaction: committed, aborted or in progress; NULL when that is long ago.
+SELECT pg_xact_status(CAST(CAST(:transaction AS TEXT) AS xid8)) AS outcome;
+
+-- encoding --
+-- The encoding of the database.
+SELECT current_setting('server_encoding') AS encoding;
+
+-- listen --
+-- Hear of what others commit.
+LISTEN babyagi;
+
+-- forget_plans --
+-- Let the plans of prepared statements be made again.
+DISCARD PLANS;
+
+-- ping --
+-- Whether the server is still there.
+SELECT 1;
+
+-- word_counts --
+-- How many results of the objective have each of the words, counted up to a bound.
+SELECT w.value AS word,
+       (SELECT count(*) FROM (SELECT 1 FROM result AS r WHERE r.objective_id = :objective_id
+           AND to_tsvector('english', left(r.text, 100000)) @@ plainto_tsquery('english', w.value) LIMIT :limit) AS having_it) AS n
+  FROM json_each(:words) AS w;
+
+-- results_with_words --
+-- The results that have at least one of the words, those that have most of them first.
+SELECT r.task_id FROM result AS r
+ CROSS JOIN (SELECT to_tsquery('english', string_agg('''' || named.value || '''', ' | ')) AS query FROM json_each(:words) AS named) AS asked
+ WHERE r.objective_id = :objective_id AND to_tsvector('english', left(r.text, 100000)) @@ asked.query
+ ORDER BY ts_rank_cd(to_tsvector('english', left(r.text, 100000)), asked.query, 1) DESC, r.id DESC LIMIT :limit;

@@ -1,0 +1,223 @@
+"""How fast workers take and finish tasks, without any model: SQLite and PostgreSQL, one process to eight, short lists and long ones.
+
+A turn is claim_task, record_result and record_plan with one new task, so that the list keeps its length; three commits, each durable.
+`cpu` is the processor time of the workers and of the server together, per turn; `longest` the longest that any verb of any worker took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import multiprocessing
+import multiprocessing.synchronize
+import os
+import resource
+import sqlite3
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from queue import Queue
+from typing import Any
+
+from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.sql import SqlTaskStore, open_postgres, open_sqlite
+from benchmarks.table import print_table
+from tests.postgres_server import PostgresServer
+
+GOAL_WAIT_S = 0.2
+GOAL_GROWTH = 1.5
+LEASE_S = 3600.0
+NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
+FILL = """
+INSERT INTO {schema}task (objective_id, id, name, name_key, rank, origins, created_at_us)
+SELECT {objective_id}, n, 'Look at number ' || n, 'number ' || n, n, '[]', 0 FROM {numbers}
+"""
+COUNT = "UPDATE {schema}objective SET last_task_id = {last} WHERE id = {objective_id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one process did in its time."""
+
+    n_turns: int
+    cpu_s: float
+    longest_s: float
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def _open(place: str) -> SqlTaskStore:
+    """The store of this URL, or of this file."""
+    if place.startswith("postgresql:"):
+        return await open_postgres(place, offload=run_inline)
+    return await open_sqlite(place, clock=_now, offload=run_inline)
+
+
+async def _begin(place: str, *, n_queued: int, server: PostgresServer | None) -> int:
+    """An objective with so many tasks queued; returns its id."""
+    spec = ObjectiveSpec(
+        text="o", initial_task="t", limits=NO_LIMITS, model_by_role={Role.EXECUTION: "m"}, embedding_space="s", prompt_version="1"
+    )
+    store = await _open(place)
+    objective, _ = await store.create_objective(spec, uid=f"u{n_queued}-{time.monotonic_ns()}", always_new=True)
+    await store.close()
+    values: dict[str, Any] = {"objective_id": objective.id, "last": n_queued, "schema": "babyagi." if server else ""}
+    if server:
+        fill = FILL.format(numbers=f"generate_series(2, {n_queued}) AS n", **values)
+        for statement in ("SET search_path = babyagi; " + fill, COUNT.format(**values)):
+            server.run(statement)
+        return objective.id
+    numbers = f"(WITH RECURSIVE c (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM c WHERE n < {n_queued}) SELECT n FROM c)"
+    with closing(sqlite3.connect(place)) as connection, connection:
+        for statement in (FILL.format(numbers=numbers, **values), COUNT.format(**values)):
+            connection.execute(statement)
+    return objective.id
+
+
+async def _work(place: str, objective_id: int, *, worker_id: str, seconds: float, wait: Any) -> Run:
+    store = await _open(place)
+    await store.register_worker(Worker(id=worker_id, name=worker_id, host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S)
+    await store.join_objective(worker_id, objective_id)
+    n_turns, longest_s = 0, 0.0
+    wait()
+    began_s, cpu_began_s = time.monotonic(), time.process_time()
+    at_s = began_s
+    while at_s < began_s + seconds:
+        claim = await store.claim_task(objective_id, worker_id)
+        if claim is None:
+            raise RuntimeError("the list ran empty")
+        before_s, at_s = at_s, time.monotonic()
+        longest_s = max(longest_s, at_s - before_s)
+        await store.record_result(claim, text="It is a number.", origins=["model:m"])
+        before_s, at_s = at_s, time.monotonic()
+        longest_s = max(longest_s, at_s - before_s)
+        await store.record_plan(claim, proposals=[Proposal(name=f"Ask {worker_id} about number {n_turns}")])
+        before_s, at_s = at_s, time.monotonic()
+        longest_s = max(longest_s, at_s - before_s)
+        n_turns += 1
+    cpu_s = time.process_time() - cpu_began_s
+    await store.close()
+    return Run(n_turns=n_turns, cpu_s=cpu_s, longest_s=longest_s)
+
+
+def _process(
+    place: str, objective_id: int, worker_id: str, seconds: float, barrier: multiprocessing.synchronize.Barrier, runs: Queue[Run]
+) -> None:
+    runs.put(asyncio.run(_work(place, objective_id, worker_id=worker_id, seconds=seconds, wait=lambda: barrier.wait(60))))
+
+
+def _measure(place: str, *, n_queued: int, n_processes: int, seconds: float, server: PostgresServer | None) -> Sequence[str]:
+    objective_id = asyncio.run(_begin(place, n_queued=n_queued, server=server))
+    context = multiprocessing.get_context("spawn")
+    barrier, runs = context.Barrier(n_processes), context.Queue()
+    server_before_s = _server_cpu_s(server)
+    processes = [
+        context.Process(target=_process, args=(place, objective_id, f"w{n_queued}-{n}", seconds, barrier, runs)) for n in range(n_processes)
+    ]
+    for process in processes:
+        process.start()
+    done = [runs.get(timeout=120 + seconds) for _ in processes]
+    for process in processes:
+        process.join()
+    n_turns = sum(run.n_turns for run in done)
+    cpu_s = sum(run.cpu_s for run in done) + _server_cpu_s(server) - server_before_s
+    longest_s = max(run.longest_s for run in done)
+    note = "" if longest_s <= GOAL_WAIT_S else " **missed**"
+    return [
+        "PostgreSQL" if server else "SQLite",
+        f"{n_processes}",
+        f"{n_queued:,}",
+        f"{n_turns / seconds:,.0f}",
+        f"{cpu_s / n_turns * 1e3:.2f}",
+        f"{longest_s * 1e3:.0f}{note}",
+    ]
+
+
+def _server_cpu_s(server: PostgresServer | None) -> float:
+    """The processor time of the server's processes, those that have ended too."""
+    if server is None:
+        return 0.0
+    postmaster = int((server.folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+    ticks = sum(_stat(postmaster)[11:15])
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = _stat(int(path.name))
+        except OSError:
+            continue
+        ticks += sum(fields[11:13]) if fields[1] == postmaster else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _stat(pid: int) -> list[int]:
+    """The fields of /proc/PID/stat after the name: state as 0, ppid at 1, utime, stime, cutime, cstime at 11 to 14."""
+    return [0, *map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1:20])]
+
+
+async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | None) -> Sequence[str]:
+    """Every task of a list claimed by one process before the first is finished."""
+    objective_id = await _begin(place, n_queued=n_tasks, server=server)
+    store, claimed = await _open(place), asyncio.Barrier(n_tasks)
+    await store.register_worker(Worker(id="all", name="all", host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S)
+    await store.join_objective("all", objective_id)
+
+    async def turn() -> None:
+        claim = await store.claim_task(objective_id, "all")
+        if claim is None:
+            raise RuntimeError("the list ran empty")
+        await claimed.wait()
+        await store.record_result(claim, text="It is a number.", origins=["model:m"])
+        await store.record_plan(claim, proposals=[])
+
+    began_s, cpu_began_s = time.monotonic(), time.process_time()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(n_tasks):
+            group.create_task(turn())
+    wall_s, cpu_s = time.monotonic() - began_s, time.process_time() - cpu_began_s
+    await store.close()
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    engine = "PostgreSQL (without the server)" if server else "SQLite"
+    return [engine, f"{n_tasks:,}", f"{n_tasks / wall_s:,.0f}", f"{cpu_s / n_tasks * 1e3:.2f}", f"{peak_mib:.0f}"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--stores", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
+    parser.add_argument("--processes", nargs="+", type=int, default=[1, 4, 8])
+    parser.add_argument("--queued", nargs="+", type=int, default=[100, 10_000, 1_000_000])
+    parser.add_argument("--at-once", type=int, default=10_000, help="tasks at once in one process; 0 for none")
+    parser.add_argument("--seconds", type=float, default=5.0, help="for each row")
+    options = parser.parse_args()
+    rows, at_once = [], []
+    for kind in options.stores:
+        server = PostgresServer("fsync=on", "full_page_writes=on", "shared_buffers=256MB") if kind == "postgres" else None
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                if server:
+                    server.start()
+                place = server.url() if server else str(Path(folder) / "tasks.db")
+                for n_queued in options.queued:
+                    for n in options.processes:
+                        rows.append(_measure(place, n_queued=n_queued, n_processes=n, seconds=options.seconds, server=server))
+                        print(*rows[-1], flush=True)
+                if options.at_once:
+                    at_once.append(asyncio.run(_all_at_once(place, n_tasks=options.at_once, server=server)))
+            finally:
+                if server:
+                    server.close()
+    print_table("turns in a list", ["store", "processes", "queued", "turns a second", "cpu ms a turn", "longest ms"], rows)
+    print(
+        f"goals: longest at most {GOAL_WAIT_S * 1e3:.0f} ms; cpu with the longest list at most {GOAL_GROWTH} times that with the shortest"
+    )
+    if at_once:
+        print_table("a list claimed at once by one process", ["store", "at once", "turns a second", "cpu ms a turn", "peak MiB"], at_once)
+
+
+if __name__ == "__main__":
+    main()

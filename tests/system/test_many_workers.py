@@ -1,0 +1,316 @@
+"""Many worker processes on one task store: nothing is lost or doubled, nobody leaves early, and what a dead one held goes on."""
+
+import asyncio
+import json
+import os
+import signal
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.local_server import Answer, LocalServer
+from tests.system.processes import babyagi, environ, finish, look, start
+
+pytestmark = pytest.mark.system
+
+N_TASKS = 24
+LEASE_S = 3.0
+SYLLABLES = ("ba", "cor", "dil", "fen", "gam", "hup", "jit", "kol", "lum", "mer", "nop", "pag")
+
+
+def word(number):
+    """No two of them look alike to whoever compares names."""
+    return SYLLABLES[number % 12] + SYLLABLES[number * 5 % 12] + SYLLABLES[(number // 12 + 3 * number) % 12] + chr(97 + number % 26)
+
+
+class Script:
+    """The first task brings the others, each of which has a result of its own. `gate` holds execution calls back while it is closed."""
+
+    def __init__(self, n_tasks=N_TASKS):
+        self.n_tasks = n_tasks
+        self.executed = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._is_planned = False
+
+    async def __call__(self, request):
+        match request.agent:
+            case "creation":
+                names = [] if self._is_planned else [f"{word(2 * n)} {word(2 * n + 1)}" for n in range(self.n_tasks - 1)]
+                self._is_planned = True
+                return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False}))
+            case "prioritization":
+                return Answer(text=json.dumps({"order": []}))
+            case "execution":
+                self.executed.append(request.messages[-1].text)
+                number = len(self.executed)
+                await self.gate.wait()
+                return Answer(text=f"Result {number}: {word(7 * number)} {word(7 * number + 3)}.")
+            case _:
+                return Answer(text="The report.")
+
+
+class Board:
+    """One task store, the model behind it, and every process of ours that works there."""
+
+    def __init__(self, folder, script, server):
+        self.folder, self.script, self.server = folder, script, server
+        self.task_store = f"sqlite://{folder}/board.db"
+        self._processes = []
+
+    def env(self, home="home", **more):
+        (self.folder / home).mkdir(exist_ok=True)
+        fixed = {
+            "BABYAGI_TASK_STORE": self.task_store,
+            "OPENAI_API_KEY": "sk-test",
+            "BABYAGI_EMBEDDING_MODEL": "hash",
+            "BABYAGI_MAX_NEW_TASKS": "40",
+            "BABYAGI_LEASE_S": str(LEASE_S),
+        }
+        return environ(self.folder / home, self.server.base_url, **fixed | more)
+
+    async def start(self, *line, **more):
+        process = await start(*line, env=self.env(**more))
+        self._processes.append(process)
+        return process
+
+    async def submit(self, *flags, text="Know it all", **more):
+        ended = await babyagi("submit", text, "--json", *flags, env=self.env(**more))
+        assert ended.code == 0, ended.err
+        return json.loads(ended.out)["objective_id"]
+
+    async def events(self, objective_id):
+        """All events of an objective that has ended."""
+        ended = await babyagi("watch", "--objective", str(objective_id), "--json", env=self.env())
+        return [json.loads(line) for line in ended.out.splitlines()]
+
+    async def workers(self):
+        return await look("workers", env=self.env())
+
+    async def until(self, is_so, *, timeout_s=20.0):
+        """Ask again and again; returns the seconds that it took."""
+        began_s = time.monotonic()
+        while not await is_so():
+            assert time.monotonic() - began_s < timeout_s, "it did not become so in time"
+            await asyncio.sleep(0.05)
+        return time.monotonic() - began_s
+
+    async def is_over(self, objective_id):
+        return (await look("status", "--objective", str(objective_id), env=self.env()))["report"]["is_written"]
+
+    async def is_executing(self, n):
+        return len(self.script.executed) >= n
+
+    async def stop(self, process):
+        process.send_signal(signal.SIGTERM)
+        return await finish(process, timeout_s=20)
+
+    async def close(self):
+        self.script.gate.set()
+        for process in self._processes:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate() if not process.stdout.at_eof() else await process.wait()
+
+
+@pytest.fixture
+async def script():
+    return Script()
+
+
+@pytest.fixture
+async def board(tmp_path, script):
+    async with LocalServer(script, latency_s=0.05) as server:
+        board = Board(tmp_path, script, server)
+        try:
+            yield board
+        finally:
+            await board.close()
+
+
+def at_s(event):
+    return datetime.fromisoformat(event["at"]).timestamp()
+
+
+def tasks_of(events, kind):
+    return [event["task_id"] for event in events if event["kind"] == kind]
+
+
+SUBMIT, WORKER, JOIN, RUN = ("submit", "Know it all"), ("worker",), ("run", "--join", "Know it all"), ("run", "Know it all")
+
+
+@pytest.mark.parametrize(
+    "order",
+    [(SUBMIT, WORKER, WORKER), (WORKER, JOIN, SUBMIT), (JOIN, RUN, WORKER), (JOIN, WORKER, SUBMIT, JOIN)],
+    ids=lambda order: "-".join(x[0] if len(x) < 3 else "join" for x in order),
+)
+async def test_in_any_start_order_each_task_is_done_once_and_nobody_leaves_early_or_hangs(board, order):
+    processes = {}
+    for number, line in enumerate(order):
+        processes[number] = await board.start(*line)
+        await asyncio.sleep(0.2)
+
+    await board.until(lambda: board.is_over(1), timeout_s=40)
+    for number, line in enumerate(order):
+        ended = await (board.stop(processes[number]) if line is WORKER else finish(processes[number], timeout_s=10))
+        assert "Traceback" not in ended.said
+        assert ended.code == (143 if line is WORKER else 0), ended.said
+
+    events = await board.events(1)
+    assert sorted(tasks_of(events, "task.recorded")) == sorted(tasks_of(events, "task.done")) == list(range(1, N_TASKS + 1))
+    assert len(board.script.executed) == N_TASKS
+    written_id = next(event["id"] for event in events if event["kind"] == "report.written")
+    assert [event["kind"] for event in events if event["kind"] == "worker.left" and event["id"] < written_id] == []
+    assert await board.workers() == []
+
+
+async def test_what_a_killed_worker_held_is_claimed_by_another_within_its_lease_and_a_second(board, script):
+    script.n_tasks = 1
+    script.gate.clear()
+    objective_id = await board.submit()
+    doomed = await board.start("worker")
+    await board.until(lambda: board.is_executing(1))
+    other = await board.start("worker")
+    await board.until(lambda: _n_registered(board, 2))
+
+    doomed.kill()
+    killed_s = datetime.now(UTC).timestamp()
+    await board.until(lambda: board.is_executing(2), timeout_s=LEASE_S + 3)
+    script.gate.set()
+    await board.until(lambda: board.is_over(objective_id))
+    await board.stop(other)
+
+    claims = [event for event in await board.events(objective_id) if event["kind"] == "task.claimed"]
+    assert len(claims) == 2
+    assert at_s(claims[1]) - killed_s <= LEASE_S + 1
+
+
+async def _n_registered(board, n):
+    return len(await board.workers()) == n
+
+
+async def test_a_worker_restarted_under_its_name_goes_on_within_two_seconds(board, script):
+    script.n_tasks = 1
+    script.gate.clear()
+    objective_id = await board.submit()
+    env = {"BABYAGI_WORKER_NAME": "me", "BABYAGI_LEASE_S": "3600"}
+    doomed = await board.start("worker", **env)
+    await board.until(lambda: board.is_executing(1))
+
+    doomed.kill()
+    await doomed.wait()
+    restarted_s = datetime.now(UTC).timestamp()
+    again = await board.start("worker", **env)
+    await board.until(lambda: board.is_executing(2))
+    script.gate.set()
+    await board.until(lambda: board.is_over(objective_id))
+    await board.stop(again)
+
+    claims = [event for event in await board.events(objective_id) if event["kind"] == "task.claimed"]
+    assert at_s(claims[1]) - restarted_s <= 2
+
+
+async def test_a_worker_frozen_past_its_lease_drops_its_work_and_joins_anew(board, script):
+    script.n_tasks = 2
+    script.gate.clear()
+    objective_id = await board.submit()
+    frozen = await board.start("worker", BABYAGI_WORKER_NAME="sleeper")
+    await board.until(lambda: board.is_executing(1))
+    (before,) = await board.workers()
+    other = await board.start("worker", BABYAGI_WORKER_NAME="other")
+    await board.until(lambda: _n_registered(board, 2))
+
+    os.kill(frozen.pid, signal.SIGSTOP)
+    await board.until(lambda: board.is_executing(2), timeout_s=LEASE_S + 3)
+    script.gate.set()
+    await board.until(lambda: board.is_over(objective_id))
+    os.kill(frozen.pid, signal.SIGCONT)
+
+    async def is_back():
+        return any(worker["name"] == "sleeper" and worker["id"] != before["id"] for worker in await board.workers())
+
+    await board.until(is_back, timeout_s=5)
+    codes = [(await board.stop(process)).code for process in (frozen, other)]
+
+    events = await board.events(objective_id)
+    assert codes == [143, 143]
+    assert sorted(tasks_of(events, "task.recorded")) == [1, 2]
+    assert [event["data"]["name"] for event in events if event["kind"] == "worker.lost"] == ["sleeper"]
+    late = [event["kind"] for event in events if event["kind"].startswith("task.") and event["data"].get("worker_id") == before["id"]]
+    assert late == ["task.claimed"]
+
+
+async def test_a_pause_from_a_third_process_stops_all_and_work_goes_on_after_it(board, script):
+    objective_id = await board.submit()
+    workers = [await board.start("worker", BABYAGI_CONCURRENCY="2") for _ in range(2)]
+    await board.until(lambda: board.is_executing(6))
+
+    assert (await babyagi("pause", "--objective", str(objective_id), env=board.env())).code == 0
+    await asyncio.sleep(0.3)  # what was in flight may end
+    n_asked = len(board.server.requests)
+    await asyncio.sleep(1.0)
+    assert len(board.server.requests) == n_asked < 3 * N_TASKS
+
+    resumed = await board.start("resume", "--objective", str(objective_id))
+    assert (await finish(resumed, timeout_s=30)).code == 0
+    for process in workers:
+        await board.stop(process)
+    assert sorted(tasks_of(await board.events(objective_id), "task.recorded")) == list(range(1, N_TASKS + 1))
+    assert len(script.executed) == N_TASKS
+
+
+@pytest.mark.parametrize(("flags", "code", "most"), [(("--max-tasks", "10"), 3, 10), (("--max-calls", "21", "--max-tasks", "0"), 3, 21)])
+async def test_a_limit_is_shared_by_four_workers_and_never_passed(board, script, flags, code, most):
+    objective_id = await board.submit(*flags)
+    joiners = [await board.start("worker", "--objective", str(objective_id)) for _ in range(4)]
+
+    assert [(await finish(process, timeout_s=30)).code for process in joiners] == [code] * 4
+    status = await look("status", env=board.env())
+    assert status["stop_reason"].startswith("limit:")
+    n_used = {"--max-tasks": len(script.executed), "--max-calls": len(board.server.requests)}[flags[0]]
+    assert n_used <= most
+    assert n_used >= most - 1
+
+
+async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(board, script, tmp_path):
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "a.md").write_text("Tea is hot.\n")
+    script.n_tasks = 2
+    script.gate.clear()
+    objective_id = await board.submit("--files", str(folder))
+    lacking = await board.start("worker", home="elsewhere", BABYAGI_WORKER_NAME="lacking")
+
+    async def is_hindered():
+        return [one["hindrance"] for worker in await board.workers() for one in worker["objectives"] if one["hindrance"]]
+
+    await board.until(is_hindered)
+    (hindrance,) = await is_hindered()
+    status = await look("status", env=board.env())
+    able = await board.start("worker")
+    script.gate.set()
+    await board.until(lambda: board.is_over(objective_id))
+    said = (await board.stop(lacking)).said
+    await board.stop(able)
+
+    assert "needs a folder to read" in hindrance and status["n_workers"] == 0
+    assert said.count("needs a folder to read") == 1
+    claims = [event["data"]["worker_id"] for event in await board.events(objective_id) if event["kind"] == "task.claimed"]
+    assert claims and not any(worker_id.startswith("lacking") for worker_id in claims)
+
+
+async def test_one_process_serves_two_objectives_fairly(board, script):
+    script.n_tasks = 12
+    first = await board.submit("--task", "Begin here", text="The first one")
+    second = await board.submit("--task", "Begin there", text="The second one")
+    worker = await board.start("worker", "--concurrency", "1")
+
+    await board.until(lambda: board.is_over(first), timeout_s=30)
+    await board.until(lambda: board.is_over(second), timeout_s=30)
+    await board.stop(worker)
+
+    done_at = {number: [at_s(event) for event in await board.events(number) if event["kind"] == "task.done"] for number in (first, second)}
+    short, long = sorted(done_at.values(), key=len)
+    assert len(short) == 1 and len(long) == 12
+    assert short[0] < long[-1]

@@ -1,0 +1,559 @@
+import asyncio
+import re
+import socket
+import sqlite3
+import sys
+import threading
+import time
+from collections import defaultdict
+from contextlib import suppress
+from typing import Any
+
+import psycopg
+import pytest
+
+from babyagi.errors import BabyagiError, LeaseLostError, SettingsError, StoreUnavailableError, StoreUnusableError
+from babyagi.tasks import Proposal, TaskStatus
+from babyagi.taskstore import pieces, postgres, postgres_errors, postgres_listener
+from babyagi.taskstore.offload import ThreadOffload, run_inline
+from babyagi.taskstore.postgres import PostgresDatabase, migrate
+from babyagi.taskstore.sql import POLL_S, open_postgres, open_sqlite
+from tests.postgres_server import PASSWORD, PostgresServer
+from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
+from tests.taskstore.races import do_each_task_once
+from tests.workers import join
+
+
+class TestPostgresTaskStore(TaskStoreContract):
+    @pytest.fixture(autouse=True)
+    def database(self, postgres_url):
+        self.url = postgres_url
+
+    async def open_store(self, clock, tmp_path):
+        offload = ThreadOffload(n_threads=3)
+        return await open_postgres(self.url, clock=clock, offload=offload), offload.close
+
+
+@pytest.fixture
+async def store(postgres_url):
+    store = await open_postgres(postgres_url, offload=run_inline)
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+def empty_url(postgres_server):
+    """The URL of a database with nothing in it."""
+    postgres_server.run("CREATE DATABASE empty")
+    yield postgres_server.url("empty")
+    postgres_server.run("DROP DATABASE empty WITH (FORCE)")
+
+
+def cut_connections(server, url):
+    """End every connection to the database, as an administrator can."""
+    name = url.rpartition("/")[2]
+    server.run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()")
+
+
+# -- the schema ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_path):
+    sqlite = await open_sqlite(tmp_path / "tasks.db", clock=Clock(), offload=run_inline)
+    connection: Any = sqlite3.connect(tmp_path / "tasks.db")
+    connection.row_factory = sqlite3.Row
+    ours, theirs = {}, defaultdict(list)
+    names = [row["name"] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")]
+    for name in names:
+        columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
+        ours[name] = [(column["name"], bool(column["notnull"] or column["pk"]), _default(column["dflt_value"])) for column in columns]
+    query = (
+        "SELECT table_name, column_name, is_nullable = 'NO' AS is_required, column_default FROM information_schema.columns "
+        "WHERE table_schema = 'babyagi' ORDER BY table_name, ordinal_position"
+    )
+    for row in store._database._connections.mine().execute(query):
+        theirs[row["table_name"]].append((row["column_name"], row["is_required"], _default(row["column_default"])))
+    assert theirs == ours
+    in_file = {row["name"] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")}
+    rows = store._database._connections.mine().execute("SELECT indexname FROM pg_indexes WHERE schemaname = 'babyagi'")
+    assert in_file <= {row["indexname"] for row in rows}
+    connection.close()
+    await sqlite.close()
+
+
+def _default(text):
+    return text.partition("::")[0] if text else None
+
+
+def test_two_who_open_an_empty_database_at_once_make_one_schema(empty_url):
+    faults, barrier = [], threading.Barrier(6)
+
+    def open_at_once():
+        barrier.wait(10)
+        try:
+            PostgresDatabase(empty_url).close()
+        except Exception as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=open_at_once) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert faults == []
+
+
+def test_somebody_elses_tables_are_left_alone(empty_url, postgres_server):
+    postgres_server.run("CREATE TABLE task (id TEXT)", database="empty")
+    PostgresDatabase(empty_url).close()  # a schema of its own: their table stays theirs
+    assert postgres_server.run("SELECT count(*) FROM public.task", database="empty") == [(0,)]
+    postgres_server.run("DROP SCHEMA babyagi CASCADE", database="empty")
+    postgres_server.run("CREATE SCHEMA babyagi CREATE TABLE songs (title TEXT)", database="empty")
+    with pytest.raises(StoreUnusableError, match="no task store"):
+        PostgresDatabase(empty_url)
+
+
+def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
+    postgres_server.run("CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0")
+    with pytest.raises(StoreUnusableError) as caught:
+        PostgresDatabase(postgres_server.url("latin"))
+    assert "UTF8" in caught.value.fix
+    postgres_server.run("DROP DATABASE latin")
+
+
+# -- an upgrade ----------------------------------------------------------------------------------------------------------------
+
+SECOND = (
+    "ALTER TABLE task ADD COLUMN colour TEXT",
+    "CREATE TABLE colour (name TEXT)",
+    "UPDATE task SET colour = 'red'",
+    "UPDATE meta SET value = '2' WHERE key = 'schema_version'",
+)
+
+
+def scripts_with(*second):
+    return [*pieces.load_scripts("postgres"), ";\n".join(second) + ";"]
+
+
+async def test_an_older_schema_is_refused_until_somebody_migrates_it(store, postgres_url):
+    await begin(store)
+    await store.remove_worker("w")
+    with pytest.raises(StoreUnusableError, match="older babyagi") as caught:
+        PostgresDatabase(postgres_url, scripts=scripts_with(*SECOND))
+    assert "babyagi migrate" in caught.value.fix
+    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (1, 2)
+    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (2, 2)
+    newer = PostgresDatabase(postgres_url, scripts=scripts_with(*SECOND))
+    assert newer.read(lambda tx: [row["colour"] for row in tx.all("tasks", objective_id=1, limit=9)]) == ["red"]
+    newer.close()
+
+
+async def test_a_newer_schema_is_refused_and_ends_the_claiming_of_a_living_worker(store, postgres_url):
+    objective_id = await begin(store)
+    await store.remove_worker("w")
+    migrate(postgres_url, scripts=scripts_with(*SECOND))
+    with pytest.raises(StoreUnusableError, match="newer babyagi"):
+        PostgresDatabase(postgres_url)
+    await join(store, make_worker("w"), objective_id)
+    with pytest.raises(StoreUnusableError) as caught:
+        await store.claim_task(objective_id, "w")
+    assert "version 2" in caught.value.why
+
+
+async def test_no_upgrade_runs_under_a_living_worker(store, postgres_url):
+    await begin(store)
+    with pytest.raises(StoreUnusableError, match="cannot be upgraded now"):
+        migrate(postgres_url, scripts=scripts_with(*SECOND))
+    await store.remove_worker("w")
+    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (1, 2)
+
+
+@pytest.mark.parametrize("fault", ["SELECT 1 / 0", "SELECT pg_terminate_backend(pg_backend_pid())"], ids=["fails", "dies"])
+@pytest.mark.parametrize("at", range(len(SECOND) + 1))
+def test_an_upgrade_that_breaks_anywhere_leaves_the_old_schema_whole(at, fault, postgres_url):
+    broken = scripts_with(*SECOND[:at], fault, *SECOND[at:])
+    with pytest.raises((psycopg.Error, BabyagiError)):
+        migrate(postgres_url, scripts=broken)
+    PostgresDatabase(postgres_url).close()
+    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (1, 2)
+
+
+# -- what a person mends ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", ["password", "user", "database", "rights"])
+def test_what_a_person_must_mend_is_said_without_the_password(case, postgres_server):
+    urls = {
+        "password": postgres_server.url("template", password="wrong-secret"),
+        "user": postgres_server.url("template", user="nobody-known"),
+        "database": postgres_server.url("no_such_database"),
+        "rights": postgres_server.url("template1", user="guest"),
+    }
+    if case == "rights":
+        postgres_server.run("DROP ROLE IF EXISTS guest")
+        postgres_server.run(f"CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'")
+    with pytest.raises(StoreUnusableError) as caught:
+        PostgresDatabase(urls[case])
+    shown = "\n".join([repr(caught.value), caught.value.what, caught.value.why, caught.value.fix, *all_causes(caught.value)])
+    assert ":***@127.0.0.1" in shown
+    assert PASSWORD not in shown
+    assert "wrong-secret" not in shown
+
+
+def all_causes(error):
+    while error is not None:
+        yield str(error)
+        error = error.__cause__
+
+
+def test_a_server_that_is_not_there_is_passing():
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        with pytest.raises(StoreUnavailableError) as caught:
+            PostgresDatabase(f"postgresql://me:{PASSWORD}@127.0.0.1:{nobody.getsockname()[1]}/db")
+    assert PASSWORD not in caught.value.what + caught.value.why
+
+
+def test_a_url_that_cannot_be_read_is_a_wrong_setting():
+    with pytest.raises(SettingsError) as caught:
+        PostgresDatabase(f"postgresql://me:{PASSWORD}@127.0.0.1/db?no_such_option=1")
+    assert PASSWORD not in caught.value.what + caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://u:p%40ss@h:5432/db", "postgresql://u:***@h:5432/db"),
+        ("postgresql://u@h/db", "postgresql://u@h/db"),
+        ("postgres://u:p@a:b@h1:1,h2:2/db?sslmode=require", "postgres://u:***@h1:1,h2:2/db?sslmode=require"),
+        ("postgresql://h/db?user=u&password=p&sslpassword=q#p", "postgresql://h/db?user=u&password=***&sslpassword=***"),
+        ("postgresql://u:p@[::1", "postgresql://***"),
+    ],
+)
+def test_a_masked_url_shows_everything_but_the_secret(url, shown):
+    assert postgres_errors.mask_url(url) == shown
+
+
+def test_a_missing_driver_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(SettingsError) as caught:
+        PostgresDatabase("postgresql://u:secret@127.0.0.1/db")
+    assert caught.value.fix == "pip install 'babyagi-daemon[postgres]'"
+
+
+def test_every_error_of_the_driver_is_ours_to_say_or_a_programmers():
+    named = {name: error for name, error in vars(psycopg.errors).items() if isinstance(error, type) and not name.startswith("_")}
+    codes = {error for error in named.values() if issubclass(error, psycopg.Error)}
+    classes = {error.sqlstate[:2] for error in codes if error.sqlstate}
+    known = postgres_errors.PASSING | postgres_errors.LASTING | postgres_errors.OURS
+    assert classes == known
+    assert len(known) == len(postgres_errors.PASSING) + len(postgres_errors.LASTING) + len(postgres_errors.OURS)
+    assert {error.__name__ for error in codes if not error.sqlstate} == {
+        *("Error", "InterfaceError", "DatabaseError", "DataError", "OperationalError", "IntegrityError", "InternalError"),
+        *("ProgrammingError", "NotSupportedError", "ConnectionTimeout", "CancellationTimeout", "PipelineAborted"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "ours"),
+    [
+        (psycopg.errors.AdminShutdown(), StoreUnavailableError),
+        (psycopg.errors.DiskFull(), StoreUnavailableError),
+        (psycopg.errors.LockNotAvailable(), StoreUnavailableError),
+        (psycopg.errors.ReadOnlySqlTransaction(), StoreUnavailableError),
+        (psycopg.errors.ConnectionTimeout(), StoreUnavailableError),
+        (psycopg.errors.InsufficientPrivilege(), StoreUnusableError),
+        (psycopg.errors.UndefinedTable(), StoreUnusableError),
+        (psycopg.errors.DataCorrupted(), StoreUnusableError),
+        (psycopg.errors.SyntaxError(), None),
+        (psycopg.errors.CheckViolation(), None),
+        (psycopg.DataError("NUL"), None),
+    ],
+)
+def test_who_mends_what(error, ours):
+    assert type(postgres_errors.translate(error, "postgresql://h/db")) is (ours or type(None))
+
+
+# -- a server that goes away -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_cut_connection_in_any_place_of_a_verb_changes_nothing_and_the_verb_is_done_once(store, postgres_server, postgres_url):
+    objective_id = await begin(store, *[f"Task {number}" for number in range(20)])
+    database, cuts = store._database, 0
+    for at in range(1, 12):
+
+        def work(tx, at=at):
+            for number in range(at):
+                nonlocal cuts
+                if number == at - 1 and cuts < at:
+                    cuts += 1
+                    cut_connections(postgres_server, postgres_url)
+                tx.run("set_rank", objective_id=objective_id, task_id=number + 1, rank=1000 + at)
+            tx.run("bump_order", objective_id=objective_id)
+
+        database.write(work, objective_id=objective_id)
+    assert cuts == 11
+    assert (await store.objective(objective_id)).order_revision == 11
+
+
+async def test_a_commit_whose_answer_is_lost_is_known_to_be_done(postgres_server, postgres_url):
+    proxy = Proxy(postgres_server.port)
+    store = await open_postgres(postgres_url.replace(str(postgres_server.port), str(proxy.port)), offload=run_inline)
+    objective_id = await begin(store)
+
+    def work(tx):
+        tx.run("bump_order", objective_id=objective_id)
+        proxy.lose_next_answer()
+
+    store._database.write(work, objective_id=objective_id)
+    assert proxy.n_lost == 1
+    assert (await store.objective(objective_id)).order_revision == 1
+    await store.close()
+    proxy.close()
+
+
+class Proxy:
+    """Stands before the server, and can let one message through and lose its answer together with the connection."""
+
+    def __init__(self, port):
+        self._server = ("127.0.0.1", port)
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port, self.n_lost, self._loses = self._listening.getsockname()[1], 0, False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def lose_next_answer(self):
+        self._loses = True
+
+    def close(self):
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+    def _accept(self):
+        with suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                server = socket.create_connection(self._server)
+                for ends in ((client, server, False), (server, client, True)):
+                    threading.Thread(target=self._carry, args=ends, daemon=True).start()
+
+    def _carry(self, source, target, is_answer):
+        with suppress(OSError):
+            while content := source.recv(65536):
+                if is_answer and self._loses:
+                    self._loses, self.n_lost = False, self.n_lost + 1
+                    break
+                target.sendall(content)
+        for end in (source, target):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
+
+
+@pytest.mark.system
+async def test_a_server_that_is_stopped_is_unavailable_and_work_goes_on_when_it_is_back():
+    server = PostgresServer("fsync=on")
+    said: list[str] = []
+    try:
+        server.start()
+        offload = ThreadOffload(n_threads=2)
+        store = await open_postgres(server.url(), offload=offload, tell=said.append)
+        objective_id = await begin(store, "B")
+        await finish_one(store, objective_id)
+        await store.wait_for_change(timeout_s=5)
+        server.stop()
+        with pytest.raises(StoreUnavailableError):
+            await store.claim_task(objective_id, "w")
+        with pytest.raises(StoreUnavailableError):
+            await store.counts(objective_id)
+        await store.wait_for_change(timeout_s=0.1)
+        server.start()
+        claim = await store.claim_task(objective_id, "w")
+        assert claim is not None
+        assert claim.task.id == 2
+        assert len(said) == 1
+        assert PASSWORD not in said[0]
+        server.stop("immediate")
+        server.start()
+        assert (await store.counts(objective_id))[TaskStatus.DONE] == 1
+        await store.close()
+        offload.close()
+    finally:
+        server.close()
+
+
+async def test_a_lock_that_another_keeps_is_waited_for_and_not_for_ever(store, postgres_url):
+    objective_id = await begin(store)
+    store._database._connections.mine().execute("SET lock_timeout = '50ms'")
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SELECT 1 FROM babyagi.objective FOR UPDATE")
+        with pytest.raises(StoreUnavailableError, match="cannot answer now"):
+            await store.pause_objective(objective_id)
+    assert (await store.pause_objective(objective_id)).status == "paused"
+
+
+async def test_what_the_server_rolled_back_is_tried_again_and_not_for_ever(store):
+    objective_id, tries = await begin(store), []
+
+    def conflict(tx):
+        tries.append(tx.run("bump_order", objective_id=objective_id))
+        if len(tries) < 3:
+            raise psycopg.errors.DeadlockDetected
+
+    store._database.write(conflict, objective_id=objective_id)
+    assert (await store.objective(objective_id)).order_revision == 1
+
+    def always(tx):
+        tries.append(0)
+        raise psycopg.errors.SerializationFailure
+
+    with pytest.raises(StoreUnavailableError):
+        store._database.write(always, objective_id=objective_id)
+    assert tries == [1, 1, 1, *[0] * postgres.TRIES]
+
+
+# -- several at once ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.system
+async def test_three_processes_one_of_them_killed_do_each_task_exactly_once(postgres_url):
+    await do_each_task_once(postgres_url)
+
+
+async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_and_workers_come_and_go(postgres_url):
+    offload = ThreadOffload(n_threads=4)
+    store = await open_postgres(postgres_url, offload=offload, max_failures=99)
+    one, other = await begin(store, *[f"Task {n}" for n in range(40)]), await begin(store, *[f"Task {n}" for n in range(40)])
+    claimed = []
+
+    async def work(objective_id, worker_id):
+        await join(store, make_worker(worker_id), objective_id, lease_s=60)
+        while (claim := await store.claim_task(objective_id, worker_id)) is not None:
+            claimed.append((objective_id, claim.task.id))
+            await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+            await store.record_step(claim.fence, key="k", output="1", usage=SPENT)
+            await store.record_result(claim, text="r", origins=[])
+            await store.record_plan(claim, proposals=[])
+            await store.renew_lease(worker_id, lease_s=60)
+
+    async def disturb():
+        for number in range(15):
+            await join(store, make_worker("v"), (one, other)[number % 2], lease_s=60)
+            with suppress(SettingsError):
+                await store.move_task(one, 40, to=1 + number)
+            await store.reap_workers(name="v")
+
+    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+        group.create_task(disturb())
+        for number in range(8):
+            group.create_task(work((one, other)[number % 2], f"w{number}"))
+    assert sorted(claimed) == [(objective_id, task_id) for objective_id in (one, other) for task_id in range(1, 42)]
+    for objective_id in (one, other):
+        assert (await store.objective(objective_id)).usage.calls == 41
+    await store.close()
+    offload.close()
+
+
+async def test_the_same_objective_started_by_many_at_once_is_one(postgres_url):
+    offload = ThreadOffload(n_threads=4)
+    store = await open_postgres(postgres_url, offload=offload)
+    created = await asyncio.gather(*[store.create_objective(make_spec(), uid=f"u{number}") for number in range(8)])
+    assert len({objective.id for objective, _ in created}) == 1
+    assert sum(is_new for _, is_new in created) == 1
+    await store.close()
+    offload.close()
+
+
+# -- hearing of it -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def other(postgres_url):
+    other = await open_postgres(postgres_url, offload=run_inline)
+    yield other
+    await other.close()
+
+
+async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(store, other):
+    objective_id = await begin(store)
+    await store.wait_for_change(timeout_s=60)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        wait = group.create_task(store.wait_for_change(timeout_s=60))
+        await store.pause_objective(objective_id)
+        await asyncio.sleep(3 * POLL_S)
+        assert not wait.done()
+        await other.resume_objective(objective_id)
+    last = await store.last_event_id(objective_id)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(store.wait_for_events(objective_id, after_id=last, timeout_s=60))
+        await asyncio.sleep(0)
+        await other.pause_objective(objective_id)
+
+
+async def test_whoever_waits_hears_within_100_ms(store, other):
+    objective_id, late_s = await begin(other), []
+    await store.wait_for_change(timeout_s=60)
+    for _ in range(30):
+        waiting = asyncio.create_task(store.wait_for_change(timeout_s=60))
+        await asyncio.sleep(POLL_S * 0.7)
+        await other.append_event(objective_id, kind="said", data={})
+        committed_at_s = time.monotonic()
+        await waiting
+        late_s.append(time.monotonic() - committed_at_s)
+    assert sorted(late_s)[-2] < 0.1, late_s
+
+
+async def test_a_listener_that_was_cut_off_hears_again(store, other, postgres_server, postgres_url, monkeypatch):
+    monkeypatch.setattr(postgres_listener, "RECONNECT_PAUSE_S", 0.05)
+    objective_id = await begin(other)
+    await store.wait_for_change(timeout_s=60)
+    cut_connections(postgres_server, postgres_url)
+    async with asyncio.timeout(10):
+        await store.wait_for_change(timeout_s=60)  # nobody knows what was missed
+        async with asyncio.TaskGroup() as group:
+            group.create_task(store.wait_for_change(timeout_s=60))
+            await other.pause_objective(objective_id)
+
+
+async def test_a_zombie_on_another_connection_records_nothing(store, other):
+    objective_id = await begin(store)
+    claim = await store.claim_task(objective_id, "w")
+    await other.remove_worker("w")
+    with pytest.raises(LeaseLostError):
+        await store.record_result(claim, text="late", origins=[])
+    assert await other.results(objective_id) == []
+
+
+# -- size --------------------------------------------------------------------------------------------------------------------------
+
+LOOKED_UP = (
+    "best_queued has_unblocked_task best_recorded queue_head last_finished held has_name task step counts can_serve events"
+).split()
+
+
+async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has_counted_the_rows(store):
+    objective_id = await begin(store)
+    for _ in range(2):
+        await store.add_tasks(objective_id, [Proposal(name=f"Task {number}", after=(1,) if number % 2 else ()) for number in range(600)])
+    for piece in LOOKED_UP:
+        plan = plan_of(store, piece)
+        assert "Index" in plan, plan
+        assert not [word for word in ("Seq Scan", "Sort", "Hash Join", "Merge Join") if word in plan], (piece, plan)
+    assert "task_ready" in plan_of(store, "best_queued")
+    assert "task_pkey" in plan_of(store, "insert_task")
+    assert re.search(r"task_pkey.*\n.*id = ", plan_of(store, "ranks"))
+
+
+def plan_of(store, piece):
+    """How the server goes about a piece of SQL for values that it does not know yet."""
+    numbers: dict[str, int] = {}
+    statement = re.sub(r"%\((\w+)\)s", lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", store._database._pieces[piece])
+    rows = store._database._connections.mine().execute("EXPLAIN (GENERIC_PLAN) " + statement, prepare=False)
+    return "\n".join(row["QUERY PLAN"] for row in rows)
+
+
+async def test_a_long_list_is_read_row_by_row(store):
+    objective_id = await begin(store)
+    claim = await store.claim_task(objective_id, "w")
+    for number in range(50):
+        await store.put_step(claim.fence, key=f"{number}", kind="inputs", request_hash="h", output="{}")
+    assert (await store.verify()).n_steps == 50

@@ -1,0 +1,189 @@
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from babyagi import log
+from babyagi.errors import CredentialsError, SettingsError
+from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
+from babyagi.worker import Pace, Patience, Surroundings, WorkerLoop
+from tests.scripted import ScriptedModel
+from tests.taskstore.contract import make_worker
+from tests.test_loop import Script, propose
+from tests.virtual import VirtualWorld, run_virtually
+
+NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
+
+
+class Crew(VirtualWorld):
+    """A world whose worker says what hinders it. `lacking` are the objectives that it has no folder for."""
+
+    def open_crew(self, *, concurrency=4):
+        self.lacking, self.told = set(), []
+
+        @asynccontextmanager
+        async def opened(objective, gate):
+            if objective.id in self.lacking:
+                raise SettingsError("there is no folder here", why="it is elsewhere")
+            yield self.open_loop(objective, gate)
+
+        surroundings = Surroundings(
+            identity=make_worker("me"), sleep=self.sleep, random=lambda: 0.0, new_id=lambda: "me-again", tell=self.told.append
+        )
+        return WorkerLoop(self.store, opened, pace=Pace(concurrency=concurrency), surroundings=surroundings)
+
+    async def hindrances(self):
+        return {one.objective_id: one.hindrance for worker in await self.store.workers() for one in worker.joined if one.hindrance}
+
+    async def until_over(self, *objectives):
+        async with asyncio.timeout(3600):
+            for objective in objectives:
+                while not (await self.store.objective(objective.id)).has_report:
+                    await asyncio.sleep(0.1)
+
+
+@asynccontextmanager
+async def serving_all(worker):
+    task = asyncio.ensure_future(worker.serve_all())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def test_what_one_objective_lacks_hinders_the_worker_there_and_nowhere_else():
+    async def live():
+        world = Crew(model=ScriptedModel(Script()))
+        worker = world.open_crew()
+        first, second = await world.start(), await world.start()
+        world.lacking.add(first.id)
+        async with serving_all(worker):
+            await world.until_over(second)
+            assert await world.hindrances() == {first.id: "there is no folder here (it is elsewhere)"}
+            await asyncio.sleep(200)
+            assert (await world.store.task(first.id, 1)).claim_no == 0
+            assert len(world.told) == 1
+            world.lacking.clear()
+            await world.until_over(first)
+        assert world.told[1:] == [f"this worker works on objective {first.id} again"]
+        assert await world.store.workers() == []
+
+    run_virtually(live())
+
+
+def test_a_key_that_is_refused_hinders_until_it_is_mended_and_fails_no_task():
+    answers = Script()
+    is_refused = [True]
+
+    def answer(prompt, role):
+        return CredentialsError("the key is refused") if is_refused[0] else answers(prompt, role)
+
+    async def live():
+        world = Crew(model=ScriptedModel(answer))
+        objective = await world.start()
+        async with serving_all(world.open_crew()):
+            await asyncio.sleep(300)
+            assert list(await world.hindrances()) == [objective.id]
+            assert len(world.model.calls) < 8
+            is_refused[0] = False
+            await world.until_over(objective)
+        ended = await world.store.objective(objective.id)
+        assert (ended.stop_reason, (await world.store.task(objective.id, 1)).failures) == (StopReason.FINISHED, 0)
+
+    run_virtually(live())
+
+
+def test_a_run_that_nobody_is_patient_with_raises_what_a_person_mends():
+    async def live():
+        world = Crew(model=ScriptedModel(Script()))
+        worker = world.open_crew()
+        objective = await world.start()
+        world.lacking.add(objective.id)
+        with pytest.raises(SettingsError):
+            await worker.run(objective.id)
+        assert await world.store.workers() == []
+
+    run_virtually(live())
+
+
+def test_a_joiner_waits_for_the_end_of_a_pause_and_a_run_leaves():
+    async def live():
+        world = Crew(model=ScriptedModel(Script()))
+        objective = await world.start()
+        await world.store.pause_objective(objective.id)
+        left, _ = await world.open_crew().run(objective.id)
+        assert left.status is ObjectiveStatus.PAUSED
+        joining = asyncio.ensure_future(world.open_crew().run(objective.id, patience=Patience(with_pauses=True)))
+        await asyncio.sleep(100)
+        assert not joining.done()
+        await world.store.resume_objective(objective.id)
+        ended, _ = await joining
+        assert ended.has_report
+
+    run_virtually(live())
+
+
+def test_two_objectives_share_one_slot_in_turn():
+    plans = {"Begin": propose(*NAMES)}
+
+    class Slow(ScriptedModel):
+        async def complete(self, prompt, *, role):
+            await asyncio.sleep(1)
+            return await super().complete(prompt, role=role)
+
+    async def live():
+        world = Crew(model=Slow(Script(plans)))
+        first, second = await world.start(), await world.start()
+        async with serving_all(world.open_crew(concurrency=1)):
+            await world.until_over(first, second)
+        events = [*await world.store.events(first.id), *await world.store.events(second.id)]
+        claimed = sorted((event.at, event.objective_id) for event in events if event.kind == log.TASK_CLAIMED)
+        order = [objective_id for _, objective_id in claimed]
+        assert len(order) == 2 * (1 + len(NAMES))
+        assert all(len(set(order[at : at + 3])) == 2 for at in range(len(order) - 2)), order
+
+    run_virtually(live())
+
+
+def test_the_steps_of_running_tasks_cause_no_claims_that_find_nothing():
+    class Counting:
+        def __init__(self, store):
+            self._store, self.n_claims, self.n_futile = store, 0, 0
+
+        def __getattr__(self, name):
+            return getattr(self._store, name)
+
+        async def claim_task(self, *args):
+            claim = await self._store.claim_task(*args)
+            self.n_claims += 1
+            self.n_futile += claim is None
+            return claim
+
+    async def live():
+        world = Crew(model=ScriptedModel(Script({"Begin": propose(*NAMES)})))
+        world.store = counting = Counting(world.store)
+        objective = await world.start()
+        async with serving_all(world.open_crew(concurrency=8)):
+            await world.until_over(objective)
+        assert (counting.n_claims, counting.n_futile) == (1 + len(NAMES), 0)
+        assert (await counting.counts(objective.id))[TaskStatus.DONE] == 1 + len(NAMES)
+        assert len(world.model.asked(Role.EXECUTION)) == 1 + len(NAMES)
+
+    run_virtually(live())
+
+
+def test_an_objective_that_is_deleted_is_left_alone():
+    async def live():
+        world = Crew(model=ScriptedModel(Script()))
+        worker = world.open_crew()
+        objective = await world.start()
+        world.lacking.add(objective.id)
+        async with serving_all(worker):
+            await asyncio.sleep(1)
+            await world.store.delete_objective(objective.id)
+            other = await world.start()
+            await world.until_over(other)
+            assert [one.objective_id for one in (await world.store.workers())[0].joined if one.objective_id == objective.id] == []
+
+    run_virtually(live())
