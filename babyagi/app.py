@@ -143,11 +143,11 @@ class App:
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
     @asynccontextmanager
-    async def open_results(self, objective: Objective) -> AsyncIterator[Results]:
-        """The objective's results, to be searched, checked and indexed anew by a person."""
+    async def open_results(self, objective: Objective, *, model: str = "") -> AsyncIterator[Results]:
+        """The objective's results, to be searched, checked and indexed anew by a person; `model`: embedded by another one than it has."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
-            embedder = self._open_embedder(objective.spec.model_by_role[Role.EMBEDDING])
+            embedder = self._open_embedder(model or objective.spec.model_by_role[Role.EMBEDDING])
             index = open_index(self.settings, stack)
             backends = Backends(store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep)
             yield Results(backends, index, objective=objective, identity=self._identity, lease_s=self.settings.lease_s)
@@ -242,7 +242,7 @@ class App:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
                 why=f"these settings embed as {embedder.space}, and vectors of two spaces cannot be compared",
-                fix="set BABYAGI_EMBEDDING_MODEL (and its address) as they were when the objective was started",
+                fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME, or the embedder's address as it was",
                 guide="results",
             )
         backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)

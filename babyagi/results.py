@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from babyagi.errors import IndexUnavailableError
+from babyagi.errors import IndexUnavailableError, SettingsError
 from babyagi.journal import Backends, Journal
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.projector import CheckReport, Projector, embed_path
@@ -41,11 +41,15 @@ class Results:
     def __init__(self, backends: Backends, index: VectorIndex, *, objective: Objective, identity: Worker, lease_s: float) -> None:
         self._backends = backends
         self._store = backends.store
-        self._objective = objective
+        self._index = index
         self._identity = identity
         self._lease_s = lease_s
-        self._search = ResultSearch(self._store, index, objective=objective)
-        self._projector = Projector(self._store, index, objective=objective)
+        self._look_at(objective)
+
+    def _look_at(self, objective: Objective) -> None:
+        self._objective = objective
+        self._search = ResultSearch(self._store, self._index, objective=objective)
+        self._projector = Projector(self._store, self._index, objective=objective)
 
     async def search(self, text: str, *, k: int) -> Ranking:
         """The `k` results nearest to the text. Only the text is embedded, outside of the objective's limits."""
@@ -63,15 +67,20 @@ class Results:
         await self._search.fill_memory()
         return await self._projector.check(n_probes=N_CHECKED)
 
-    async def rebuild(self, tell: Callable[[int, int], None]) -> int:
+    async def rebuild(self, tell: Callable[[int, int], None], *, model: str = "") -> int:
         """Drop the objective's collection, feed every result again, and return how many there were.
 
         Args:
             tell: called after each batch with how many are fed and how many there are.
+            model: the name of the embedder, when it is another one than the objective has: its results are embedded by it from now on,
+                in a collection of their own. The vectors of the old one are kept, should it come back.
 
         Raises:
             IndexUnavailableError: another worker feeds the index now; it was told to feed everything again. Or the index cannot answer.
+            SettingsError: the embedder is to change, and a worker serves the objective, whose vectors would be of the old space.
         """
+        if model and self._backends.embedder.space != self._objective.spec.embedding_space:
+            await self._change_space(model)
         n_results = len(await self._store.result_ids(self._objective.id))
         await self._store.register_worker(self._identity, lease_s=self._lease_s)
         try:
@@ -90,6 +99,24 @@ class Results:
         finally:
             await self._store.remove_worker(self._identity.id)
         return n_results
+
+    async def _change_space(self, model: str) -> None:
+        objective_id = self._objective.id
+        serving = [
+            worker.name
+            for worker in await self._store.workers()
+            if worker.lease_left_s > 0 and any(joined.objective_id == objective_id for joined in worker.joined)
+        ]
+        if serving:
+            raise SettingsError(
+                f"the results of objective {objective_id} cannot be embedded anew now",
+                why=f"{', '.join(serving)} would go on with vectors of the old space",
+                fix="stop its workers first; babyagi workers shows them",
+                guide="results",
+            )
+        old = self._projector
+        self._look_at(await self._store.change_space(objective_id, model=model, space=self._backends.embedder.space))
+        await old.drop()
 
     async def _feed(self, claim: DutyClaim, n_results: int, tell: Callable[[int, int], None]) -> None:
         journal = Journal(self._backends, fence=claim.fence)

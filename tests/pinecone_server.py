@@ -95,9 +95,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def _describe(self, name: str) -> dict[str, Any]:
         vector = {"type": "dense_vector", "dimension": self.state.dimensions[name], "metric": "cosine"}
-        port = self.server.server_address[1]
+        address: Any = self.server.server_address
         return {
-            "name": name, "host": f"http://127.0.0.1:{port}/data/{name}", "status": {"ready": True, "state": "Ready"},
+            "name": name, "host": f"http://127.0.0.1:{address[1]}/data/{name}", "status": {"ready": True, "state": "Ready"},
             "schema": {"fields": {"_values": vector}}, "deletion_protection": "disabled",
             "deployment": {"environment": "here", **(self.state.deployments.get(name) or {})},
         }  # fmt: skip

@@ -20,10 +20,11 @@ from uuid import UUID
 
 import grpc
 import numpy as np
-from weaviate.proto.v1 import base_pb2, batch_pb2, search_get_pb2, weaviate_pb2_grpc
+from weaviate.proto.v1 import batch_pb2, search_get_pb2, weaviate_pb2_grpc
 
+STOPWORDS = {"preset": "en", "additions": None, "removals": None}
 DEFAULTS = {
-    "invertedIndexConfig": {"bm25": {"b": 0.75, "k1": 1.2}, "cleanupIntervalSeconds": 60, "stopwords": {"preset": "en", "additions": None, "removals": None}},
+    "invertedIndexConfig": {"bm25": {"b": 0.75, "k1": 1.2}, "cleanupIntervalSeconds": 60, "stopwords": STOPWORDS},
     "multiTenancyConfig": {"enabled": False},
     "replicationConfig": {"factor": 1},
     "shardingConfig": {
@@ -31,11 +32,12 @@ DEFAULTS = {
         "key": "_id", "strategy": "hash", "function": "murmur3",
     },
 }  # fmt: skip
+ENCODER = {"type": "kmeans", "distribution": "log-normal"}
 INDEX_DEFAULTS = {
-    "skip": False, "cleanupIntervalSeconds": 300, "maxConnections": 32, "efConstruction": 128, "ef": -1, "dynamicEfMin": 100, "dynamicEfMax": 500,
-    "dynamicEfFactor": 8, "vectorCacheMaxObjects": 10**12, "flatSearchCutoff": 40_000, "distance": "cosine", "filterStrategy": "acorn",
-    "pq": {"enabled": False, "bitCompression": False, "segments": 0, "centroids": 256, "trainingLimit": 100_000, "encoder": {"type": "kmeans", "distribution": "log-normal"}},
-    "bq": {"enabled": False}, "sq": {"enabled": False, "trainingLimit": 100_000, "rescoreLimit": 20},
+    "skip": False, "cleanupIntervalSeconds": 300, "maxConnections": 32, "efConstruction": 128, "ef": -1, "dynamicEfMin": 100,
+    "dynamicEfMax": 500, "dynamicEfFactor": 8, "vectorCacheMaxObjects": 10**12, "flatSearchCutoff": 40_000, "distance": "cosine",
+    "filterStrategy": "acorn", "bq": {"enabled": False}, "sq": {"enabled": False, "trainingLimit": 100_000, "rescoreLimit": 20},
+    "pq": {"enabled": False, "bitCompression": False, "segments": 0, "centroids": 256, "trainingLimit": 100_000, "encoder": ENCODER},
 }  # fmt: skip
 FORBIDDEN = '{"error":[{"message":"anonymous access not enabled"}]}'
 
@@ -102,12 +104,8 @@ class Rest(BaseHTTPRequestHandler):
         if self.state.key and self.headers.get("Authorization") != f"Bearer {self.state.key}":
             status, value = 401, json.loads(FORBIDDEN)
         body = json.dumps(value).encode()
-        self.send_response(self.state.status or status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self._headers_buffer.append(b"\r\n")  # type: ignore[attr-defined]
-        head, self._headers_buffer = b"".join(self._headers_buffer), []  # type: ignore[attr-defined,has-type]
-        self.wfile.write(head + body)  # in one piece: two would wait 40 ms for each other
+        head = f"HTTP/1.1 {self.state.status or status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        self.wfile.write(head.encode() + body)  # in one piece: two would wait 40 ms for each other
 
     def log_message(self, format: str, *args: Any) -> None:
         return

@@ -72,18 +72,24 @@ def check(objective: str, as_json: bool) -> int:
 
 @index.command()
 @objective_option
+@click.option("--embedding-model", metavar="MODEL", default="", help="Embed the results by this model from now on.")
 @json_option
-def rebuild(objective: str, as_json: bool) -> None:
+def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
     """Drop the index of an objective and feed it every result again. Vectors that are stored are not paid for again."""
 
     async def make_anew(opened: Results) -> int:
-        return await opened.rebuild(lambda n_done, n_all: warn(f"{n_done:,} of {n_all:,} results indexed", Style.DIM))
+        return await opened.rebuild(_tell_progress, model=embedding_model)
 
-    found, n_results = _with_results(objective, make_anew)
+    found, n_results = _with_results(objective, make_anew, model=embedding_model)
     if as_json:
         print_json({"v": 1, "objective_id": found.id, "n_results": n_results})
     else:
         echo(f"The index of objective {found.id} is made anew: {n_results:,} results.")
+
+
+def _tell_progress(n_done: int, n_all: int) -> None:
+    n_cells = 30 * n_done // max(1, n_all)
+    warn(f"[{'#' * n_cells}{'.' * (30 - n_cells)}] {n_done:,} of {n_all:,} results indexed", Style.DIM)
 
 
 @results.command()
@@ -116,7 +122,7 @@ def search(context: click.Context, text: tuple[str, ...], objective: str, n_hits
     echo_lines(render_index.render_ranking(ranking, terminal_width()))
 
 
-def _with_results(selector: str, body: Callable[[Results], Awaitable[T]]) -> tuple[Objective, T]:
+def _with_results(selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = "") -> tuple[Objective, T]:
     """Open the results of the objective that is meant, and what finds them, and run the body on them."""
     import asyncio
 
@@ -128,7 +134,7 @@ def _with_results(selector: str, body: Callable[[Results], Awaitable[T]]) -> tup
     async def run() -> tuple[Objective, T]:
         async with open_app(settings) as app:
             objective = await pick_objective(app.store, selector)
-            async with app.open_results(objective) as opened:
+            async with app.open_results(objective, model=model) as opened:
                 return objective, await body(opened)
 
     return asyncio.run(run())

@@ -199,7 +199,11 @@ class WeaviateIndex:
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
         is_refused = any(sign in why.lower() for sign in REFUSED)
-        fix = "set WEAVIATE_API_KEY to a key that may write" if is_refused else f"see whether {self._url or 'it'} answers; WEAVIATE_URL names it"
+        fix = (
+            "set WEAVIATE_API_KEY to a key that may write"
+            if is_refused
+            else f"see whether {self._url or 'it'} answers; WEAVIATE_URL names it"
+        )
         return IndexUnavailableError(f"{self._server} cannot answer now", why=why, fix=fix, guide="results")
 
     @property

@@ -362,6 +362,15 @@ class TaskStore(WorkerStore, Protocol):
         """Every result is to be indexed again (the index was lost or its space changed)."""
         ...
 
+    async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
+        """From now on the objective's results are embedded by another model, and every one of them is owed to the index. Vectors of the
+        old space are kept.
+
+        Raises:
+            NotFoundError. SettingsError: a living worker holds something of the objective.
+        """
+        ...
+
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         """Full text: the tasks in whose results at least one of the words stands, the best match first.
 

@@ -11,9 +11,9 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from babyagi.errors import LimitReachedError, ObjectiveStoppedError
+from babyagi.errors import LimitReachedError, ObjectiveStoppedError, SettingsError
 from babyagi.tasks import (
     Duty,
     Limits,
@@ -22,6 +22,7 @@ from babyagi.tasks import (
     ObjectiveStatus,
     Proposal,
     Reservation,
+    Role,
     StopReason,
     TaskStatus,
     Usage,
@@ -369,3 +370,13 @@ def explain(reason: StopReason, snapshot: Snapshot) -> str:
     if snapshot.is_barren:
         return f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly equal earlier ones"
     return "what is left comes after tasks that were given up" if reason is StopReason.STALLED else ""
+
+
+def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
+    """Raises `SettingsError` when a living worker holds something of the objective."""
+    if is_held:
+        raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
+
+
+def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveSpec:
+    return replace(spec, model_by_role={**spec.model_by_role, Role.EMBEDDING: model}, embedding_space=space)

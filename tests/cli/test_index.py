@@ -141,6 +141,54 @@ def test_a_search_without_the_vectors_that_the_results_have_says_that_it_compare
     assert "compared by words only" in capsys.readouterr().err
 
 
+def test_results_can_be_embedded_anew_by_another_model_and_nothing_is_lost(home, capsys):
+    fill_home(space="other:v1:12")
+
+    assert run_guarded(["index", "rebuild", "--embedding-model", "hash"]) == 0
+    (status,) = run_json(capsys_of(capsys), "index", "status")
+    found = run_json(capsys, "results", "search", "medieval manuscripts")
+
+    assert (status["space"], status["n_indexed"], status["n_owed"]) == ("hash:v1:768", 10, 0)
+    assert run_json(capsys, "index", "check")["is_whole"]
+    assert found["degraded"] == "" and found["hits"][0]["task"] == "Museum"
+
+
+def capsys_of(capsys):
+    """The same, with what was printed so far thrown away."""
+    capsys.readouterr()
+    return capsys
+
+
+def test_results_are_not_embedded_anew_while_a_worker_would_go_on_with_the_old_vectors(home, capsys):
+    fill_home(space="other:v1:12")
+
+    async def serve():
+        async with open_store(homes.settings()) as store:
+            await join(store, homes.WORKER, 1, lease_s=60)
+
+    asyncio.run(serve())
+
+    assert run_guarded(["index", "rebuild", "--embedding-model", "hash"]) == 2
+    assert "stop its workers first" in capsys.readouterr().err
+    assert run_json(capsys, "index", "status")[0]["space"] == "other:v1:12"
+
+
+def test_an_objective_can_go_on_with_another_index_between_two_runs(home, capsys, monkeypatch):
+    fill_home()
+    assert run_guarded(["index", "rebuild"]) == 0
+    other = next(store for store in STORES if store != homes.settings().result_store)
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", other)
+    monkeypatch.setenv("RESULTS_STORE_NAME", "another")
+    capsys.readouterr()
+
+    found = run_json(capsys, "results", "search", "medieval manuscripts")
+    assert run_guarded(["index", "rebuild"]) == 0
+    capsys.readouterr()
+
+    assert found["hits"][0]["task"] == "Museum"  # found in the stored vectors meanwhile
+    assert run_json(capsys, "index", "check")["is_whole"]
+
+
 @pytest.mark.parametrize("line", [["index", "check"], ["index", "rebuild"], ["results", "search", "x"]], ids=" ".join)
 def test_without_an_objective_there_is_nothing_to_look_at(line, home, capsys):
     assert run_guarded(line) == 8

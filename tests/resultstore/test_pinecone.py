@@ -5,6 +5,7 @@ import inspect
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -146,7 +147,7 @@ try:
 except Exception as error:
     print(type(error).__name__, error.why, error.fix, sep="|")
 """
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", ""), os.getcwd()])}
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", ""), str(Path.cwd())])}
     done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, timeout=60, check=False)
 
     assert done.stdout.startswith("IndexUnavailableError|pinecone-client has been renamed")

@@ -1,4 +1,4 @@
-"""Weaviate: the contract with the real client, on a server of ours that speaks its protocols, or on the one that WEAVIATE_TEST_URL names."""
+"""Weaviate: the contract with the real client, on a server of ours that speaks its protocols, or on the one of WEAVIATE_TEST_URL."""
 
 import asyncio
 import inspect

@@ -1024,6 +1024,23 @@ class TaskStoreContract:
         await store.owe_index(objective_id)
         assert len(await store.unindexed_results(objective_id, limit=5)) == 1
 
+    async def test_another_embedding_space_owes_every_result_again_and_keeps_the_old_vectors(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        await store.store_vectors(objective_id, space="hashing", vectors={1: b"old"})
+        await store.mark_indexed(objective_id, task_ids=[1])
+
+        changed = await store.change_space(objective_id, model="other", space="other:1")
+
+        assert (changed.spec.embedding_space, changed.spec.model_by_role[Role.EMBEDDING]) == ("other:1", "other")
+        assert changed == await store.objective(objective_id)
+        assert await store.result_ids(objective_id, is_indexed=False) == [1]
+        assert await store.vectors(objective_id, space="hashing") == {1: b"old"}
+        assert (await kinds_of(store, objective_id))[-1] == "objective.space_changed"
+        assert await store.claim_duty(objective_id, "w", Duty.INDEX) is not None
+        with pytest.raises(SettingsError, match="at work"):
+            await store.change_space(objective_id, model="third", space="third:1")
+
     async def test_results_are_found_by_their_words_the_best_match_first_and_only_the_objectives_own(self, store):
         objective_id = await begin(store, "second", "third")
         texts = ("An oven for bread", "Bread, and a lake", "The lake froze")
