@@ -165,3 +165,7 @@ class LeaseLostError(BabyagiError):
 
 class StaleOrderError(BabyagiError):
     """The list's order changed since it was read; nothing was changed."""
+
+
+PERSON_MENDS = (CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError, NotFoundError)
+"""What no waiting mends."""

@@ -6,7 +6,14 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from babyagi.errors import BabyagiError, IndexOwnedElsewhereError, LeaseLostError, LimitReachedError, ObjectiveStoppedError
+from babyagi.errors import (
+    BabyagiError,
+    IndexOwnedElsewhereError,
+    LeaseLostError,
+    LimitReachedError,
+    ObjectiveStoppedError,
+    StoreUnavailableError,
+)
 from babyagi.loop import Loop
 from babyagi.presence import Presence
 from babyagi.tasks import Duty
@@ -20,16 +27,27 @@ OWNER_PAUSE_S = 30.0  # until then, the process that owns the index may have end
 
 
 class Feeder:
-    """Takes the duty to index as often as it is owed, unless another process owns the index."""
+    """Takes the duty to index as often as it is owed, unless another process owns the index.
+
+    `on_unclear` hears of a claim that the store may hold for us although nobody works under it.
+    """
 
     def __init__(
-        self, store: TaskStore, loop: Loop, presence: Presence, *, objective_id: int, sleep: Callable[[float], Awaitable[None]]
+        self,
+        store: TaskStore,
+        loop: Loop,
+        presence: Presence,
+        *,
+        objective_id: int,
+        sleep: Callable[[float], Awaitable[None]],
+        on_unclear: Callable[[], None],
     ) -> None:
         self._store = store
         self._loop = loop
         self._presence = presence
         self._objective_id = objective_id
         self._sleep = sleep
+        self._on_unclear = on_unclear
         self._is_owned_elsewhere = False
 
     async def feed(self) -> None:
@@ -61,6 +79,8 @@ class Feeder:
             logger.info("the result store is not fed now: %s", error.what)
         except BabyagiError as error:
             logger.warning("the result store is behind, the loop goes on: %s", error.what)
+            if isinstance(error, StoreUnavailableError):
+                self._on_unclear()
             return FEED_RETRY_S
         except Exception:  # ours: the index is a projection and never stops the loop
             logger.exception("feeding the result store raised what nobody expected")
@@ -78,4 +98,8 @@ class Feeder:
             self._is_owned_elsewhere = False
             return n_fed
         finally:
-            await self._store.release_duty(claim)
+            try:
+                await self._store.release_duty(claim)
+            except BabyagiError as error:  # which must not take the place of our being cancelled
+                logger.info("the duty to index could not be given back: %s", error.what)
+                self._on_unclear()

@@ -14,15 +14,13 @@ from typing import Any, Protocol
 
 from babyagi import log
 from babyagi.errors import (
+    PERSON_MENDS,
     BabyagiError,
-    CredentialsError,
     LeaseLostError,
     LimitReachedError,
-    ModelRejectedError,
     ModelUnavailableError,
     NotFoundError,
     ObjectiveStoppedError,
-    SettingsError,
     StoreUnavailableError,
     StoreUnusableError,
 )
@@ -43,7 +41,6 @@ RETRY_DELAY_S = 1.0
 HINDRANCE_PAUSE_S = 30.0
 HINDERED_LOOK_S = 5.0
 MAX_HINDRANCE_PAUSE_S = 600.0
-PERSON_MENDS = (CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError, NotFoundError)
 
 OpenLoop = Callable[[Objective, Gate], AbstractAsyncContextManager[Loop]]
 Fail = Callable[[str, int], Awaitable[None]]
@@ -106,6 +103,7 @@ class Serving:
         self._running: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._fatal: BabyagiError | None = None
+        self._must_rejoin = False  # the store may have given us more than we heard of
         self._hindrance = ""
         self._hindrance_pause_s = HINDRANCE_PAUSE_S
         self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
@@ -163,7 +161,14 @@ class Serving:
             self._gate = Gate()
         async with self._process.open_loop(objective, self._gate) as loop:
             self._loop, self._fatal = loop, None
-            feeder = Feeder(self._store, loop, self._presence, objective_id=self._objective_id, sleep=self._process.sleep)
+            feeder = Feeder(
+                self._store,
+                loop,
+                self._presence,
+                objective_id=self._objective_id,
+                sleep=self._process.sleep,
+                on_unclear=self._rejoin_soon,
+            )
             await self._presence.serve(self._objective_id)
             async with asyncio.TaskGroup() as group:
                 feeding = group.create_task(feeder.feed())
@@ -218,6 +223,10 @@ class Serving:
 
     async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
         """Claim what comes first, duties before tasks, and return the work on it. Looking costs a read; only what is there is claimed."""
+        if self._must_rejoin and not self._running:  # nobody works on what we did not hear of: our lease must not keep it
+            await self._store.leave_objective(self._presence.identity.id, self._objective_id)
+            await self._presence.serve(self._objective_id)
+            self._must_rejoin = False
         self._outlook = outlook = await self._store.outlook(self._objective_id)
         goes_ahead_alone = self._outages.n > 0 and bool(self._running)  # after an outage one sees whether it is over
         if self._must_not_claim() or goes_ahead_alone:
@@ -242,7 +251,7 @@ class Serving:
         return False
 
     def _must_not_claim(self) -> bool:
-        return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting
+        return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting or self._must_rejoin
 
     def _is_over(self, objective: Objective) -> bool:
         if objective.status is ObjectiveStatus.PAUSED:
@@ -367,7 +376,11 @@ class Serving:
 
     def _rest_from_store(self, error: StoreUnavailableError) -> None:
         logger.warning("the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what)
+        self._rejoin_soon()
         self._rest(STORE_PAUSE_S)
+
+    def _rejoin_soon(self) -> None:
+        self._must_rejoin = True
 
     def _rest(self, delay_s: float) -> None:
         """Claim nothing for a while."""

@@ -31,6 +31,7 @@ from tests.postgres_server import PostgresServer
 
 GOAL_WAIT_S = 0.2
 GOAL_GROWTH = 1.5
+GOAL_WAKE_MS = 100
 LEASE_S = 3600.0
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 FILL = """
@@ -186,6 +187,25 @@ async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | Non
     return [engine, f"{n_tasks:,}", f"{n_tasks / wall_s:,.0f}", f"{cpu_s / n_tasks * 1e3:.2f}", f"{peak_mib:.0f}"]
 
 
+async def _waking(place: str, *, n_commits: int, server: PostgresServer | None) -> Sequence[str]:
+    """How long after a commit of one store the wait of another ends."""
+    objective_id = await _begin(place, n_queued=2, server=server)
+    waiting, writing, late_ms = await _open(place), await _open(place), []
+    await waiting.wait_for_change(timeout_s=5)
+    for number in range(n_commits):
+        wait = asyncio.create_task(waiting.wait_for_change(timeout_s=5))
+        await asyncio.sleep(0.002 * (number % 50))
+        await writing.append_event(objective_id, kind="said", data={})
+        committed_at_s = time.monotonic()
+        await wait
+        late_ms.append((time.monotonic() - committed_at_s) * 1e3)
+    await waiting.close()
+    await writing.close()
+    late_ms.sort()
+    engine = "PostgreSQL" if server else "SQLite"
+    return [engine, f"{n_commits}", f"{late_ms[n_commits // 2]:.0f}", f"{late_ms[n_commits * 99 // 100]:.0f}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stores", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
@@ -194,7 +214,7 @@ def main() -> None:
     parser.add_argument("--at-once", type=int, default=10_000, help="tasks at once in one process; 0 for none")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each row")
     options = parser.parse_args()
-    rows, at_once = [], []
+    rows, at_once, waking = [], [], []
     for kind in options.stores:
         server = PostgresServer("fsync=on", "full_page_writes=on", "shared_buffers=256MB") if kind == "postgres" else None
         with tempfile.TemporaryDirectory() as folder:
@@ -206,6 +226,7 @@ def main() -> None:
                     for n in options.processes:
                         rows.append(_measure(place, n_queued=n_queued, n_processes=n, seconds=options.seconds, server=server))
                         print(*rows[-1], flush=True)
+                waking.append(asyncio.run(_waking(place, n_commits=200, server=server)))
                 if options.at_once:
                     at_once.append(asyncio.run(_all_at_once(place, n_tasks=options.at_once, server=server)))
             finally:
@@ -215,6 +236,7 @@ def main() -> None:
     print(
         f"goals: longest at most {GOAL_WAIT_S * 1e3:.0f} ms; cpu with the longest list at most {GOAL_GROWTH} times that with the shortest"
     )
+    print_table(f"from commit to wake (goal: p99 at most {GOAL_WAKE_MS} ms)", ["store", "commits", "median ms", "p99 ms"], waking)
     if at_once:
         print_table("a list claimed at once by one process", ["store", "at once", "turns a second", "cpu ms a turn", "peak MiB"], at_once)
 

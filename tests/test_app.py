@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 
 import babyagi
-from babyagi.app import open_app, open_store, run_objective
+from babyagi.app import open_app, run_objective
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.settings import load_settings
+from babyagi.stores import open_store
 from babyagi.tasks import ObjectiveStatus, Role, StopReason
 from tests.workers import join
 

@@ -19,7 +19,8 @@ class Crew(VirtualWorld):
     """A world whose worker says what hinders it. `lacking` are the objectives that it has no folder for."""
 
     def open_crew(self, *, concurrency=4):
-        self.lacking, self.told = set(), []
+        self.lacking: set[int] = set()
+        self.told: list[str] = []
 
         @asynccontextmanager
         async def opened(objective, gate):

@@ -77,7 +77,7 @@ def _describe_data(event: Event) -> str:
         case log.OBJECTIVE_CHECKED:
             said = ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
         case _:
-            said = [data.get("reason"), data.get("error"), data.get("detail")]
+            said = [data.get("reason"), data.get("error"), data.get("detail"), data.get("hindrance")]
     words = "; ".join(str(word) for word in said if word)
     return f" ({fit(words, 200)})" if words else ""
 

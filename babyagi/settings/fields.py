@@ -111,8 +111,8 @@ class Settings(ObjectiveFields):
         default=NO_SECRET,
         metadata=declare(
             "BABYAGI_TASK_STORE",
-            "Where objectives and tasks are kept: sqlite:///PATH, or postgresql://USER:PASSWORD@HOST/DATABASE to share them between "
-            "machines.",
+            "Where objectives and tasks are kept: sqlite:///ABSOLUTE/PATH, or postgresql://USER:PASSWORD@HOST/DATABASE to share them "
+            "between machines.",
             parse=parse_task_store,
             metavar="URL",
             default_text="tasks.db in BABYAGI_HOME",

@@ -251,9 +251,9 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
-        """Record the outcome of an intended step and settle its reservation. First write wins and is returned; the usage of a second
-        one is still counted, because that money is gone. What was charged when the claim ended with the call in flight is settled by
-        it. Not fenced."""
+        """Record the outcome of an intended step and settle its reservation. First write wins and is returned; the usage of another
+        claim's is still counted, because that money is gone, and what comes again under the same claim changes nothing. What was
+        charged when the claim ended with the call in flight is settled by it. Not fenced."""
         ...
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:

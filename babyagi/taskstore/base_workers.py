@@ -11,7 +11,7 @@ from babyagi.tasks import Duty, Objective, Worker
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
     """What a claim could find in an objective at one moment: whether some task, and which duties beside the one to index, in the order
-    in which they come; and whether `conclude_objective` would end it."""
+    in which they come; and where there is neither, whether `conclude_objective` would end it."""
 
     objective: Objective
     has_task: bool

@@ -90,6 +90,11 @@ def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage
     return replace(step, usage=step.usage + counted, unconfirmed=unconfirmed), counted
 
 
+def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
+    """Whether this claim has recorded the step already: its commit seemed to fail, and it comes again. The money was spent once."""
+    return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
+
+
 def is_forgettable(step: Step, *, claim_no: int) -> bool:
     """Whether nothing is left of a step whose call gave no outcome: no answer, and no call of another claim that may yet give one."""
     return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed

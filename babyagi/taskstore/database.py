@@ -86,6 +86,9 @@ class Database(Protocol):
     known_version: int
     """The version of the schema that this program is made for."""
 
+    is_told: bool
+    """Whether `data_version` answers at once, because a thread is told of commits; it must look for them otherwise."""
+
     def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
         """Run the work in one transaction; whatever it raises, nothing is changed. It may be run again when the database asks for it.
 

@@ -174,12 +174,11 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
     async def outlook(self, objective_id: int) -> Outlook:
         book, now = self._book(objective_id), self._clock()
         objective = self._read(book)
-        return Outlook(
-            objective=objective,
-            has_task=self._best_task(book, now) is not None,
-            duties=tuple(duty for duty in rules.DUTIES if book.may_claim_duty(now, duty)),
-            can_conclude=objective.status is ObjectiveStatus.ACTIVE and rules.conclude(book.snapshot(objective)) is not None,
-        )
+        duties = tuple(duty for duty in rules.DUTIES if book.may_claim_duty(now, duty))
+        has_task = self._best_task(book, now) is not None
+        is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
+        can_conclude = is_idle and rules.conclude(book.snapshot(objective)) is not None
+        return Outlook(objective=objective, has_task=has_task, duties=duties, can_conclude=can_conclude)
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         book, now = self._book(objective_id), self._clock()

@@ -56,6 +56,8 @@ class MemorySteps(ABC):
     async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
         book, now, at = self._book(fence.objective_id), self._clock(), (fence.owner, key)
         known = book.steps.get(at)
+        if known is not None and changes.is_repeated(known, claim_no=fence.claim_no, is_held=at in book.open_steps):
+            return known
         step = known or changes.new_step(fence, key=key, at=now)
         if at in book.open_steps and step.claim_no == fence.claim_no:
             step = replace(step, reservation=Reservation())

@@ -47,7 +47,9 @@ class PostgresTransaction(Transaction):
 
 
 class PostgresDatabase:
-    """An open database. Every method blocks and belongs into one of the store's threads."""
+    """An open database. Every method but `data_version` blocks and belongs into one of the store's threads."""
+
+    is_told = True
 
     def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None, scripts: Sequence[str] | None = None) -> None:
         """Connect, and make the schema when there is none; an older one is left to `migrate`.

@@ -105,17 +105,22 @@ CREATE TABLE task_count (
     PRIMARY KEY (objective_id, status)
 );
 
-CREATE FUNCTION count_task() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION count_added() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF TG_OP = 'UPDATE' THEN
-        UPDATE task_count SET n = n - 1 WHERE objective_id = old.objective_id AND status = old.status;
-    END IF;
+    INSERT INTO task_count SELECT objective_id, status, count(*) FROM added GROUP BY objective_id, status
+        ON CONFLICT (objective_id, status) DO UPDATE SET n = task_count.n + excluded.n;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER task_added AFTER INSERT ON task REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION count_added();
+
+CREATE FUNCTION count_moved() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE task_count SET n = n - 1 WHERE objective_id = old.objective_id AND status = old.status;
     INSERT INTO task_count VALUES (new.objective_id, new.status, 1)
         ON CONFLICT (objective_id, status) DO UPDATE SET n = task_count.n + 1;
     RETURN NULL;
 END $$;
-CREATE TRIGGER task_added AFTER INSERT ON task FOR EACH ROW EXECUTE FUNCTION count_task();
-CREATE TRIGGER task_moved AFTER UPDATE OF status ON task FOR EACH ROW WHEN (old.status <> new.status) EXECUTE FUNCTION count_task();
+CREATE TRIGGER task_moved AFTER UPDATE OF status ON task FOR EACH ROW WHEN (old.status <> new.status) EXECUTE FUNCTION count_moved();
 
 -- A task need not wait for one that is done or was cancelled.
 CREATE FUNCTION settle_task() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from babyagi.errors import SettingsError
+from babyagi.errors import SettingsError, StoreUnavailableError
 from babyagi.taskstore.postgres_errors import in_our_words, mask_url
 
 if TYPE_CHECKING:
@@ -50,30 +50,30 @@ class Connections:
         self._conninfo = psycopg.conninfo.make_conninfo("", **{**CONNECTING, **given, "options": options})
         self._mine = threading.local()
         self._all: set[psycopg.Connection[Any]] = set()
+        self._lock = threading.Lock()
+        self._is_closed = False
 
     def mine(self) -> psycopg.Connection[Any]:
         """This thread's connection."""
         connection: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
         if connection is not None and not connection.closed:
             return connection
-        if connection is not None:
-            self._all.discard(connection)
-        connection = self._mine.connection = self.connect()
-        self._all.add(connection)
-        return connection
+        fresh = self._mine.connection = self.connect()
+        with self._lock:
+            self._all = {known for known in self._all if not known.closed} | {fresh}
+            if not self._is_closed:
+                return fresh
+        self.close()  # what nobody waits for any more came after the end
+        raise StoreUnavailableError(f"the task store {self.shown} is closed")
 
     def connect(self) -> psycopg.Connection[Any]:
         """A new connection, for whoever calls; every number is sent as eight bytes, so that a statement is prepared once."""
-        import psycopg
         from psycopg.rows import dict_row
         from psycopg.types.numeric import Int8Dumper
 
-        connection: psycopg.Connection[Any] = psycopg.connect(
-            self._conninfo,
-            autocommit=True,
-            prepare_threshold=0,
-            row_factory=dict_row,
-        )
+        from babyagi.taskstore.postgres_bounded import BoundedConnection
+
+        connection = BoundedConnection.connect(self._conninfo, autocommit=True, prepare_threshold=0, row_factory=dict_row)
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.prepared_max = None
         return connection
@@ -83,8 +83,10 @@ class Connections:
         return any(not connection.closed and connection.info.backend_pid == pid for connection in tuple(self._all))
 
     def close(self) -> None:
-        while self._all:
-            self._all.pop().close()
+        with self._lock:
+            self._is_closed = True
+            while self._all:
+                self._all.pop().close()
 
 
 @contextmanager

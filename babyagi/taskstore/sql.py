@@ -247,7 +247,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
-                    written, version = self._written, await self._offload(self._database.data_version)
+                    written, version = self._written, await self._data_version()
                     if await self.last_event_id(objective_id) > after_id:
                         return
                     await self._next_commit(written, version)
@@ -260,7 +260,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
             try:
                 await asyncio.wait_for(written.wait(), POLL_S)
             except TimeoutError:
-                if await self._offload(self._database.data_version) != version:
+                if await self._data_version() != version:
                     return
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
@@ -282,9 +282,12 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
     async def _version(self) -> int | None:
         """The data version, None while the store is out of reach."""
         try:
-            return await self._offload(self._database.data_version)
+            return await self._data_version()
         except StoreUnavailableError:
             return None
+
+    async def _data_version(self) -> int:
+        return self._database.data_version() if self._database.is_told else await self._offload(self._database.data_version)
 
     # -- the duty to index -----------------------------------------------------------------------------------------------
 

@@ -39,13 +39,11 @@ class Claims(SqlRoom):
     async def outlook(self, objective_id: int) -> Outlook:
         def work(tx: Transaction) -> Outlook:
             row, objective = moves.objective_row(tx, objective_id), moves.read_objective(tx, objective_id)
-            is_active = objective.status is ObjectiveStatus.ACTIVE
-            return Outlook(
-                objective=objective,
-                has_task=_best_task(tx, objective) is not None,
-                duties=tuple(duty for duty in rules.DUTIES if _may_claim_duty(tx, row, duty)),
-                can_conclude=is_active and rules.conclude(moves.snapshot(tx, objective)) is not None,
-            )
+            duties = tuple(duty for duty in rules.DUTIES if _may_claim_duty(tx, row, duty))
+            has_task = _best_task(tx, objective) is not None
+            is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
+            can_conclude = is_idle and rules.conclude(moves.snapshot(tx, objective)) is not None
+            return Outlook(objective=objective, has_task=has_task, duties=duties, can_conclude=can_conclude)
 
         return await self._read(work)
 
@@ -211,23 +209,25 @@ def give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s:
 
 
 def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
+    if not _is_owed(tx, row, duty):
+        return False
     known = tx.one("duty", objective_id=row["id"], duty=duty)
-    is_free = known is None or (known["worker_id"] is None and (known["not_before_us"] or 0) <= tx.now_us)
-    return is_free and _is_owed(tx, row, duty)
+    return known is None or (known["worker_id"] is None and (known["not_before_us"] or 0) <= tx.now_us)
 
 
 def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
+    """What the row of the objective says comes first: most looks end there."""
     objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
-    n_by_status = moves.counts(tx, objective_id)
     match duty:
         case Duty.ORDER:
-            is_new = tx.has("has_queue_news", objective_id=objective_id, after_id=row["ordered_upto"])
-            return is_active and not row["is_claimed_met"] and n_by_status[TaskStatus.QUEUED] >= 2 and is_new
+            may_order = is_active and not row["is_claimed_met"]
+            is_new = may_order and tx.has("has_queue_news", objective_id=objective_id, after_id=row["ordered_upto"])
+            return is_new and moves.counts(tx, objective_id)[TaskStatus.QUEUED] >= 2
         case Duty.CHECK:
-            n_open = n_by_status[TaskStatus.RUNNING] + n_by_status[TaskStatus.RECORDED]
-            return is_active and bool(row["is_claimed_met"]) and n_open == 0
+            n_by_status = moves.counts(tx, objective_id) if is_active and row["is_claimed_met"] else None
+            return n_by_status is not None and n_by_status[TaskStatus.RUNNING] + n_by_status[TaskStatus.RECORDED] == 0
         case Duty.REPORT:
-            is_held = tx.has("has_held_task", objective_id=objective_id)
-            return row["status"] == ObjectiveStatus.ENDED and row["report"] is None and not is_held
+            is_due = row["status"] == ObjectiveStatus.ENDED and row["report"] is None
+            return is_due and not tx.has("has_held_task", objective_id=objective_id)
         case Duty.INDEX:
             return tx.has("has_unindexed_result", objective_id=objective_id)

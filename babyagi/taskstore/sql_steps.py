@@ -51,6 +51,8 @@ class Steps(SqlRoom):
         def work(tx: Transaction) -> Step:
             moves.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
+            if known is not None and changes.is_repeated(known, claim_no=fence.claim_no, is_held=is_held):
+                return known
             at = to_time(tx.now_us)
             step = known or changes.new_step(fence, key=key, at=at)
             if is_held and step.claim_no == fence.claim_no:

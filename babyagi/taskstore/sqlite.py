@@ -50,6 +50,8 @@ LASTING_CODES = (
 class SqliteDatabase:
     """An open file. Every method blocks and belongs into the store's thread."""
 
+    is_told = False
+
     def __init__(self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None) -> None:
         """Open the file, creating it (mode 0600) when there is none, and bring its schema to this program's version.
 

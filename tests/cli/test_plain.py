@@ -30,6 +30,7 @@ def test_every_change_of_state_has_words(kind):
         (log.TASK_DONE, {"n_added": 2, "n_duplicates": 0}, "task 4 done: Read a.md (2 new)"),
         (log.TASK_DONE, {"n_added": 0}, "task 4 done: Read a.md"),
         (log.TASK_CLAIMED, {"worker_id": "w", "try_no": 1}, "task 4 started: Read a.md"),
+        (log.WORKER_HINDERED, {"name": "w", "hindrance": "no key"}, "a worker cannot work on it (no key)"),
         (log.TASK_DEAD, {"error": "no such\nfile"}, "task 4 given up: Read a.md (no such file)"),
         (log.ORDER_APPLIED, {"n_moved": 3, "task_ids": [1]}, "the list was ordered (3 moved)"),
         (log.OBJECTIVE_ENDED, {"reason": "limit:tasks", "detail": "50 of 50"}, "objective 3 ended (limit:tasks; 50 of 50)"),

@@ -57,7 +57,8 @@ async def test_of_ended_ones_a_name_means_the_newest_and_latest_means_none(board
         await homes.enter(board, objective_id)
         await homes.end(board, objective_id, StopReason.FINISHED)
 
-    assert (await Wanted(selector="me").find(board)).id == 2
+    found = await Wanted(selector="me").find(board)
+    assert found is not None and found.id == 2
     assert await Wanted(selector="latest").find(board) is None
 
 

@@ -97,7 +97,8 @@ class Board:
         return time.monotonic() - began_s
 
     async def is_over(self, objective_id):
-        return (await look("status", "--objective", str(objective_id), env=self.env()))["report"]["is_written"]
+        known = {entry["id"]: entry for entry in await look("objectives", env=self.env())}
+        return objective_id in known and known[objective_id]["report"]["is_written"]
 
     async def is_executing(self, n):
         return len(self.script.executed) >= n

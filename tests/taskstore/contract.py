@@ -557,6 +557,22 @@ class TaskStoreContract:
         assert (of_w.objective_id, of_w.hindrance, of_w.task_ids, of_w.duties) == (objective_id, "", (1,), (Duty.ORDER,))
         assert w.since == of_w.since == clock.now - timedelta(seconds=10)
 
+    async def test_the_outlook_says_what_a_claim_would_find(self, store):
+        objective_id = await begin(store, "B", "C")
+        assert await store.open_objectives() == [objective_id]
+        outlook = await store.outlook(objective_id)
+        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (True, (Duty.ORDER,), False)
+        for _ in range(3):
+            await finish_one(store, objective_id)
+        outlook = await store.outlook(objective_id)
+        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (False, (), True)
+        await store.conclude_objective(objective_id)
+        assert ((await store.outlook(objective_id)).duties, await store.open_objectives()) == ((Duty.REPORT,), [objective_id])
+        await store.record_report(await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report")
+        assert ((await store.outlook(objective_id)).duties, await store.open_objectives()) == ((), [])
+        with pytest.raises(NotFoundError):
+            await store.outlook(99)
+
     async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
         objective_id = await begin(store)
         await store.claim_task(objective_id, "w")
@@ -727,6 +743,15 @@ class TaskStoreContract:
         assert (done.state, done.output, done.model) == (StepState.DONE, '{"a": 1}', "m")
         assert await store.look_up_step(fence, "1/x") == done
         assert await store.intend_step(fence, key="1/x", kind="model", request_hash="h2", reservation=CALL) == done
+
+    async def test_an_outcome_that_is_recorded_again_under_its_claim_is_counted_once(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        first = await store.record_step(fence, key="k", output="1", usage=SPENT)
+        kinds = await kinds_of(store, objective_id)
+        assert await store.record_step(fence, key="k", output="1", usage=SPENT) == first
+        assert ((await store.objective(objective_id)).usage, await kinds_of(store, objective_id)) == (SPENT, kinds)
 
     async def test_a_step_left_open_may_have_been_paid_and_is_intended_anew(self, store, clock):
         objective_id = await begin(store)

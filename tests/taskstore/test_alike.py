@@ -39,8 +39,9 @@ class Pair:
     async def compare(self):
         await self.do("objectives")
         await self.do("workers")
+        await self.do("open_objectives")
         for objective_id in self.objective_ids:
-            for view in ("tasks", "counts", "results", "report", "last_event_id", "events"):
+            for view in ("outlook", "tasks", "counts", "results", "report", "last_event_id", "events"):
                 await self.do(view, objective_id)
             await self.do("last_finished", objective_id, limit=5)
             await self.do("queue_window", objective_id, n_head=2, n_new=2)
