@@ -149,6 +149,7 @@ async def feed(home: Path, index_name: str, ports: Sequence[int], *, until_settl
             if until_settled and not n_fed and not await store.result_ids(objective.id, is_indexed=False):
                 if index.is_memory:
                     await ResultSearch(store, index, objective=objective).fill_memory()
+                await asyncio.sleep(1.0)  # reads may lag behind writes
                 report = await projector.check(n_probes=1000)
                 print(len(report.missing), len(report.extra), len(report.probe_misses), report.n_held, projector.n_rebuilds)
                 return
@@ -255,9 +256,9 @@ def campaign(name: str, *, seconds: float, n_results: int, seed: int) -> tuple[o
                 cast.kill(victim)
                 cast.start(victim)
                 cast.keep_up()
-            for role in [role for role in lines if role != "server"]:
-                cast.processes[role].kill()
-                cast.processes[role].wait()
+            _let_workers_finish(cast)
+            cast.processes["projector"].kill()
+            cast.processes["projector"].wait()
             settled = _settle([*me, "--act", "settle"], cast)
             acknowledged, lost, twice = asyncio.run(count(home, read_acknowledged(home)))
     missing, extra, not_found, n_held, _ = settled
@@ -266,9 +267,22 @@ def campaign(name: str, *, seconds: float, n_results: int, seed: int) -> tuple[o
     return (name, kills, f"{acknowledged:,}", lost, twice, f"{n_held:,}", missing, extra, not_found, verdict(is_good))
 
 
+def _let_workers_finish(cast: Cast) -> None:
+    """Nobody is killed any more; each worker comes to the number of results that it is to have."""
+    deadline_s = time.monotonic() + SETTLE_S
+    workers = [role for role in cast.lines if role.startswith("worker")]
+    while time.monotonic() < deadline_s and any(cast.processes[role].poll() != 0 for role in workers):
+        cast.keep_up()
+        time.sleep(0.2)
+    for role in workers:
+        cast.processes[role].kill()
+        cast.processes[role].wait()
+
+
 def _settle(line: list[str], cast: Cast) -> list[int]:
     for _ in range(4):  # a damaged Chroma crashes two starts before it is emptied
-        cast.keep_up()
+        if "server" in cast.lines and cast.processes["server"].poll() is not None:
+            cast.start("server")
         done = subprocess.run(line, capture_output=True, text=True, timeout=2 * SETTLE_S, check=False)
         if done.returncode == 0 and done.stdout.strip():
             return [int(word) for word in done.stdout.split()]

@@ -11,7 +11,7 @@ from babyagi.resultstore.search import RankedResult, ResultSearch
 from babyagi.resultstore.words import Words, fold, split_passages
 from babyagi.tasks import Objective, Result, Task
 
-N_RELEVANT = 5
+N_RELEVANT = 5  # the parent's result among them
 N_SPARE = 10  # hits in place of those that say what another one says
 NEAR_EQUAL = 0.9  # share of words that two results have in common, of those that either has
 BYTES_PER_TOKEN = 4
@@ -54,7 +54,8 @@ async def choose_context(
     words = Words(task.name, background=objective.spec.text)
     needed_scores = words.score([f"{result.task_name}\n{result.text}" for result in needed])
     ranked = [RankedResult(result=result, score=round(score, 3)) for result, score in zip(needed, needed_scores, strict=True)]
-    ranked += drop_repetitions(found.ranked, beside=needed)[:N_RELEVANT]
+    n_near = N_RELEVANT - sum(reasons[result.task_id] == "parent" for result in needed)
+    ranked += drop_repetitions(found.ranked, beside=needed)[:n_near]
     cut = choose_within([entry.result for entry in ranked], budget_tokens, words=words, n_always=len(needed))
     return [
         Chosen(result=result, text=text, score=entry.score, reason=reasons.get(result.task_id, "near"))
