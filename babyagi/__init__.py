@@ -4,6 +4,13 @@
     outcome = babyagi.run("What do these documents say about limits?", files="docs", llm_model="rehearsal")
     print(outcome.report)
 
+Or an agent alone, which answers a question with tools:
+
+    @babyagi.tool(effect="read")
+    def price(item: str) -> float: ...
+
+    print(babyagi.Agent(model="gpt-6-luna", tools=[price]).run("What do two teas cost?").output)
+
 Importing this module loads nothing heavy; the clients are loaded when a run opens them.
 """
 
@@ -12,10 +19,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from babyagi.agent import Agent
     from babyagi.app import Outcome
+    from babyagi.tools.declare import tool
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "run", "run_async"]
+__all__ = ["Agent", "__version__", "run", "run_async", "tool"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Agent":
+        from babyagi.agent import Agent
+
+        return Agent
+    if name == "tool":
+        from babyagi.tools.declare import tool
+
+        return tool
+    raise AttributeError(f"babyagi has no {name!r}")
 
 
 async def run_async(objective: str, **options: Any) -> Outcome:

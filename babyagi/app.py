@@ -7,7 +7,7 @@ import os
 import random
 import secrets
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from babyagi.agents.prompting import prompt_version
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.folder import Folder
-from babyagi.home import home_id, new_worker_id, take_name
+from babyagi.home import home_id, new_worker_id, remember_folder, remembered_folder, take_name
 from babyagi.journal import Backends, Gate
 from babyagi.llm.base import ChatModel, Embedder
 from babyagi.llm.credentials import missing_key
@@ -37,20 +37,16 @@ from babyagi.resultstore.search import ResultSearch
 from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Effect, Objective, ObjectiveSpec, Result, Role, ToolGrant, Worker
+from babyagi.tasks import Approval, Objective, ObjectiveSpec, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
-from babyagi.tools.files import build_file_tools
-from babyagi.tools.person import ASK_PERSON, build_ask_person
+from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
 from babyagi.worker import Around, Surroundings, WorkerLoop
 
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
 
 AskHuman = Callable[[str], Awaitable[str]]
-
-ASK_TOOL = ToolGrant(name=ASK_PERSON, effect=Effect.IDEMPOTENT)
-FILE_TOOLS = (ToolGrant(name="list_files", effect=Effect.READ), ToolGrant(name="read_file", effect=Effect.READ))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +97,7 @@ class App:
         """
         objective, is_new = await self.store.create_objective(self._spec(), uid=secrets.token_hex(8), always_new=always_new)
         if self.settings.files is not None:
-            self._remember_folder(objective, self.settings.files)
+            remember_folder(self.settings.home, objective.uid, self.settings.files)
         return objective, is_new
 
     async def run(self, objective_id: int) -> RunOutcome:
@@ -213,7 +209,7 @@ class App:
             temperature=settings.openai_temperature,
             embedding_space=self._open_embedder(embedding).space,
             results_store_name=settings.results_store_name,
-            tools=(*(FILE_TOOLS if settings.files is not None else ()), *((ASK_TOOL,) if settings.ask else ())),
+            tools=grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask),
             approval=Approval(settings.approve),
             prompt_version=prompt_version(),
         )
@@ -256,6 +252,7 @@ class App:
                 max_output_tokens=settings.max_output_tokens,
                 max_new_tasks=settings.max_new_tasks,
                 max_depth=settings.max_depth,
+                protocol=settings.protocol,
             ),
             clock=utc_now,
         )
@@ -284,6 +281,15 @@ class App:
             return self._open_human()
         price = self._price(name, self.settings.openai_base_url)
         return OpenAIModel(name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price)
+
+    @asynccontextmanager
+    async def open_model(self, role: Role) -> AsyncIterator[ChatModel]:
+        """The model of a role, as these settings name it, for work outside of any objective."""
+        endpoint = self._open_endpoint(self.settings.openai_base_url)
+        try:
+            yield self._open_model(self.settings.model_by_role[role], self.settings.openai_temperature, endpoint)
+        finally:
+            await endpoint.close()
 
     def _open_endpoint(self, base_url: str) -> Endpoint:
         """One for each address, so that its circuit breaker is shared by all who ask there."""
@@ -327,16 +333,17 @@ class App:
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
         granted = {grant.name for grant in objective.spec.tools}
-        tools = (*(self._open_file_tools(objective) if granted - {ASK_PERSON} else ()), build_ask_person())
+        folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
+        tools = open_tools(granted, folder=folder, offload=asyncio.to_thread)
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
             raise SettingsError(
                 f"objective {objective.id} needs the tool {', '.join(missing)}, and this worker has it not", guide="machines"
             )
-        return tuple(tool for tool in tools if tool.name in granted)
+        return tools
 
-    def _open_file_tools(self, objective: Objective) -> Sequence[Tool]:
-        folder = self.settings.files or self._remembered_folder(objective)
+    def _open_folder(self, objective: Objective) -> Folder:
+        folder = self.settings.files or remembered_folder(self.settings.home, objective.uid)
         if folder is None or not folder.is_dir():
             raise SettingsError(
                 f"objective {objective.id} needs a folder to read, and there is none here",
@@ -344,17 +351,7 @@ class App:
                 fix="give it again: --files FOLDER",
                 guide="objectives",
             )
-        return build_file_tools(Folder(folder), offload=asyncio.to_thread)
-
-    def _remember_folder(self, objective: Objective, folder: Path) -> None:
-        """Keep the folder's path in this home, so that `resume` finds it. It is this worker's, so it is not in the task store."""
-        path = self.settings.home / "folders" / objective.uid
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        path.write_text(str(folder.resolve()), encoding="utf-8")
-
-    def _remembered_folder(self, objective: Objective) -> Path | None:
-        path = self.settings.home / "folders" / objective.uid
-        return Path(path.read_text(encoding="utf-8")) if path.is_file() else None
+        return Folder(folder)
 
 
 @asynccontextmanager

@@ -64,3 +64,15 @@ def take_name(home: Path, wanted: str) -> Iterator[str]:
             yield name
             return
     raise SettingsError(f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already", fix="set BABYAGI_WORKER_NAME")
+
+
+def remember_folder(home: Path, uid: str, folder: Path) -> None:
+    """Keep the path of an objective's folder in this home, so that `resume` finds it. It is this worker's, so it is not in the store."""
+    path = home / "folders" / uid
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    path.write_text(str(folder.resolve()), encoding="utf-8")
+
+
+def remembered_folder(home: Path, uid: str) -> Path | None:
+    path = home / "folders" / uid
+    return Path(path.read_text(encoding="utf-8")) if path.is_file() else None

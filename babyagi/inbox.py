@@ -1,4 +1,4 @@
-"""What a person is asked, and what their answer means to the task that asked: the one shape of every observation.
+"""What a person is asked, and what their answer means to the task that asked.
 
 Three kinds of step wait for a person: a question of the model, a tool call that is made only when somebody approves, and a tool call
 that may have been made and must not be repeated.
@@ -8,33 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
 from babyagi.errors import SettingsError
 from babyagi.llm.prompt import clean
 from babyagi.tasks import Passage, Step
+from babyagi.tools.base import Observation
 
 QUESTION = "question"
 APPROVAL = "approval"
 ONCE = "once"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """What came of a tool call, for the model to read."""
-
-    passage: Passage
-    is_error: bool = False
-
-    def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Observation:
-        fields = json.loads(text)
-        return cls(passage=Passage(**fields["passage"]), is_error=fields["is_error"])
 
 
 class Decision(StrEnum):

@@ -20,22 +20,26 @@ from typing import Any
 from babyagi import inbox, log
 from babyagi.errors import (
     BabyagiError,
+    ContextTooLongError,
+    EndlessAnswerError,
     LimitReachedError,
+    MalformedReplyError,
     ObjectiveStoppedError,
     ParkedError,
+    RequestRefusedError,
     StoreUnavailableError,
     ToolError,
 )
-from babyagi.inbox import Observation
 from babyagi.llm.base import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Prompt, clean
 from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage
 from babyagi.taskstore.base import TaskStore
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Compose, Observation, Tool
 
 logger = logging.getLogger(__name__)
 
 RECORD_PAUSE_S = 1.0
+FAULTS_OF_A_CALL = (MalformedReplyError, ContextTooLongError, RequestRefusedError, EndlessAnswerError)
 
 
 class Gate:
@@ -77,7 +81,25 @@ class Journal:
         self._store = backends.store
         self._fence = fence
         self._prefix = prefix
+        self._try_prefix = prefix
         self._approval = approval
+
+    def below(self, path: str) -> Journal:
+        """The same journal with its paths beneath this one, for a tool that is made of other calls."""
+        inner = Journal(self._backends, fence=self._fence, prefix=f"{self._prefix}{path}/", approval=self._approval)
+        inner._try_prefix = self._try_prefix
+        return inner
+
+    async def recall(self, path: str) -> str | None:
+        """Return the word that was kept at the path, None when none was."""
+        step = await self._store.look_up_step(self._fence, self._prefix + path)
+        return None if step is None or step.output is None else str(json.loads(step.output))
+
+    async def keep(self, path: str, word: str) -> str:
+        """Keep a word at the path, and return it; the first one that was kept there holds."""
+        output = json.dumps(word)
+        step = await self._store.put_step(self._fence, key=self._prefix + path, kind="inputs", request_hash=_digest(output), output=output)
+        return str(json.loads(step.output or output))
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return what this try was given, building it only if no earlier claim of this try did.
@@ -129,9 +151,23 @@ class Journal:
             return Observation.from_json(step.output)
         if tool.asks_person:
             return await self._ask(path, inbox.QUESTION, request)
+        if tool.compose is not None:
+            return await self._put_observation(path, await self._compose(path, tool, tool.compose, arguments), request)
         if tool.effect is Effect.ONCE:
             return await self._call_once(path, tool, arguments)
-        return await self._put_observation(path, await _run_tool(tool, arguments), request)
+        return await self._put_observation(path, await run_tool(tool, arguments), request)
+
+    async def _compose(self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]) -> Observation:
+        """What came of a tool that is made of other calls: each is a step of its own, so that none is repeated."""
+        try:
+            passage = await compose(arguments, self.below(path))
+        except (ToolError, *FAULTS_OF_A_CALL) as error:
+            return Observation(passage=Passage(text=clean(error.what), origin=f"tool:{tool.name}"), is_error=True)
+        except BabyagiError:
+            raise
+        except Exception as error:  # a tool is code from anywhere; what it raises is its answer
+            return _failed(tool, error)
+        return Observation(passage=_bound(passage, tool))
 
     async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         """Make a call that must not be repeated: asked for, intended, made, recorded. Whatever is unclear about it, a person is asked."""
@@ -158,9 +194,11 @@ class Journal:
         """What came of the same call in an earlier try of this task, for as many calls as were made there."""
         steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
         same = [step for step in steps if step.output is not None and step.request_hash == _digest(request)]
-        n_mine = sum(step.key.startswith(self._prefix) and step.kind != inbox.APPROVAL for step in same)
+        n_mine = sum(step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same)
         earlier = [
-            Observation.from_json(step.output or "") for step in same if step.kind == inbox.ONCE and not step.key.startswith(self._prefix)
+            Observation.from_json(step.output or "")
+            for step in same
+            if step.kind == inbox.ONCE and not step.key.startswith(self._try_prefix)
         ]
         made = [observation for observation in earlier if not observation.is_error]
         return made[n_mine] if n_mine < len(made) else None
@@ -249,15 +287,20 @@ class Journal:
                 await self._backends.sleep(RECORD_PAUSE_S)
 
 
-async def _run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    origin = f"tool:{tool.name}"
+async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
+    """What came of a call, without a journal: a fault or a time-out is an error observation."""
     try:
         return await _try_tool(tool, arguments)
     except TimeoutError:
         text = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
-        return Observation(passage=Passage(text=text, origin=origin), is_error=True)
+        return Observation(passage=Passage(text=text, origin=f"tool:{tool.name}"), is_error=True)
     except Exception as error:  # a tool is code from anywhere; what it raises is its answer
-        return Observation(passage=Passage(text=f"{tool.name} failed: {type(error).__name__}", origin=origin), is_error=True)
+        return _failed(tool, error)
+
+
+def _failed(tool: Tool, error: Exception) -> Observation:
+    passage = Passage(text=f"{tool.name} failed: {type(error).__name__}", origin=f"tool:{tool.name}")
+    return Observation(passage=passage, is_error=True)
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
@@ -267,10 +310,14 @@ async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
             passage = await tool.run(arguments)
     except ToolError as error:
         return Observation(passage=Passage(text=clean(error.what), origin=f"tool:{tool.name}"), is_error=True)
+    return Observation(passage=_bound(passage, tool))
+
+
+def _bound(passage: Passage, tool: Tool) -> Passage:
     text = clean(passage.text)
     if len(text) > tool.max_output_chars:
         text = text[: tool.max_output_chars] + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
-    return Observation(passage=Passage(text=text, origin=passage.origin))
+    return Passage(text=text, origin=passage.origin)
 
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:

@@ -33,6 +33,7 @@ from babyagi.errors import (
 )
 from babyagi.inbox import describe
 from babyagi.journal import Backends, Journal
+from babyagi.react.steps import Bounds as RunBounds
 from babyagi.resultstore.context import Chosen, choose_context, choose_within
 from babyagi.resultstore.nearness import Nearness
 from babyagi.resultstore.projector import Projector, embed_path
@@ -56,12 +57,13 @@ FAULTS_OF_THE_TASK = (ContextTooLongError, RequestRefusedError, EndlessAnswerErr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much goes into and out of one call."""
+    """How much goes into and out of one call, and how the execution agent talks with its model."""
 
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
     max_depth: int = 20
+    protocol: str = "auto"
 
 
 class Loop:
@@ -91,6 +93,7 @@ class Loop:
         self._tools = tools
         self._bounds = bounds
         self._clock = clock
+        self._protocol = bounds.protocol
         self._nearness = Nearness()
         self._nearness_of_results = Nearness(max_kept=N_KEPT_RESULTS)
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
@@ -152,6 +155,7 @@ class Loop:
                 ],
                 "prompt_version": objective.spec.prompt_version,
                 "tools": [tool.name for tool in self._tools],
+                "protocol": self._protocol,
             }
 
         inputs = await journal.inputs(build_inputs)
@@ -161,8 +165,15 @@ class Loop:
             today=date.fromisoformat(inputs["today"]),
         )
         answer = await execute_task(
-            claim.task, context=context, tools=self._tools, journal=journal, max_output_tokens=self._bounds.max_output_tokens
+            claim.task,
+            context=context,
+            tools=self._tools,
+            journal=journal,
+            bounds=RunBounds(max_output_tokens=self._bounds.max_output_tokens),
+            protocol=inputs["protocol"],
         )
+        if answer.has_fallen_back:
+            self._protocol = "text"  # of this worker, from the next try on: no further try begins with a refusal
         return await self._store.record_result(claim, text=answer.text, origins=answer.origins)
 
     async def _choose_excerpts(self, task: Task, objective: Objective, journal: Journal) -> list[Chosen]:

@@ -72,7 +72,7 @@ async def test_what_belongs_to_the_objective_is_frozen_and_what_belongs_to_the_w
     objective, _ = await start_and_run(settings(files=documents, OPENAI_API_KEY=key))
 
     assert objective.spec.model_by_role[Role.EXECUTION] == "rehearsal"
-    assert [tool.name for tool in objective.spec.tools] == ["list_files", "read_file"]
+    assert [tool.name for tool in objective.spec.tools] == ["list_files", "read_file", "search_files"]
     stored = b"".join(path.read_bytes() for path in (tmp_path / "home").glob("tasks.db*"))
     assert key.encode() not in stored
     assert str(documents).encode() not in stored

@@ -68,3 +68,14 @@ def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
 
     assert "2 independent tasks" in out
     assert len([line for line in out.splitlines() if line.startswith("8 ")]) == 1
+
+
+@pytest.mark.system
+def test_the_steps_benchmark_prints_its_goal_beside_its_figure():
+    out = run("steps", "--steps", "3", "--rounds", "1")
+
+    assert "Own time per step" in out and "2 ms" in out
+    assert [line.split("  ")[0] for line in out.splitlines() if line.startswith("this, ")] == [
+        "this, journal on SQLite",
+        "this, journal in memory",
+    ]

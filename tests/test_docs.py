@@ -18,7 +18,7 @@ from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "babyagi" / "guide").glob("*.md"))
 DOCUMENTS = [*PAGES, *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
-PROMISED_TOPICS = "start models limits recovery tasks results settings commands safety docker".split()
+PROMISED_TOPICS = "start models limits recovery tasks results settings commands safety tools docker".split()
 WORDS = (
     "objective, task, result, worker, claim, lease, heartbeat, fence, step, tool, tool call, observation, passage, limit, reservation, "
     "usage, stop reason, event"

@@ -12,7 +12,7 @@ from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.notify import Notifier, make_sender
 from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
-from babyagi.tools.person import build_ask_person
+from babyagi.tools.person import build_ask_user
 from tests.scripted import ScriptedModel
 from tests.world import World
 
@@ -21,13 +21,13 @@ def ask_once(prompt, role):
     if role is Role.CREATION:
         return '{"tasks": []}'
     if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
-        return (ToolCall(id="c1", name="ask_person", arguments='{"question": "Which day?"}'),)
+        return (ToolCall(id="c1", name="ask_user", arguments='{"question": "Which day?"}'),)
     return "an answer"
 
 
 async def run_and_notify(target):
     """A run that ends waiting for a person, and who is told."""
-    world = World(model=ScriptedModel(ask_once), tools=(build_ask_person(),))
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
     return await Notifier(world.store, make_sender(target)).watch(objective.id, world.run(objective))
 
@@ -53,7 +53,7 @@ async def test_a_task_that_begins_to_wait_is_told_while_the_run_goes_on():
     async def send(text):
         told.append(json.loads(text)["kind"])
 
-    world = World(model=ScriptedModel(ask_once), tools=(build_ask_person(),))
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
 
     async def work():
@@ -76,7 +76,7 @@ async def test_what_is_being_told_when_the_run_ends_is_told_first():
         await asyncio.sleep(0.2 if kind == "task.parked" else 0)
         told.append(kind)
 
-    world = World(model=ScriptedModel(ask_once), tools=(build_ask_person(),))
+    world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
 
     async def work():

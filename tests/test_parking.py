@@ -13,7 +13,7 @@ from babyagi.tasks import Approval, Effect, Passage, Proposal, Role, StepState, 
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.tools.base import Tool
-from babyagi.tools.person import build_ask_person
+from babyagi.tools.person import build_ask_user
 from tests.once_child import POINTS
 from tests.scripted import ScriptedModel
 from tests.world import Clock, World
@@ -58,7 +58,7 @@ async def text_of_result(world, objective):
 
 
 async def test_a_question_parks_its_task_while_the_others_go_on_and_the_answer_is_what_the_call_gave():
-    world = World(model=calling("ask_person", '{"question": "Which day?\\u001b[2J"}'), tools=(build_ask_person(),))
+    world = World(model=calling("ask_user", '{"question": "Which day?\\u001b[2J"}'), tools=(build_ask_user(),))
     objective = await world.start()
     await world.store.add_tasks(objective.id, [Proposal(name="Another")])
 

@@ -61,6 +61,7 @@ class World:
     concurrency: int = 4
     models: Mapping[Role, ChatModel] | None = None
     max_depth: int = 20
+    protocol: str = "auto"
     embedder: Embedder = field(default_factory=HashEmbedder)
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
@@ -86,7 +87,7 @@ class World:
             search=ResultSearch(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self.tools,
-            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10, max_depth=self.max_depth),
+            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10, max_depth=self.max_depth, protocol=self.protocol),
             clock=self.clock,
         )
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from babyagi.agents.prompting import build_messages
+from babyagi.errors import MalformedReplyError, RequestRefusedError
 from babyagi.journal import Journal
-from babyagi.react.executor import Answer, run_steps
+from babyagi.react.executor import NO_ANSWER, Executor
+from babyagi.react.steps import Bounds, Run, Stopped
 from babyagi.tasks import Passage, Task
 from babyagi.tools.base import Tool
 
@@ -36,8 +38,24 @@ class Context:
     today: date
 
 
-async def execute_task(task: Task, *, context: Context, tools: Sequence[Tool], journal: Journal, max_output_tokens: int) -> Answer:
-    """Return the result of the task. With no tools it costs one model call. Raises as `run_steps`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The result of a task. `origins` names every source that any of its prompts held."""
+
+    text: str
+    origins: tuple[str, ...]
+    has_fallen_back: bool = False  # the endpoint was found to take no tools
+
+
+async def execute_task(
+    task: Task, *, context: Context, tools: Sequence[Tool], journal: Journal, bounds: Bounds, protocol: str = "auto"
+) -> Answer:
+    """Return the result of the task. With no tools it costs one model call.
+
+    Raises:
+        MalformedReplyError: nothing but replies or calls that cannot be used, or the same call again and again.
+        RequestRefusedError: the model gives the task up. Whatever else `Executor.run` raises.
+    """
     messages = build_messages(
         "execution",
         {
@@ -48,4 +66,16 @@ async def execute_task(task: Task, *, context: Context, tools: Sequence[Tool], j
             "date": context.today.isoformat(),
         },
     )
-    return await run_steps(messages, tools=tools, journal=journal, max_output_tokens=max_output_tokens)
+    executor = Executor(tools=tools, calls=journal, protocol=protocol if tools else "native", bounds=bounds)
+    run = await executor.run(messages)
+    _require_answer(run)
+    return Answer(text=run.output, origins=run.origins, has_fallen_back=executor.has_fallen_back)
+
+
+def _require_answer(run: Run) -> None:
+    if run.stopped is Stopped.FAIL:
+        raise RequestRefusedError(f"the model gave the task up: {run.detail[:300]}")
+    if run.stopped in (Stopped.MAX_ERRORS, Stopped.REPEATED):
+        raise MalformedReplyError(run.detail)
+    if run.stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) and run.output == NO_ANSWER:
+        raise MalformedReplyError(f"the model gave no answer to the task: {run.detail}")

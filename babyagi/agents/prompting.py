@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 
 from babyagi.llm.prompt import Message, Speaker, fence
+from babyagi.react.protocols.base import PROMPT_NAMES as PROTOCOL_PROMPTS
+from babyagi.react.protocols.base import load_prompt
 from babyagi.tasks import Passage
 
 PROMPT_NAMES = ("execution", "creation", "prioritization", "check", "report")
@@ -26,7 +28,8 @@ def _template(name: str) -> str:
 
 def prompt_version() -> str:
     """Return a digest of every prompt file: two runs with the same version asked in the same words."""
-    return hashlib.sha256("\0".join(_template(name) for name in PROMPT_NAMES).encode()).hexdigest()[:12]
+    texts = [*map(_template, PROMPT_NAMES), *map(load_prompt, PROTOCOL_PROMPTS)]
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
 def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...]:

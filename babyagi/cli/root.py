@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import cooperating, inbox, index, journal, list_steering, looking, running, steering, surroundings
+from babyagi.cli import cooperating, inbox, index, journal, list_steering, looking, running, steering, surroundings, toolbox
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -57,6 +57,7 @@ COMMANDS = (
     index.index,
     journal.journal,
     cooperating.migrate,
+    toolbox.tools,
     surroundings.config,
     surroundings.doctor,
     surroundings.guide,

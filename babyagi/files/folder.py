@@ -1,9 +1,9 @@
-"""The one door to the objective's folder: what is in it and what its text files say, and nothing outside it.
+"""The one door to the objective's folder: what is in it, what its text files say, writing one; and nothing outside it.
 
-A path is resolved, checked against the root, and then opened component by component without following links, so that nothing
-that changes in between can lead outside. What `list` does not show (hidden files, caches) `read` does not open.
+A path is checked, and then opened beneath the root without following links (`beneath.py`), so that nothing that changes in between
+can lead outside. What `list` does not show (hidden files, caches) is neither read nor written.
 
-Does not cover: writing; formats other than plain text.
+Does not cover: formats other than plain text.
 """
 
 from __future__ import annotations
@@ -17,15 +17,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from babyagi.errors import ToolError
+from babyagi.files.beneath import FOLDER_FLAGS, open_beneath
+from babyagi.files.writing import put_file
 
 MAX_LISTED = 500
 MAX_WALKED = 20_000  # directory entries looked at by one listing
 MAX_DEPTH = 32
 MAX_FILE_BYTES = 5_000_000
 MAX_LINE_CHARS = 2000
+MAX_HITS = 60
+MAX_HIT_CHARS = 300
+MAX_SEARCHED_BYTES = 50_000_000  # read by one search
 MAX_UNREADABLE_RATIO = 0.1
 MAX_PATH_CHARS = 1000
 
@@ -33,7 +39,6 @@ SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "CVS"})
 
 _UNSHOWABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _LINE_BREAKERS = re.compile(r"[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -67,8 +72,26 @@ class FileText:
     is_cut: bool
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A line that holds what was searched for."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hits:
+    """Lines in the order of the files. `is_cut`: there may be more, in these files or in others."""
+
+    hits: tuple[Hit, ...]
+    n_files: int
+    is_cut: bool
+
+
 class Folder:
-    """Read-only access below `root`. Calls block; paths in and out are relative, with `/`.
+    """Access below `root`. Calls block; paths in and out are relative, with `/`.
 
     Every failure is a `ToolError` of one line that names no path outside the folder.
     """
@@ -107,6 +130,63 @@ class Folder:
         last_line = first_line + len(shown) - 1
         return FileText(path=name, text="\n".join(shown), first_line=first_line, last_line=last_line, n_lines=len(lines), is_cut=is_cut)
 
+    def search(self, words: str, pattern: str = "", limit: int = MAX_HITS) -> Hits:
+        """Return the lines that hold these words, in upper or lower case, in the text files whose path matches."""
+        wanted, listing = words.strip().casefold(), self.list(pattern)
+        if not wanted:
+            raise ToolError("there is nothing to search for: give some words")
+        hits: list[Hit] = []
+        n_files, left_bytes = 0, MAX_SEARCHED_BYTES
+        for file in listing.files:
+            left_bytes -= min(file.size_bytes, MAX_FILE_BYTES)
+            if left_bytes < 0 or len(hits) >= limit:
+                return Hits(hits=tuple(hits), n_files=n_files, is_cut=True)
+            n_files += 1
+            hits += self._search_file(file.path, wanted, limit - len(hits))
+        is_cut = len(hits) >= limit or listing.is_cut or listing.n_files > len(listing.files)
+        return Hits(hits=tuple(hits), n_files=n_files, is_cut=is_cut)
+
+    def _search_file(self, path: str, wanted: str, limit: int) -> Sequence[Hit]:
+        try:
+            lines = _split_lines(_decode(path, self._read_bytes(tuple(path.split("/")))[:MAX_FILE_BYTES]), is_cut=False)
+        except ToolError:  # no text, or gone meanwhile
+            return []
+        found = (
+            Hit(path=path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS]) for n, line in enumerate(lines, 1) if wanted in line.casefold()
+        )
+        return tuple(islice(found, limit))
+
+    def write(self, path: str, text: str, *, replace: bool = False) -> int:
+        """Write a text file whole, or not at all, making the folders on its way. Returns its size in bytes.
+
+        A link is never followed or replaced; a file that is there only with `replace`.
+        """
+        data = text.encode("utf-8", "replace")
+        if len(data) > MAX_FILE_BYTES:
+            raise ToolError(f"the text is over {MAX_FILE_BYTES} bytes")
+        parts = self._check(path)
+        if not parts or path.endswith("/"):
+            raise ToolError(f"{_show(path)} names a folder; a file needs a name")
+        with self._open_folder(()) as root_fd:
+            try:
+                put_file(root_fd, parts, data, replace=replace)
+            except FileExistsError:
+                raise ToolError(f"{_show(path)} is there already; pass replace=true to write it anew") from None
+            except OSError as error:
+                raise ToolError(f"{_show(path)} cannot be written: {error.strerror}") from None
+        return len(data)
+
+    def _check(self, path: str) -> tuple[str, ...]:
+        """The components of a path as a model wrote it, none of them leading upwards or hidden; links are not looked at."""
+        if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
+            raise ToolError(f"{_show(path)} is not a path of a file in this folder")
+        parts = PurePosixPath(path).parts
+        if PurePosixPath(path).is_absolute() or ".." in parts or "\\" in path:
+            raise ToolError(f"{_show(path)} is outside the folder; paths are relative to it, as list_files shows them")
+        if not all(map(_is_shown, parts)) or len(parts) > MAX_DEPTH:
+            raise ToolError(f"{_show(path)} is hidden or too deep; such files are left alone")
+        return parts
+
     def _resolve(self, path: str) -> tuple[str, ...]:
         """The components below the root of a path as a model wrote it, links resolved."""
         if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
@@ -131,8 +211,8 @@ class Folder:
         if not parts:
             raise ToolError("this is the folder itself; list_files shows what it holds")
         try:
-            with self._open_folder(parts[:-1]) as folder_fd:
-                fd = os.open(parts[-1], _FILE_FLAGS, dir_fd=folder_fd)
+            with self._open_folder(()) as root_fd:
+                fd = open_beneath(root_fd, parts, _FILE_FLAGS)
         except (FileNotFoundError, NotADirectoryError):
             raise ToolError(f"no file {_show(name)}{self._suggest(name)}") from None
         except OSError as error:
@@ -153,12 +233,12 @@ class Folder:
     @contextmanager
     def _open_folder(self, parts: tuple[str, ...]) -> Iterator[int]:
         """A descriptor of the folder with these components below the root, reached without following a link."""
-        fd = os.open(os.path.realpath(self._root), _FOLDER_FLAGS)
+        root_fd = os.open(os.path.realpath(self._root), FOLDER_FLAGS)
         try:
-            for part in parts:
-                inner = os.open(part, _FOLDER_FLAGS, dir_fd=fd)
-                os.close(fd)
-                fd = inner
+            fd = open_beneath(root_fd, parts, FOLDER_FLAGS)
+        finally:
+            os.close(root_fd)
+        try:
             yield fd
         finally:
             os.close(fd)

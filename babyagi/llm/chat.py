@@ -21,6 +21,8 @@ def render_request(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
     }
     if form.temperature is not None:
         request["temperature"] = form.temperature
+    if prompt.stop and form.stops:
+        request["stop"] = list(prompt.stop)
     if prompt.tools:
         request["tools"] = [
             {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}}

@@ -28,6 +28,7 @@ class Form:
     output_limit: str = "max_tokens"
     has_swapped: bool = False
     stores: bool = True  # whether `store: false` may be said
+    stops: bool = True  # whether words that end the reply may be named
 
     def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
         """Return the form without what the refusal names, None when it names nothing that was sent and can be left out."""
@@ -41,6 +42,8 @@ class Form:
         if self.output_limit in sent and _OUTPUT_LIMIT.search(words) and not self.has_swapped:
             other = "max_completion_tokens" if self.output_limit == "max_tokens" else "max_tokens"
             return replace(self, output_limit=other, has_swapped=True)
+        if "stop" in sent and re.search(r"\bstop\b", words):
+            return replace(self, stops=False)
         if "store" in sent and re.search(r"\bstore\b", words):
             return replace(self, stores=False)
         return None

@@ -64,7 +64,8 @@ class Prompt:
     """One request to a chat model.
 
     `schema_name` and `schema` ask for a JSON reply of that JSON Schema, where the endpoint can hold a model to one.
-    `max_output_tokens` bounds the reply, and is what a reservation counts with.
+    `max_output_tokens` bounds the reply, and is what a reservation counts with. The reply should end before the first of `stop`
+    (at most 4); an endpoint may not hold to it.
     """
 
     messages: tuple[Message, ...]
@@ -72,6 +73,7 @@ class Prompt:
     schema_name: str = ""
     schema: Mapping[str, Any] | None = None
     max_output_tokens: int = 2000
+    stop: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property

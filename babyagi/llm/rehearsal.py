@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from babyagi.llm.base import Completion
@@ -30,6 +30,10 @@ MAX_QUOTE_CHARS = 300
 
 _BLOCK = re.compile(r"^<<([a-z ]+) ([0-9a-f]{8}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
+_TEXT_FORM = re.compile(
+    r"^(?P<action>.+): one of \[(?P<tools>.*)\]\n(?P<input>.+?): .*$(?:.*\n)+?(?P<answer>.+): the whole answer", re.MULTILINE
+)
+_JSON_FORM = re.compile(r'"tool" is one of \{ (?P<tools>.*) \}')
 _READ_TASK = re.compile(r"Read (.+) \(document (\d+) of (\d+), ([\d.]+) (B|kB|MB)\)")
 _LIST_TASK = re.compile(r"^\d+: List the documents from number (\d+) on")
 _COMPARE_TASK = re.compile(r"^\d+: Compare what documents [\d, to]+ say")
@@ -79,11 +83,11 @@ class RehearsalModel:
 
 
 def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
-    found = _ROLE.search("\n".join(message.text for message in prompt.messages if message.speaker is Speaker.SYSTEM))
+    found = _ROLE.search(_system(prompt))
     blocks = [(label, text) for message in prompt.messages for label, _, _, text in _BLOCK.findall(message.text)]
     match found.group(1) if found else "":
         case "execution":
-            return _execute(prompt, blocks)
+            return _speak(prompt, *_execute(_tool_names(prompt), blocks))
         case "creation":
             return _create(blocks), ()
         case "prioritization":
@@ -100,11 +104,10 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
 # -- execution ----------------------------------------------------------------------------------------------------------------
 
 
-def _execute(prompt: Prompt, blocks: Sequence[tuple[str, str]]) -> tuple[str, tuple[ToolCall, ...]]:
+def _execute(tool_names: Collection[str], blocks: Sequence[tuple[str, str]]) -> tuple[str, tuple[ToolCall, ...]]:
     task, objective = _block(blocks, "task"), _block(blocks, "objective")
-    tool_names = {tool.name for tool in prompt.tools}
     observations = [text for label, text in blocks if label in ("observation", "error")]
-    n_calls = sum(len(message.tool_calls) for message in prompt.messages)
+    n_calls = len(observations)
     read = _READ_TASK.search(task)
     if read is not None:
         following = _next_line(observations, n_calls)
@@ -120,6 +123,28 @@ def _execute(prompt: Prompt, blocks: Sequence[tuple[str, str]]) -> tuple[str, tu
     quotes = _best(_quotes(blocks), objective, QUOTES_PER_DOCUMENT)
     said = "\n".join(quote.render() for quote in quotes)
     return said or f"No folder was given and no earlier result quotes a document, so there is nothing to quote for task {task}", ()
+
+
+def _tool_names(prompt: Prompt) -> set[str]:
+    """The tools that are offered, in fields of their own or in words."""
+    named = _TEXT_FORM.search(_system(prompt)) or _JSON_FORM.search(_system(prompt))
+    return set(named["tools"].split(", ")) if named else {tool.name for tool in prompt.tools}
+
+
+def _speak(prompt: Prompt, text: str, calls: tuple[ToolCall, ...]) -> tuple[str, tuple[ToolCall, ...]]:
+    """Put a call or an answer in the form that the prompt asks for."""
+    system = _system(prompt)
+    if form := _TEXT_FORM.search(system):
+        said = f"{form['action']}: {calls[0].name}\n{form['input']}: {calls[0].arguments}" if calls else f"{form['answer']}: {text}"
+        return said, ()
+    if _JSON_FORM.search(system):
+        tool, given = (calls[0].name, json.loads(calls[0].arguments)) if calls else ("final_answer", text)
+        return json.dumps({"thought": "", "tool": tool, "tool_input": given}, ensure_ascii=False), ()
+    return text, calls
+
+
+def _system(prompt: Prompt) -> str:
+    return "\n".join(message.text for message in prompt.messages if message.speaker is Speaker.SYSTEM)
 
 
 def _call(n_before: int, name: str, arguments: dict[str, object]) -> ToolCall:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from babyagi.errors import ContextTooLongError, MalformedReplyError, RequestRefusedError
-from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, shrink
-from babyagi.tasks import Role
+from babyagi.tasks import Role, Usage
+from babyagi.tools.base import Calls
 
 MAX_REASKS = 2
 MAX_SHRINKS = 3
@@ -25,20 +25,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(Generic[T]):
-    """What was read from the reply, the completion that holds it, and the prompt as it was last asked."""
+    """What was read from the reply, the completion that holds it, the prompt as it was last asked, and what all of it took."""
 
     value: T
     completion: Completion
     prompt: Prompt
+    usage: Usage
+    n_shrunk: int
 
 
 def read_text(completion: Completion) -> str:
     return completion.text.strip()
 
 
-async def ask(
-    journal: Journal, path: str, prompt: Prompt, *, role: Role, read: Callable[[Completion], T], takes_cut: bool = False
-) -> Asked[T]:
+async def ask(calls: Calls, path: str, prompt: Prompt, *, role: Role, read: Callable[[Completion], T], takes_cut: bool = False) -> Asked[T]:
     """Return what `read` finds in the model's reply.
 
     Steps are journaled at `path`, then at `path/again/N`; with `/shrunk/N` behind it where the prompt had to be cut.
@@ -50,16 +50,17 @@ async def ask(
     Raises:
         MalformedReplyError: no reply could be used. RequestRefusedError: the model refused twice, or a filter stopped it.
         ContextTooLongError: what may be cut is cut, and the prompt still does not fit.
-        Whatever else `Journal.complete` raises.
+        Whatever else `Calls.complete` raises.
     """
-    asker = _Asker(journal, path, prompt, role)
+    asker = _Asker(calls, path, prompt, role)
     fault = ""
     for n in range(MAX_REASKS + 1):
         completion = await asker.complete(n)
         fault = _find_fault(completion, asker.prompt)
         if not fault or (fault == BE_SHORTER and n == MAX_REASKS and takes_cut and completion.text.strip()):
             try:
-                return Asked(value=read(completion), completion=completion, prompt=asker.prompt)
+                value = read(completion)
+                return Asked(value=value, completion=completion, prompt=asker.prompt, usage=asker.usage, n_shrunk=asker.n_shrunk)
             except MalformedReplyError as error:
                 fault = f"{error.what} Reply again."
         if fault == DO_YOUR_PART and n > 0:
@@ -71,26 +72,29 @@ async def ask(
 class _Asker:
     """The question as it changes from try to try."""
 
-    def __init__(self, journal: Journal, path: str, prompt: Prompt, role: Role) -> None:
+    def __init__(self, calls: Calls, path: str, prompt: Prompt, role: Role) -> None:
         self.prompt = prompt
-        self._journal = journal
+        self.usage = Usage()
+        self.n_shrunk = 0
+        self._calls = calls
         self._path = path
         self._role = role
-        self._n_shrunk = 0
         self._has_more_room = False
 
     async def complete(self, n: int) -> Completion:
         """Ask for the `n`th time (from 0), cutting the prompt while it does not fit."""
         while True:
             again = f"/again/{n}" if n else ""
-            shrunk = f"/shrunk/{self._n_shrunk}" if self._n_shrunk else ""
+            shrunk = f"/shrunk/{self.n_shrunk}" if self.n_shrunk else ""
             try:
-                return await self._journal.complete(self._path + again + shrunk, self.prompt, role=self._role)
+                completion = await self._calls.complete(self._path + again + shrunk, self.prompt, role=self._role)
+                self.usage += completion.usage
+                return completion
             except ContextTooLongError:
-                smaller = shrink(self.prompt) if self._n_shrunk < MAX_SHRINKS else None
+                smaller = shrink(self.prompt) if self.n_shrunk < MAX_SHRINKS else None
                 if smaller is None:
                     raise
-                self.prompt, self._n_shrunk = smaller, self._n_shrunk + 1
+                self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
 
     def feed_back(self, completion: Completion, fault: str) -> None:
         """Add what the model is told. The first time that a reply is cut off it is only given twice the room."""

@@ -1,117 +1,301 @@
-"""The execution loop: ask the model, run the tools it calls, show it what they gave, until it answers.
+"""The executor: ask the model, run the tools it calls, show it what they gave, until it answers or a bound is reached.
 
-With no tools it is one call. On the last allowed step no tool is offered, so that there is always an answer.
+`Executor.iter` is the loop; whatever else there is only consumes its signals. A run can also be driven by hand, with `Executor.step`.
+The model and the tools are called through `Calls`, so in a task through the journal: what was called once is read from there.
 
-Does not cover: protocols other than native tool calling.
+Does not cover: how a model is asked and its reply is read (`protocols/`), and what a bad end means to a task (`agents/execution.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
-from babyagi.errors import MalformedReplyError, ToolError
-from babyagi.inbox import Observation
-from babyagi.journal import Journal
+from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
 from babyagi.llm.base import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
-from babyagi.react.asking import MAX_REASKS, ask, read_text
-from babyagi.tasks import Passage, Role
-from babyagi.tools.base import Tool
-from babyagi.tools.validate import parse_arguments
+from babyagi.llm.prompt import Message, Prompt, shrink
+from babyagi.react.asking import Asked, ask
+from babyagi.react.calling import Caller, fingerprint
+from babyagi.react.protocols.base import Conversation, Protocol
+from babyagi.react.protocols.choice import find_protocol
+from babyagi.react.reflection import with_reflection
+from babyagi.react.signals import ModelAsked, ModelDecided, RunEnded, RunStarted, Signal, StepEnded, ToolEnded, ToolStarted
+from babyagi.react.steps import Act, AtLimit, Bounds, Decision, Fail, Finish, Run, Step, Stopped
+from babyagi.tasks import Role, Usage
+from babyagi.tools.base import Calls, Observation, Tool
 
-MAX_STEPS = 8
-MAX_CALLS_PER_STEP = 8
+NO_ANSWER = "The agent was stopped by a limit before it had an answer."
+NO_TOOL_LEFT = "No tool can be used any more: write the answer itself."
 
-ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
+T = TypeVar("T")
+OnSignal = Callable[[Signal], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the loop came to. `origins` names every source that any of its prompts held."""
+class Planned:
+    """What the model decided, and what that took."""
 
-    text: str
-    origins: tuple[str, ...]
-    n_steps: int
+    decision: Decision
+    asked: Asked[Decision]
 
-
-async def run_steps(messages: Sequence[Message], *, tools: Sequence[Tool], journal: Journal, max_output_tokens: int) -> Answer:
-    """Return the model's answer after at most `MAX_STEPS` steps.
-
-    Steps are journaled at `execute/N/model` (see `ask`) and `execute/N/tool/M`, counted from 1.
-
-    Raises:
-        MalformedReplyError: nothing but replies, or calls of tools, that cannot be used. Whatever else `ask` raises.
-    """
-    prompt = Prompt(messages=tuple(messages), tools=tuple(tool.spec for tool in tools), max_output_tokens=max_output_tokens)
-    n_misused = 0
-    for n in range(1, MAX_STEPS + 1):
-        if n == MAX_STEPS and prompt.tools:
-            prompt = _tell(replace(prompt, tools=()), ANSWER_NOW)
-        asked = await ask(journal, f"execute/{n}/model", prompt, role=Role.EXECUTION, read=read_text, takes_cut=True)
-        prompt, completion = asked.prompt, asked.completion
-        if not (completion.tool_calls and prompt.tools and completion.finish_reason != "length"):
-            origins = (*prompt.origins, f"model:{completion.model}")
-            return Answer(text=asked.value, origins=tuple(dict.fromkeys(origins)), n_steps=n)
-        misuse = _find_misuse(completion, tools)
-        n_misused = n_misused + 1 if misuse else 0
-        if n_misused > MAX_REASKS:
-            raise MalformedReplyError(f"the model called tools wrongly, {n_misused} times: {misuse}")
-        prompt = await _use_tools(prompt, completion, tools=tools, journal=journal, n=n)
-    raise MalformedReplyError("the model gave no answer to the task")
-
-
-def _tell(prompt: Prompt, text: str) -> Prompt:
-    return replace(prompt, messages=(*prompt.messages, Message(speaker=Speaker.USER, text=text, origins=("program",))))
-
-
-async def _use_tools(prompt: Prompt, completion: Completion, *, tools: Sequence[Tool], journal: Journal, n: int) -> Prompt:
-    """Return the prompt with the model's calls and what each gave; calls over the bound are answered, not run."""
-    messages = [
-        Message(speaker=Speaker.ASSISTANT, text=completion.text, tool_calls=completion.tool_calls, origins=(f"model:{completion.model}",))
-    ]
-    for m, call in enumerate(completion.tool_calls, start=1):
-        if m > MAX_CALLS_PER_STEP:
-            passage = Passage(text=f"not run: at most {MAX_CALLS_PER_STEP} calls at once", origin="program")
-            observation = Observation(passage=passage, is_error=True)
-        else:
-            observation = await _observe(call, tools=tools, journal=journal, path=f"execute/{n}/tool/{m}")
-        label = "error" if observation.is_error else "observation"
-        messages.append(
-            Message(
-                speaker=Speaker.TOOL,
-                text=fence(label, observation.passage),
-                tool_call_id=call.id,
-                origins=(observation.passage.origin,),
-            )
+    def to_step(self, n: int, observations: Sequence[Observation] = ()) -> Step:
+        model = self.asked.completion.model
+        return Step(
+            n=n,
+            decision=self.decision,
+            observations=tuple(observations),
+            usage=self.asked.usage,
+            model=model,
+            origins=tuple(dict.fromkeys((*self.asked.prompt.origins, f"model:{model}"))),
         )
-    return replace(prompt, messages=(*prompt.messages, *messages))
 
 
-async def _observe(call: ToolCall, *, tools: Sequence[Tool], journal: Journal, path: str) -> Observation:
-    try:
-        tool, arguments = _read_call(call, tools)
-    except ToolError as error:
-        return Observation(passage=Passage(text=error.what, origin="program"), is_error=True)
-    return await journal.call_tool(path, tool, arguments)
+class Executor:
+    """Runs one agent on one question at a time.
 
+    Args:
+        tools: what it may use; with `reflect`, wrapped.
+        calls: the way to the model and the tools.
+        protocol: one of them, or a name. With `auto` it begins with native tool calling, and goes over to text when the endpoint says
+            that it takes no tools.
+        path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from 1.
+    """
 
-def _read_call(call: ToolCall, tools: Sequence[Tool]) -> tuple[Tool, Mapping[str, Any]]:
-    tool = next((tool for tool in tools if tool.name == call.name), None)
-    if tool is None:
-        raise ToolError(f"there is no tool {call.name!r}; there are: {', '.join(tool.name for tool in tools)}")
-    return tool, parse_arguments(tool, call.arguments)
+    def __init__(
+        self, *, tools: Sequence[Tool], calls: Calls, protocol: Protocol | str = "auto", bounds: Bounds | None = None, path: str = "execute"
+    ) -> None:
+        self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
+        self._bounds = bounds or Bounds()
+        self._calls = calls
+        self._path = path
+        self._caller = Caller([with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel)
+        self._fallback = find_protocol("text") if protocol == "auto" and tools else None
+        self._first_of_fallback = 0  # the step from which the fallback is spoken, 0: none
+        self._n_shrunk = 0
 
+    # -- the loop ----------------------------------------------------------------------------------------------------------
 
-def _find_misuse(completion: Completion, tools: Sequence[Tool]) -> str:
-    """Why none of the reply's calls can be run; empty when one can."""
-    why = ""
-    for call in completion.tool_calls:
+    async def run(self, messages: Sequence[Message], *, on_signal: OnSignal | None = None) -> Run:
+        """Return what the run came to; `on_signal` is told everything on the way. Raises as `iter`."""
+        async for signal in self.iter(messages):
+            if on_signal is not None:
+                on_signal(signal)
+            if isinstance(signal, RunEnded):
+                return signal.run
+        raise AssertionError("an executor's last signal is RunEnded")
+
+    async def iter(self, messages: Sequence[Message]) -> AsyncIterator[Signal]:
+        """Yield the signals of a run, the last of them `RunEnded`.
+
+        Raises:
+            What `ask` and `Calls` raise, but `MalformedReplyError`: unreadable replies end the run as its errors do.
+        """
+        clock, steps, stopped, detail = _Deadline(self._bounds.max_time_s), list[Step](), None, ""
+        yield RunStarted(messages=tuple(messages))
         try:
-            _read_call(call, tools)
-        except ToolError as error:
-            why = error.what
-        else:
-            return ""
-    return why
+            while stopped is None and not (self._bounds.max_steps and len(steps) >= self._bounds.max_steps):
+                n = len(steps) + 1
+                yield ModelAsked(n=n)
+                planned = await clock.within(self.plan(messages, steps))
+                yield ModelDecided(n=n, decision=planned.decision, prompt=planned.asked.prompt)
+                observations: list[Observation] = []
+                for batch in self._batches(planned.decision):
+                    for m, call in batch:
+                        yield ToolStarted(n=n, m=m, call=call)
+                    given = await clock.within(self._caller.make(batch, f"{self._path}/{n}/tool"))
+                    observations += given
+                    for (m, call), observation in zip(batch, given, strict=True):
+                        yield ToolEnded(n=n, m=m, call=call, observation=observation)
+                steps.append(planned.to_step(n, observations))
+                yield StepEnded(step=steps[-1])
+                stopped, detail = self._judge(steps)
+        except MalformedReplyError as error:
+            stopped, detail = Stopped.MAX_ERRORS, error.what
+        except _TimeIsUpError:
+            stopped, detail = Stopped.MAX_TIME, f"{self._bounds.max_time_s:g} s are over"
+        yield RunEnded(run=await self._conclude(messages, steps, stopped or Stopped.MAX_STEPS, detail))
+
+    # -- by hand -----------------------------------------------------------------------------------------------------------
+
+    async def step(self, messages: Sequence[Message], steps: Sequence[Step]) -> Step:
+        """Plan the next step and make its calls. Append it to `steps` and go on while its decision is `Act`."""
+        planned = await self.plan(messages, steps)
+        return planned.to_step(len(steps) + 1, await self.call(planned.decision, n=len(steps) + 1))
+
+    async def plan(self, messages: Sequence[Message], steps: Sequence[Step]) -> Planned:
+        """Ask the model what comes after these steps; nothing is called.
+
+        Raises:
+            MalformedReplyError: no reply could be read, `max_errors` times. Whatever else `ask` raises.
+        """
+        await self._recall_fallback()
+        try:
+            asked = await self._ask(messages, steps)
+        except ToolsUnsupportedError:
+            if self._fallback is None or self._is_fallback(len(steps) + 1):
+                raise
+            word = await self._calls.keep(f"{self._path}/text-from", str(len(steps) + 1))
+            self._first_of_fallback = int(word)
+            asked = await self._ask(messages, steps)
+        return Planned(decision=asked.value, asked=asked)
+
+    async def call(self, decision: Decision, *, n: int) -> list[Observation]:
+        """Make the calls of step `n`, and return what each gave."""
+        return [
+            observation for batch in self._batches(decision) for observation in await self._caller.make(batch, f"{self._path}/{n}/tool")
+        ]
+
+    # -- details -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def has_fallen_back(self) -> bool:
+        """Whether the endpoint was found to take no tools."""
+        return self._first_of_fallback > 0
+
+    async def _recall_fallback(self) -> None:
+        """What an earlier claim of the try found out holds for this one, so that its replies are read as they were written."""
+        if self._fallback is not None and self._first_of_fallback == 0:
+            self._first_of_fallback = int(await self._calls.recall(f"{self._path}/text-from") or -1)
+
+    def _is_fallback(self, n: int) -> bool:
+        return 0 < self._first_of_fallback <= n
+
+    def _speak(self, n: int) -> Protocol:
+        return self._fallback if self._fallback is not None and self._is_fallback(n) else self.protocol
+
+    def _batches(self, decision: Decision) -> list[list[tuple[int, Any]]]:
+        return self._caller.batches(decision.calls) if isinstance(decision, Act) else []
+
+    def _converse(self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False) -> Conversation:
+        trim = self._bounds.trim
+        return Conversation(
+            messages=tuple(messages),
+            steps=trim(steps) if trim else steps,
+            tools=() if is_last else self._caller.tools,
+            max_output_tokens=self._bounds.max_output_tokens,
+            is_last=is_last,
+        )
+
+    def _render(self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False) -> Prompt:
+        """The request after these steps, cut as often as those before had to be."""
+        prompt = self._speak(len(steps) + 1).render(self._converse(messages, steps, is_last=is_last))
+        for _ in range(self._n_shrunk):
+            prompt = shrink(prompt) or prompt
+        return prompt
+
+    async def _ask(self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False) -> Asked[Decision]:
+        n = len(steps) + 1
+        conversation, protocol = self._converse(messages, steps, is_last=is_last), self._speak(n)
+
+        def read(completion: Completion) -> Decision:
+            decision = protocol.parse(completion, conversation)
+            if is_last and isinstance(decision, Act):
+                raise MalformedReplyError(NO_TOOL_LEFT)
+            if isinstance(decision, Act) and completion.finish_reason == "length":
+                raise MalformedReplyError("Your call was cut off. Make it shorter.")
+            return decision
+
+        prompt = self._render(messages, steps, is_last=is_last)
+        asked = await ask(self._calls, f"{self._path}/{n}/model", prompt, role=Role.EXECUTION, read=read, takes_cut=True)
+        self._n_shrunk += asked.n_shrunk
+        return asked
+
+    def _judge(self, steps: Sequence[Step]) -> tuple[Stopped | None, str]:
+        """Whether the run is over after these steps, and why."""
+        match steps[-1].decision:
+            case Finish():
+                return Stopped.FINISH, ""
+            case Fail(reason=reason):
+                return Stopped.FAIL, reason
+        if self._direct_output(steps[-1]) is not None:
+            return Stopped.FINISH, ""
+        if repeated := self._find_repeated(steps):
+            return Stopped.REPEATED, repeated
+        last = steps[-self._bounds.max_errors :] if self._bounds.max_errors else []
+        if last and len(last) == self._bounds.max_errors and all(map(_gave_only_errors, last)):
+            why = last[-1].observations[-1].passage.text
+            return Stopped.MAX_ERRORS, f"its tool calls failed {len(last)} times in a row; the last one: {why[:300]}"
+        return None, ""
+
+    def _find_repeated(self, steps: Sequence[Step]) -> str:
+        """Say which call of the last step was made once too often with the same outcome; empty when none was."""
+        count = Counter(key for step in steps for key in _outcomes(step))
+        for key, name in _outcomes(steps[-1]).items():
+            if self._bounds.max_repeats and count[key] >= self._bounds.max_repeats:
+                return f"{name} was called {count[key]} times with the same arguments and the same outcome"
+        return ""
+
+    def _direct_output(self, step: Step) -> str | None:
+        """What a tool with `return_direct` gave, if one was called and worked."""
+        if isinstance(step.decision, Act):
+            for call, observation in zip(step.decision.calls, step.observations, strict=True):
+                tool = self._caller.find(call.name)
+                if tool is not None and tool.return_direct and not observation.is_error:
+                    return observation.passage.text
+        return None
+
+    async def _conclude(self, messages: Sequence[Message], steps: list[Step], stopped: Stopped, detail: str) -> Run:
+        output = ""
+        if stopped is Stopped.FINISH:
+            last = steps[-1]
+            output = last.decision.output if isinstance(last.decision, Finish) else self._direct_output(last) or ""
+        elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME):
+            output, detail = NO_ANSWER, detail or f"{len(steps)} steps are used up"
+            if self._bounds.at_limit is AtLimit.GENERATE:
+                steps, output = await self._generate(messages, steps)
+        return Run(
+            output=output,
+            stopped=stopped,
+            detail=detail,
+            steps=tuple(steps),
+            usage=sum((step.usage for step in steps), Usage()),
+            origins=tuple(dict.fromkeys(origin for step in steps for origin in step.origins)),
+        )
+
+    async def _generate(self, messages: Sequence[Message], steps: list[Step]) -> tuple[list[Step], str]:
+        """Ask once more, without tools; a model that still gives no answer leaves it at the fixed sentence."""
+        await self._recall_fallback()
+        try:
+            asked = await self._ask(messages, steps, is_last=True)
+        except MalformedReplyError:
+            return steps, NO_ANSWER
+        planned = Planned(decision=asked.value, asked=asked)
+        output = planned.decision.output if isinstance(planned.decision, Finish) else NO_ANSWER
+        return [*steps, planned.to_step(len(steps) + 1)], output
+
+
+class _TimeIsUpError(Exception):
+    """The run's own time is over; a time-out of anything inside it is another matter."""
+
+
+class _Deadline:
+    """The time that a run has, counted from when it is made. It stands still for no call: what is in flight is cancelled."""
+
+    def __init__(self, max_time_s: float) -> None:
+        self._at = asyncio.get_running_loop().time() + max_time_s if max_time_s else None
+
+    async def within(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            async with asyncio.timeout_at(self._at) as timeout:
+                return await work
+        except TimeoutError:
+            if timeout.expired():
+                raise _TimeIsUpError from None
+            raise
+
+
+def _gave_only_errors(step: Step) -> bool:
+    """Whether nothing came of a step; that a person said no is no error of the model."""
+    found = step.observations
+    return bool(found) and all(observation.is_error and observation.passage.origin != "person" for observation in found)
+
+
+def _outcomes(step: Step) -> dict[str, str]:
+    """The tool's name by call and outcome, of the calls that were made; what one reply calls twice counts once."""
+    if not isinstance(step.decision, Act):
+        return {}
+    made = zip(step.decision.calls, step.observations, strict=True)
+    return {fingerprint(call, observation): call.name for call, observation in made if observation.passage.origin != "program"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
@@ -35,6 +36,11 @@ class Loaded:
     settings: Settings
     sources: Mapping[str, str]
     notices: tuple[str, ...] = ()
+
+
+def load_here(flags: Mapping[str, object]) -> Settings:
+    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process."""
+    return load_settings(flags=flags, environ={**os.environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=Path.cwd()).settings
 
 
 def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Loaded:
@@ -185,11 +191,11 @@ def _read_env_file(path: Path) -> dict[str, str]:
 
 
 def _parse(declared: Declared, raw: object) -> object:
-    if isinstance(raw, (tuple, list)):
+    if isinstance(raw, (tuple, list)) and declared.takes_many:
         return tuple(parse_path(str(word)) for word in raw)
     if isinstance(raw, bool) and declared.is_switch:
         return raw
-    text = raw.reveal() if isinstance(raw, Secret) else str(raw)
+    text = raw.reveal() if isinstance(raw, Secret) else " ".join(raw) if isinstance(raw, (tuple, list)) else str(raw)
     if declared.takes_empty and not text.strip():
         return None
     return declared.parse(text)
@@ -200,7 +206,7 @@ def _anchor(value: object, cwd: Path) -> object:
     if isinstance(value, Path):
         return cwd / value
     if isinstance(value, tuple):
-        return tuple(cwd / path for path in value)
+        return tuple(cwd / part if isinstance(part, Path) else part for part in value)
     return value
 
 

@@ -10,6 +10,7 @@ from babyagi.errors import SettingsError
 from babyagi.settings.values import (
     Secret,
     declare,
+    names_of,
     number,
     parse_duration_s,
     parse_path,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "gpt-6-luna"
 NO_SECRET = Secret()
 _DIALECTS = ("auto", "chat", "responses")
+_PROTOCOLS = ("auto", "native", "json", "text")
 _APPROVALS = ("once", "none")
 
 
@@ -51,10 +53,19 @@ class ObjectiveFields:
             "The folder that tasks may read.",
             parse=parse_path,
             metavar="FOLDER",
-            default_text="none, and no tool is offered",
+            default_text="none, and no tool on files is offered",
         ),
     )
-
+    tools: tuple[str, ...] = field(
+        default=(),
+        metadata=declare(
+            "BABYAGI_TOOLS --tools",
+            "More tools that tasks may use: calculator, write_file.",
+            parse=names_of("calculator", "write_file"),
+            metavar="NAMES",
+            default_text="those that read the folder, if there is one",
+        ),
+    )
     ask: bool = field(
         default=False,
         metadata=declare("BABYAGI_ASK", "Whether the model may ask you questions; a task waits for the answer.", parse=parse_switch),
@@ -114,6 +125,12 @@ class ObjectiveFields:
     dialect: str = field(
         default="auto",
         metadata=declare("BABYAGI_DIALECT", "How the endpoint is spoken to: Chat Completions or Responses.", choices=_DIALECTS),
+    )
+    protocol: str = field(
+        default="auto",
+        metadata=declare(
+            "BABYAGI_PROTOCOL", "How tools are called: in fields of their own, as JSON, or in labelled text.", choices=_PROTOCOLS
+        ),
     )
     model_timeout_s: float = field(
         default=120.0, metadata=declare("BABYAGI_MODEL_TIMEOUT_S", "Seconds that one model call may take.", parse=seconds(1, 86_400))

@@ -138,6 +138,18 @@ def parse_paths(text: str) -> tuple[Path, ...]:
     return tuple(parse_path(word) for word in text.split())
 
 
+def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
+    """A parser of some of these names, separated by commas or blanks."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        given = tuple(dict.fromkeys(text.replace(",", " ").split()))
+        if set(given) - set(names):
+            raise ValueError(f"names of {', '.join(names)}, separated by commas")
+        return given
+
+    return parse
+
+
 def parse_switch(text: str) -> bool:
     word = text.strip().casefold()
     if word in ("1", "true", "yes", "on"):

@@ -1,15 +1,20 @@
-"""The two tools on the objective's folder: what files there are, and what they say, line by line with numbers to cite."""
+"""The tools on the objective's folder: what files there are, what they say with line numbers to cite, where words stand, writing one."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from babyagi.files.folder import FileText, Folder, Listing
+from babyagi.files.folder import FileText, Folder, Hits, Listing
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool
 
 T = TypeVar("T")
+
+PATTERN = {
+    "type": "string",
+    "description": "Only these: a glob such as *.md or docs/*, or a part of the path. All if left out.",
+}
 
 MAX_OUTPUT_CHARS = 16_000
 DEFAULT_LINES = 200
@@ -25,13 +30,27 @@ class Offload(Protocol):
 
 
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
-    """Return `list_files` and `read_file` on this folder."""
+    """Return `list_files`, `read_file` and `search_files` on this folder."""
+    return _build_list_files(folder, offload), _build_read_file(folder, offload), _build_search_files(folder, offload)
 
+
+def _build_list_files(folder: Folder, offload: Offload) -> Tool:
     async def list_files(arguments: Mapping[str, Any]) -> Passage:
         pattern = arguments.get("pattern", "")
         listing = await offload(lambda: folder.list(pattern))
         return Passage(text=render_listing(listing, pattern=pattern), origin="tool:list_files")
 
+    return Tool(
+        name="list_files",
+        description="List the files of the folder, with their sizes.",
+        parameters=_object(pattern=PATTERN),
+        effect=Effect.READ,
+        run=list_files,
+        max_output_chars=MAX_OUTPUT_CHARS,
+    )
+
+
+def _build_read_file(folder: Folder, offload: Offload) -> Tool:
     async def read_file(arguments: Mapping[str, Any]) -> Passage:
         n_lines = arguments.get("n_lines", DEFAULT_LINES)
         max_chars = MAX_OUTPUT_CHARS - FRAME_CHARS - NUMBERING_CHARS * n_lines
@@ -40,47 +59,84 @@ def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
         )
         return Passage(text=render_text(text), origin=f"file:{text.path}")
 
-    return (
-        Tool(
-            name="list_files",
-            description="List the files of the folder, with their sizes.",
-            parameters={
-                "type": "object",
-                "properties": {
-                    "pattern": {
-                        "type": "string",
-                        "description": "Only these: a glob such as *.md or docs/*, or a part of the path. All if left out.",
-                    }
-                },
-                "additionalProperties": False,
+    return Tool(
+        name="read_file",
+        description="Read a text file of the folder. Each line comes with its number, so that it can be cited as path:number.",
+        parameters=_object(
+            "path",
+            path={"type": "string", "description": "The file's path, as list_files shows it."},
+            first_line={"type": "integer", "minimum": 1, "description": "The line to begin with; 1 if left out."},
+            n_lines={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_LINES,
+                "description": f"How many lines at most; {DEFAULT_LINES} if left out.",
             },
-            effect=Effect.READ,
-            run=list_files,
-            max_output_chars=MAX_OUTPUT_CHARS,
         ),
-        Tool(
-            name="read_file",
-            description="Read a text file of the folder. Each line comes with its number, so that it can be cited as path:number.",
-            parameters={
-                "type": "object",
-                "properties": {
-                    "path": {"type": "string", "description": "The file's path, as list_files shows it."},
-                    "first_line": {"type": "integer", "minimum": 1, "description": "The line to begin with; 1 if left out."},
-                    "n_lines": {
-                        "type": "integer",
-                        "minimum": 1,
-                        "maximum": MAX_LINES,
-                        "description": f"How many lines at most; {DEFAULT_LINES} if left out.",
-                    },
-                },
-                "required": ["path"],
-                "additionalProperties": False,
-            },
-            effect=Effect.READ,
-            run=read_file,
-            max_output_chars=MAX_OUTPUT_CHARS,
-        ),
+        effect=Effect.READ,
+        run=read_file,
+        max_output_chars=MAX_OUTPUT_CHARS,
     )
+
+
+def _build_search_files(folder: Folder, offload: Offload) -> Tool:
+    async def search_files(arguments: Mapping[str, Any]) -> Passage:
+        words, pattern = arguments["words"], arguments.get("pattern", "")
+        hits = await offload(lambda: folder.search(words, pattern))
+        return Passage(text=render_hits(hits, words=words), origin="tool:search_files")
+
+    return Tool(
+        name="search_files",
+        description="Find the lines of the folder's text files that hold these words, each as path:number.",
+        parameters=_object("words", words={"type": "string", "description": "What the line holds, word for word."}, pattern=PATTERN),
+        effect=Effect.READ,
+        run=search_files,
+        max_output_chars=MAX_OUTPUT_CHARS,
+    )
+
+
+def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
+    """Return `write_file` on this folder. It changes the world, so it is given only to an objective that was started with it."""
+
+    async def write_file(arguments: Mapping[str, Any]) -> Passage:
+        path, is_new = arguments["path"], not arguments.get("replace", False)
+        n_bytes = await offload(lambda: folder.write(path, arguments["text"], replace=not is_new))
+        return Passage(text=f"{path} is written, {n_bytes} bytes", origin="tool:write_file")
+
+    return Tool(
+        name="write_file",
+        description="Write a text file into the folder, whole.",
+        parameters=_object(
+            "path",
+            "text",
+            path={"type": "string", "description": "The file's path, relative to the folder."},
+            text={"type": "string", "description": "All that the file shall hold."},
+            replace={"type": "boolean", "description": "Whether a file that is there is replaced; false if left out."},
+        ),
+        effect=Effect.ONCE,
+        run=write_file,
+    )
+
+
+def _object(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
+def render_hits(hits: Hits, *, words: str) -> str:
+    """One line for each hit, `path:number: line`, as many as fit."""
+    if not hits.hits:
+        return f"No line of {hits.n_files} files holds {words[:100]!r}."
+    lines: list[str] = []
+    n_chars = 0
+    for hit in hits.hits:
+        line = f"{hit.path}:{hit.line}: {hit.text.strip()}"
+        n_chars += len(line) + 1
+        if n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
+            break
+        lines.append(line)
+    is_cut = hits.is_cut or len(lines) < len(hits.hits)
+    return "\n".join([*lines, "[there may be more; longer words or a pattern find others]"] if is_cut else lines)
 
 
 def render_listing(listing: Listing, *, pattern: str) -> str:

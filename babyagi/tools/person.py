@@ -9,12 +9,12 @@ from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool
 
-ASK_PERSON = "ask_person"
+ASK_USER = "ask_user"
 
 
-def build_ask_person() -> Tool:
+def build_ask_user() -> Tool:
     return Tool(
-        name=ASK_PERSON,
+        name=ASK_USER,
         description="Ask the person who gave the objective. The task waits until they answer, so ask only what nobody else can know.",
         parameters={
             "type": "object",

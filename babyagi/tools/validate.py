@@ -22,8 +22,8 @@ Schema = Mapping[str, Any]
 def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Return the arguments that a model wrote for the tool, each of the type that the schema names.
 
-    Empty text is no arguments, and so is null for a tool that takes none. Any other bare value stands for the only parameter; `"12"` and
-    `12.0` are integers.
+    Empty text is no arguments, and so is null for a tool that takes none; any other bare value stands for the only parameter, and a
+    list for all of them in their order; `"12"` and `12.0` are integers.
 
     Raises:
         ToolError: one line that says what to write instead.
@@ -34,15 +34,26 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     if value is None and not properties:
         value = {}
     if not isinstance(value, dict):
-        if value is None or (len(properties) != 1 and len(required) != 1):
-            raise ToolError(f"the arguments of {tool.name} must be {_usage(tool)}")
-        value = {required[0] if len(required) == 1 else next(iter(properties)): value}
+        value = _name_bare(tool, value, arguments)
     if unknown := [key for key in value if key not in properties]:
         raise ToolError(f"{tool.name} has no parameter {unknown[0][:100]!r}; it takes {_usage(tool)}")
     checked = {key: _check(key, given, properties[key]) for key, given in value.items() if given is not None or key in required}
     if missing := [key for key in required if key not in checked]:
         raise ToolError(f"{tool.name} needs {missing[0]!r}; it takes {_usage(tool)}")
     return checked
+
+
+def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
+    """The arguments that a bare value means: the only parameter, as it was written where that takes text; or a list of all, in order."""
+    properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
+    required = tool.parameters.get("required", ())
+    if value is not None and (len(properties) == 1 or len(required) == 1):
+        name = required[0] if len(required) == 1 else next(iter(properties))
+        is_text = properties.get(name, {}).get("type") == "string" and isinstance(value, int | float)
+        return {name: written.strip() if is_text else value}
+    if isinstance(value, list) and 0 < len(value) <= len(properties):
+        return dict(zip(properties, value, strict=False))
+    raise ToolError(f"the arguments of {tool.name} must be {_usage(tool)}")
 
 
 def _load(tool: Tool, arguments: str) -> Any:

@@ -50,7 +50,7 @@ def test_an_empty_inbox_says_so(capsys):
 
 
 def test_a_question_is_shown_with_its_number_and_answered(capsys):
-    number = park("question", "ask_person", {"question": "Which day?"})
+    number = park("question", "ask_user", {"question": "Which day?"})
 
     (asked,) = printed_json(capsys, "inbox")
     assert (asked["number"], asked["task_id"], asked["kind"], asked["question"]) == (number, 2, "question", "Which day?")
@@ -92,7 +92,7 @@ def test_a_number_that_nothing_waits_under_is_not_found(line, capsys):
 
 
 def test_a_hostile_question_reaches_the_screen_harmless(capsys):
-    park("question", "ask_person", {"question": HOSTILE})
+    park("question", "ask_user", {"question": HOSTILE})
 
     assert run_guarded(["inbox"]) == 0
     out = capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Both dialects against a real server, fault by fault."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,19 @@ async def test_a_server_that_takes_no_limit_of_the_output_is_not_asked_without_o
         await ask(endpoint)
 
     assert len(server.requests) == 2
+
+
+async def test_words_to_stop_at_are_named_and_left_out_for_good_where_they_are_refused(server, endpoint):
+    question = replace(EVERYTHING, stop=("\nObservation:", "\n\tObservation:"))
+    await OpenAIModel("some-model", endpoint, dialect="chat").complete(question, role=Role.EXECUTION)
+    server.fail_next("400-param:stop", n=None)
+    model = OpenAIModel("some-model", endpoint, dialect="chat")
+
+    await model.complete(question, role=Role.EXECUTION)
+    await model.complete(question, role=Role.EXECUTION)
+
+    sent = [record.body.get("stop") for record in server.requests]
+    assert sent == [["\nObservation:", "\n\tObservation:"], ["\nObservation:", "\n\tObservation:"], None, None]
 
 
 async def test_a_server_that_holds_no_schema_is_asked_for_json_then_for_nothing(server, endpoint):

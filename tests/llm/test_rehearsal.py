@@ -7,6 +7,7 @@ from babyagi.agents.prompting import build_messages
 from babyagi.files.folder import Folder
 from babyagi.llm.prompt import Prompt
 from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.react.protocols.choice import PROTOCOL_NAMES
 from babyagi.tasks import Passage, Role, StopReason
 from babyagi.tools.files import build_file_tools
 from tests.world import World
@@ -48,6 +49,17 @@ async def test_its_report_quotes_lines_that_really_stand_where_it_says(tmp_path)
     for text, path, line in quotes:
         assert (folder / path).read_text(encoding="utf-8").splitlines()[int(line) - 1] == text
         assert "price" in text
+
+
+async def test_it_speaks_every_protocol_and_says_the_same(tmp_path):
+    folder, reports = write_documents(tmp_path / "town"), set()
+    for protocol in PROTOCOL_NAMES:
+        world = World(tools=build_file_tools(Folder(folder), offload=asyncio.to_thread), protocol=protocol, concurrency=1)
+        objective = await world.run(text="Answer from the documents: Who sets the price?", initial_task="List the documents")
+        results = await world.store.results(objective.id)
+        reports.add(tuple(sorted((result.task_name, result.text) for result in results)))
+
+    assert len(reports) == 1
 
 
 async def test_another_question_gets_another_answer_and_so_does_another_folder(tmp_path):

@@ -1,13 +1,20 @@
+import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
-from babyagi.errors import MalformedReplyError, RequestRefusedError
+from babyagi.errors import LeaseLostError, RequestRefusedError, ToolsUnsupportedError
+from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
-from babyagi.react.executor import ANSWER_NOW, MAX_CALLS_PER_STEP, MAX_STEPS, run_steps
-from babyagi.tasks import Effect, Passage, Usage
-from babyagi.tools.base import Tool
+from babyagi.react.calling import MAX_CALLS_PER_STEP
+from babyagi.react.executor import NO_ANSWER, Executor
+from babyagi.react.protocols.base import ANSWER_NOW
+from babyagi.react.signals import ModelAsked, ModelDecided, RunEnded, RunStarted, StepEnded, ToolEnded, ToolStarted
+from babyagi.react.steps import Act, AtLimit, Bounds, Finish, Step, Stopped, keep_last
+from babyagi.tasks import Approval, Effect, Passage, Usage
+from babyagi.tools.base import Observation, Tool
 from tests.test_journal import open_desk
 
 ASK = (Message(speaker=Speaker.USER, text="do it", origins=("person",)),)
@@ -30,8 +37,13 @@ def call(word, *, name="echo", number=1):
     return ToolCall(id=f"call_{number}", name=name, arguments=json.dumps({"word": word}))
 
 
-async def execute(desk, tools=()):
-    return await run_steps(ASK, tools=tools, journal=desk.open_journal(), max_output_tokens=100)
+def open_executor(desk, tools=(), *, protocol="native", **bounds):
+    within = Bounds(**{"max_output_tokens": 100, **bounds})
+    return Executor(tools=tools, calls=desk.open_journal(), bounds=within, protocol=protocol)
+
+
+async def execute(desk, tools=(), **bounds):
+    return await open_executor(desk, tools, **bounds).run(ASK)
 
 
 def answering(*replies):
@@ -44,7 +56,7 @@ async def test_without_tools_a_task_costs_one_call():
 
     answer = await execute(desk)
 
-    assert (answer.text, answer.n_steps, len(desk.model.calls)) == ("done", 1, 1)
+    assert (answer.output, len(answer.steps), len(desk.model.calls)) == ("done", 1, 1)
 
 
 async def test_a_tool_is_run_and_the_model_sees_what_it_gave():
@@ -55,7 +67,7 @@ async def test_a_tool_is_run_and_the_model_sees_what_it_gave():
 
     assert seen == ["hello"]
     assert "echo hello" in desk.model.calls[1][1].messages[-1].text
-    assert answer.text == "it said hello"
+    assert answer.output == "it said hello"
     assert answer.origins == ("person", "model:scripted", "tool:echo")
 
 
@@ -72,16 +84,42 @@ async def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model():
     assert seen == []
 
 
-async def test_on_the_last_step_no_tool_is_offered_so_that_there_is_an_answer():
-    def always_call(prompt, role):
-        return (call("again"),) if prompt.tools else "enough"
+def always_call(prompt, role):
+    """A new call in every step, as long as there are tools."""
+    return (call(f"word {len(prompt.messages)}"),) if prompt.tools else "enough"
 
+
+async def test_at_the_limit_of_steps_the_model_is_asked_once_more_without_tools():
     desk = await open_desk(always_call)
 
-    answer = await execute(desk, [echo_tool([])])
+    run = await execute(desk, [echo_tool([])], max_steps=3)
 
-    assert (answer.text, answer.n_steps) == ("enough", MAX_STEPS)
+    assert (run.output, run.stopped, len(run.steps)) == ("enough", Stopped.MAX_STEPS, 4)
     assert desk.model.calls[-1][1].messages[-1].text == ANSWER_NOW
+
+
+async def test_at_the_limit_of_steps_force_makes_no_further_call():
+    desk = await open_desk(always_call)
+
+    run = await execute(desk, [echo_tool([])], max_steps=3, at_limit=AtLimit.FORCE)
+
+    assert (run.output, run.stopped, len(desk.model.calls)) == (NO_ANSWER, Stopped.MAX_STEPS, 3)
+
+
+async def test_a_model_that_still_wants_a_tool_at_the_limit_leaves_the_fixed_sentence():
+    desk = await open_desk(lambda prompt, role: (call(f"word {len(prompt.messages)}"),))
+
+    run = await execute(desk, [echo_tool([])], max_steps=2)
+
+    assert (run.output, run.stopped) == (NO_ANSWER, Stopped.MAX_STEPS)
+
+
+async def test_a_final_answer_on_the_last_allowed_call_counts():
+    desk = await open_desk(answering((call("hello"),), "it said hello"))
+
+    run = await execute(desk, [echo_tool([])], max_steps=2, at_limit=AtLimit.FORCE)
+
+    assert (run.output, run.stopped) == ("it said hello", Stopped.FINISH)
 
 
 async def test_a_flood_of_calls_is_bounded_and_each_is_answered():
@@ -98,9 +136,9 @@ async def test_a_flood_of_calls_is_bounded_and_each_is_answered():
 async def test_an_empty_reply_is_asked_again_and_an_empty_model_is_a_malformed_one():
     patient, hopeless = await open_desk(answering("", "at last")), await open_desk(answering(""))
 
-    assert (await execute(patient)).text == "at last"
-    with pytest.raises(MalformedReplyError):
-        await execute(hopeless)
+    assert (await execute(patient)).output == "at last"
+    run = await execute(hopeless)
+    assert (run.stopped, run.output) == (Stopped.MAX_ERRORS, "")
     assert len(hopeless.model.calls) == 3
 
 
@@ -110,7 +148,7 @@ async def test_a_cut_answer_is_asked_for_again_with_more_room_and_then_taken_as_
 
     answer = await execute(desk)
 
-    assert answer.text == "the beginning of"
+    assert answer.output == "the beginning of"
     assert [prompt.max_output_tokens for _, prompt in desk.model.calls] == [100, 200, 200]
 
 
@@ -121,7 +159,7 @@ async def test_half_a_tool_call_is_never_run():
 
     answer = await execute(desk, [echo_tool(seen)])
 
-    assert (seen, answer.text) == ([], "done")
+    assert (seen, answer.output) == ([], "done")
 
 
 @pytest.mark.parametrize(
@@ -137,16 +175,194 @@ async def test_a_refusal_is_asked_about_once_and_a_filter_never(reply, n_calls):
     assert len(desk.model.calls) == n_calls
 
 
-async def test_tools_that_are_called_wrongly_three_times_in_a_row_end_the_try():
-    wrong = (call("x", name="ecko"),)
-    right = (call("y"),)
-    patient = await open_desk(answering(wrong, wrong, right, wrong, wrong, "done"))
-    hopeless = await open_desk(answering(wrong))
+async def test_calls_that_fail_three_times_in_a_row_end_the_run_with_the_last_reason():
+    wrong = [(call(f"x{n}", name="ecko"),) for n in range(4)]
+    patient = await open_desk(answering(wrong[0], wrong[1], (call("y"),), wrong[2], wrong[3], "done"))
+    hopeless = await open_desk(answering(*wrong))
 
-    assert (await execute(patient, [echo_tool([])])).text == "done"
-    with pytest.raises(MalformedReplyError, match="there is no tool 'ecko'"):
-        await execute(hopeless, [echo_tool([])])
+    assert (await execute(patient, [echo_tool([])])).output == "done"
+    run = await execute(hopeless, [echo_tool([])])
+    assert run.stopped is Stopped.MAX_ERRORS
+    assert "there is no tool 'ecko'" in run.detail
     assert len(hopeless.model.calls) == 3
+
+
+async def test_what_a_person_refuses_is_no_error_of_the_model():
+    desk = await open_desk(answering(*((call(f"{n}"),) for n in range(4)), "done"))
+    journal = desk.open_journal()
+    tool = echo_tool([])
+    for n in range(1, 5):
+        no = Observation(passage=Passage(text=f"no {n}", origin="person"), is_error=True)
+        await journal._put_observation(f"execute/{n}/tool/1", no, "request")
+
+    assert (await execute(desk, [tool])).output == "done"
+
+
+async def test_the_same_call_with_the_same_outcome_three_times_ends_the_run_with_that_reason():
+    seen: list[str] = []
+    desk = await open_desk(answering((call("a"),), (call("b"),), (call("a"),), (call("a"),), "done"))
+
+    run = await execute(desk, [echo_tool(seen)])
+
+    assert run.stopped is Stopped.REPEATED
+    assert "echo was called 3 times with the same arguments and the same outcome" in run.detail
+    assert seen == ["a", "b", "a", "a"]
+
+
+async def test_the_same_call_with_another_outcome_each_time_is_no_loop():
+    seen: list[str] = []
+
+    async def count_up(arguments):
+        seen.append("call")
+        return Passage(text=str(len(seen)), origin="tool:echo")
+
+    desk = await open_desk(answering(*((call("a"),) for _ in range(5)), "done"))
+
+    run = await execute(desk, [replace(echo_tool([]), run=count_up)])
+
+    assert (run.output, len(seen)) == ("done", 5)
+
+
+async def test_the_limit_of_time_cancels_the_call_that_is_in_flight():
+    cancelled: list[str] = []
+
+    async def hang(arguments):
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append("tool")
+            raise
+
+    desk = await open_desk(answering((call("a"),), "late"))
+
+    run = await execute(desk, [replace(echo_tool([]), run=hang)], max_time_s=0.05, at_limit=AtLimit.FORCE)
+
+    assert (run.output, run.stopped, cancelled) == (NO_ANSWER, Stopped.MAX_TIME, ["tool"])
+
+
+async def test_a_time_out_of_a_tool_is_no_end_of_the_run():
+    async def hang(arguments):
+        await asyncio.Event().wait()
+
+    desk = await open_desk(answering((call("a"),), "done"))
+
+    run = await execute(desk, [replace(echo_tool([]), run=hang, timeout_s=0.01)], max_time_s=30)
+
+    assert run.output == "done"
+    assert "took longer than 0.01 s" in run.steps[0].observations[0].passage.text
+
+
+async def test_calls_of_one_reply_run_side_by_side_up_to_the_cap_and_keep_their_order():
+    running, peak = 0, 0
+
+    async def slow(arguments):
+        nonlocal running, peak
+        running += 1
+        peak = max(peak, running)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        running -= 1
+        return Passage(text=f"echo {arguments['word']}", origin="tool:echo")
+
+    desk = await open_desk(answering(tuple(call(str(n), number=n) for n in range(6)), "done"))
+
+    run = await execute(desk, [replace(echo_tool([]), run=slow)], max_parallel=3)
+
+    assert peak == 3
+    assert [observation.passage.text for observation in run.steps[0].observations] == [f"echo {n}" for n in range(6)]
+    steps = await desk.world.store.steps(desk.claim.task.objective_id, owner="task:1")
+    key_by_text = {json.loads(step.output)["passage"]["text"]: step.key for step in steps if step.kind == "tool"}
+    assert key_by_text == {f"echo {n}": f"1/execute/1/tool/{n + 1}" for n in range(6)}
+
+
+async def test_a_call_that_must_not_be_repeated_runs_alone_in_its_place():
+    order: list[str] = []
+
+    async def note(arguments):
+        order.append(f"begin {arguments['word']}")
+        await asyncio.sleep(0)
+        order.append(f"end {arguments['word']}")
+        return Passage(text=arguments["word"], origin="tool:x")
+
+    read = replace(echo_tool([]), run=note)
+    once = replace(read, name="once", effect=Effect.ONCE)
+    calls = (call("a", number=1), call("b", number=2), call("c", name="once", number=3), call("d", number=4))
+    desk = await open_desk(answering(calls, "done"))
+    journal = Journal(desk.open_journal()._backends, fence=desk.claim.fence, prefix="1/", approval=Approval.NONE)
+
+    await Executor(tools=[read, once], calls=journal, protocol="native").run(ASK)
+
+    assert order == ["begin a", "begin b", "end a", "end b", "begin c", "end c", "begin d", "end d"]
+
+
+async def test_a_fault_of_the_store_in_one_call_is_raised_as_it_is():
+    class Broken:
+        def __init__(self, calls):
+            self._calls = calls
+
+        def __getattr__(self, name):
+            return getattr(self._calls, name)
+
+        async def call_tool(self, path, tool, arguments):
+            raise LeaseLostError("gone")
+
+    desk = await open_desk(answering((call("a", number=1), call("b", number=2))))
+
+    with pytest.raises(LeaseLostError):
+        await Executor(tools=[echo_tool([])], calls=Broken(desk.open_journal())).run(ASK)
+
+
+async def test_a_tool_that_returns_directly_ends_the_run_with_what_it_gave():
+    desk = await open_desk(answering((call("hello"),)))
+
+    run = await execute(desk, [replace(echo_tool([]), return_direct=True)])
+
+    assert (run.output, run.stopped, len(desk.model.calls)) == ("echo hello", Stopped.FINISH, 1)
+
+
+async def test_the_signals_tell_every_step_in_order_and_the_last_holds_the_run():
+    desk = await open_desk(answering((call("hello"),), "it said hello"))
+
+    signals = [signal async for signal in open_executor(desk, [echo_tool([])]).iter(ASK)]
+
+    kinds = [type(signal) for signal in signals]
+    first = [RunStarted, ModelAsked, ModelDecided, ToolStarted, ToolEnded, StepEnded]
+    assert kinds == [*first, ModelAsked, ModelDecided, StepEnded, RunEnded]
+    assert signals[-1].run.output == "it said hello"
+
+
+async def test_a_callback_sees_what_iter_yields():
+    desk = await open_desk(answering("done"))
+    seen: list[object] = []
+
+    await open_executor(desk).run(ASK, on_signal=seen.append)
+
+    assert [type(signal) for signal in seen] == [RunStarted, ModelAsked, ModelDecided, StepEnded, RunEnded]
+
+
+async def test_a_run_can_be_driven_by_hand_plan_call_append():
+    seen: list[str] = []
+    desk = await open_desk(answering((call("hello"),), (call("again"),), "it said hello"))
+    executor, steps = open_executor(desk, [echo_tool(seen)]), list[Step]()
+
+    planned = await executor.plan(ASK, steps)
+    assert isinstance(planned.decision, Act) and seen == []
+    steps.append(planned.to_step(1, await executor.call(planned.decision, n=1)))
+    while isinstance(steps[-1].decision, Act):
+        steps.append(await executor.step(ASK, steps))
+
+    assert seen == ["hello", "again"]
+    assert isinstance(steps[-1].decision, Finish) and steps[-1].decision.output == "it said hello"
+
+
+async def test_trimming_shortens_the_request_and_never_the_result():
+    desk = await open_desk(answering((call("one"),), (call("two"),), (call("three"),), "done"))
+
+    run = await execute(desk, [echo_tool([])], trim=keep_last(1))
+
+    last = "".join(message.text for message in desk.model.calls[-1][1].messages)
+    assert "echo three" in last and "echo two" not in last
+    assert len(run.steps) == 4
 
 
 async def test_a_replay_calls_neither_the_model_nor_a_tool():
@@ -158,3 +374,81 @@ async def test_a_replay_calls_neither_the_model_nor_a_tool():
 
     assert again == first
     assert (len(desk.model.calls), seen) == (2, ["hello"])
+
+
+def takes_no_tools(prompt, role):
+    """An endpoint that refuses tools, in front of a model that writes what text asks for."""
+    if prompt.tools:
+        return ToolsUnsupportedError("this model takes no tools")
+    n = sum(message.speaker is Speaker.ASSISTANT for message in prompt.messages)
+    return f"I say it.\nAction: echo\nAction Input: word {n}" if n < 2 else "Final Answer: it said so"
+
+
+async def test_auto_goes_over_to_text_when_the_endpoint_takes_no_tools_and_remembers_it():
+    seen: list[str] = []
+    desk = await open_desk(takes_no_tools)
+    executor = open_executor(desk, [echo_tool(seen)], protocol="auto")
+
+    run = await executor.run(ASK)
+
+    assert (run.output, seen, executor.has_fallen_back) == ("it said so", ["word 0", "word 1"], True)
+    assert sum(bool(prompt.tools) for _, prompt in desk.model.calls) == 1
+
+
+async def test_a_replay_after_the_change_to_text_asks_nothing_again():
+    seen: list[str] = []
+    desk = await open_desk(takes_no_tools)
+    first = await open_executor(desk, [echo_tool(seen)], protocol="auto").run(ASK)
+    n_calls = len(desk.model.calls)
+
+    again = await open_executor(desk, [echo_tool(seen)], protocol="auto").run(ASK)
+
+    assert again == first
+    assert (len(desk.model.calls), seen) == (n_calls, ["word 0", "word 1"])
+
+
+async def test_a_protocol_that_was_set_is_not_changed():
+    desk = await open_desk(takes_no_tools)
+
+    with pytest.raises(ToolsUnsupportedError):
+        await execute(desk, [echo_tool([])])
+
+
+async def test_a_reply_that_cannot_be_read_is_asked_for_again_and_leaves_the_conversation():
+    desk = await open_desk(answering("no label", "Action: echo\nAction Input: hello", "Final Answer: done"))
+
+    run = await open_executor(desk, [echo_tool([])], protocol="text").run(ASK)
+
+    assert run.output == "done"
+    told = desk.model.calls[1][1].messages[-1].text
+    assert 'Expected the lines "Action:"' in told
+    assert "no label" not in "".join(message.text for message in desk.model.calls[2][1].messages)
+
+
+async def test_a_call_whose_text_was_cut_off_is_never_run():
+    half = completion("Action: echo\nAction Input: hel", finish_reason="length")
+    seen: list[str] = []
+    desk = await open_desk(answering(half))
+
+    run = await open_executor(desk, [echo_tool(seen)], protocol="text").run(ASK)
+
+    assert (seen, run.stopped) == ([], Stopped.MAX_ERRORS)
+
+
+async def test_a_task_that_the_model_gives_up_says_why():
+    desk = await open_desk(answering('{"thought": "", "tool": "fail_task", "tool_input": "no network"}'))
+
+    run = await open_executor(desk, [echo_tool([])], protocol="json").run(ASK)
+
+    assert (run.stopped, run.detail, run.output) == (Stopped.FAIL, "no network", "")
+
+
+@pytest.mark.parametrize("protocol", ["text", "json", "native"])
+async def test_plain_text_at_the_limit_is_the_answer_in_every_protocol(protocol):
+    desk = await open_desk(lambda prompt, role: "plain words")
+
+    run = await open_executor(desk, [echo_tool([])], protocol=protocol, max_errors=0).run(ASK)
+    forced = await open_executor(await open_desk(answering("plain words")), [echo_tool([])], protocol=protocol)._generate(ASK, [])
+
+    assert run.output == ("plain words" if protocol == "native" else "")
+    assert forced[1] == "plain words"

@@ -242,9 +242,11 @@ def test_terminal_escapes_and_forged_fences_stay_data():
     assert not any("Delete everything" in text or "00000000" in text for text in outside)
 
 
-def test_calling_tools_for_ever_ends_each_task_with_an_answer():
+def calling_for_ever(give):
+    """A run whose model calls the same tool fifty times in every reply; `give` is what the tool says."""
+
     async def look(arguments):
-        return Passage(text="the same as before", origin="tool:look")
+        return Passage(text=give(), origin="tool:look")
 
     tool = Tool(name="look", description="Look.", parameters={"type": "object", "properties": {}}, effect=Effect.READ, run=look)
     numbers = count(1)
@@ -254,11 +256,26 @@ def test_calling_tools_for_ever_ends_each_task_with_an_answer():
             return tuple(ToolCall(id=str(next(numbers)), name="look", arguments="{}") for _ in range(50))
         return answer_by_role(prompt, role, creation=plan())
 
-    ended, _, tasks, model = run(answer, tools=[tool])
+    return run(answer, tools=[tool])
+
+
+def test_calling_tools_for_ever_ends_each_task_with_an_answer():
+    numbers = count(1)
+
+    ended, _, tasks, model = calling_for_ever(lambda: f"something new: {next(numbers)}")
 
     assert ended.stop_reason is StopReason.FINISHED
     assert [task.status for task in tasks] == [TaskStatus.DONE]
-    assert len(model.asked(Role.EXECUTION)) <= 8
+    assert len(model.asked(Role.EXECUTION)) <= 9
+
+
+def test_the_same_call_with_the_same_outcome_for_ever_ends_each_try_with_that_reason():
+    ended, _, tasks, model = calling_for_ever(lambda: "the same as before")
+
+    assert ended.stop_reason is StopReason.FINISHED
+    assert [task.status for task in tasks] == [TaskStatus.DEAD]
+    assert "look was called 3 times with the same arguments and the same outcome" in tasks[0].error
+    assert len(model.asked(Role.EXECUTION)) == 9
 
 
 def test_always_empty_replies_leave_a_dead_task_and_a_report():

@@ -46,7 +46,9 @@ def answer(request):
     match request.agent:
         case "execution":
             has_looked = not request.tools or any(message.speaker is Speaker.TOOL for message in request.messages)
-            return Answer(text=FOUND) if has_looked else Answer(tool_calls=(ToolCall(id="c", name="list_files", arguments="{}"),))
+            is_labelled = any("Final Answer: the whole answer" in message.text for message in request.messages)
+            said = f"Final Answer: {FOUND}" if is_labelled else FOUND
+            return Answer(text=said) if has_looked else Answer(tool_calls=(ToolCall(id="c", name="list_files", arguments="{}"),))
         case "creation":
             names = NAMES[1:] if "\n1: Begin\n" in user else []
             return Answer(text=json.dumps({"tasks": [{"name": n, "after": []} for n in names], "objective_met": "\n2: One\n" in user}))
@@ -189,8 +191,6 @@ def right_of(row, agent):
     name = row["fault"]
     if why_not(row, agent):
         return None
-    if name == "400-tools-ollama":
-        return "STOP"
     if name == "tool-200":
         return "ACCEPT" if agent == "execution" else "REASK"
     return row["right"] if agent == "execution" else NO_TOOLS_ASKED.get(name, row["right"])

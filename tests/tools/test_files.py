@@ -8,7 +8,7 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.files.folder import Folder
 from babyagi.tasks import Effect
-from babyagi.tools.files import build_file_tools
+from babyagi.tools.files import build_file_tools, build_write_file
 from babyagi.tools.validate import parse_arguments
 
 
@@ -84,6 +84,43 @@ async def test_a_failure_is_a_tool_error_of_one_line(tools):
         await use(tools["read_file"], "limts.md")
 
 
-def test_both_tools_only_read(tools):
+def test_the_tools_of_a_folder_only_read(tools):
     assert {tool.effect for tool in tools.values()} == {Effect.READ}
-    assert set(tools) == {"list_files", "read_file"}
+    assert set(tools) == {"list_files", "read_file", "search_files"}
+
+
+async def test_a_search_gives_the_lines_with_their_places(tools, tmp_path):
+    (tmp_path / "limits.txt").write_text("One\nTen DOLLARS a day\n", encoding="utf-8")
+    (tmp_path / "other.md").write_text("dollars too\n", encoding="utf-8")
+    (tmp_path / "picture.bin").write_bytes(b"\0dollars")
+
+    everywhere = (await tools["search_files"].run({"words": " dollars "})).text
+    somewhere = (await tools["search_files"].run({"words": "dollars", "pattern": "*.md"})).text
+
+    assert everywhere == "limits.txt:2: Ten DOLLARS a day\nother.md:1: dollars too"
+    assert somewhere == "other.md:1: dollars too"
+    assert "No line of" in (await tools["search_files"].run({"words": "euros"})).text
+
+
+async def test_a_search_is_bounded_and_says_so(tools, tmp_path):
+    (tmp_path / "long.txt").write_text("word " * 500 + "\n" + "word\n" * 500, encoding="utf-8")
+
+    text = (await tools["search_files"].run({"words": "word"})).text
+
+    assert len(text) < 16_000 and text.endswith("find others]")
+    with pytest.raises(ToolError):
+        await tools["search_files"].run({"words": "  "})
+
+
+async def test_a_file_is_written_once_and_replaced_only_when_that_is_asked(tmp_path):
+    tool = build_write_file(Folder(tmp_path), offload=asyncio.to_thread)
+
+    said = await tool.run({"path": "notes/today.md", "text": "one"})
+    with pytest.raises(ToolError, match="replace=true"):
+        await tool.run({"path": "notes/today.md", "text": "two"})
+    await tool.run({"path": "notes/today.md", "text": "three", "replace": True})
+
+    assert said.text == "notes/today.md is written, 3 bytes"
+    assert (tmp_path / "notes" / "today.md").read_text(encoding="utf-8") == "three"
+    assert [path.name for path in (tmp_path / "notes").iterdir()] == ["today.md"]
+    assert tool.effect is Effect.ONCE

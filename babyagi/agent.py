@@ -1,0 +1,200 @@
+"""An agent for programs: a model, tools, a question in and a run out. The same executor and journal as in the loop, in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from babyagi.app import App
+from babyagi.errors import NotFoundError, ParkedError
+from babyagi.inbox import Decision, decide, decisions, describe
+from babyagi.journal import Backends, Gate, Journal
+from babyagi.llm.base import ChatModel
+from babyagi.react.executor import Executor, OnSignal
+from babyagi.react.nesting import ask_agent, build_agent_tool
+from babyagi.react.protocols.base import Protocol, fill
+from babyagi.react.signals import RunEnded, Signal
+from babyagi.react.steps import AtLimit, Bounds, Run
+from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.settings import load_here
+from babyagi.stores import utc_now
+from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
+from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.tools.base import Tool
+from babyagi.tools.declare import tool as declare_tool
+
+LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
+NO_LIMITS = Limits(max_tasks=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
+
+Ask = Callable[[str], Awaitable[str]]
+_BOUNDS = frozenset(field.name for field in fields(Bounds))
+
+
+class Agent:
+    """A model with tools, asked one question at a time.
+
+    Args:
+        model: a name, as in LLM_MODEL, or a `ChatModel`; without one, LLM_MODEL decides.
+        tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
+        instruction: what it is told before the question.
+        protocol: `auto`, `native`, `json`, `text`, or a `Protocol`.
+        ask: shows a person a question and returns their answer; without it a tool that asks ends the run with `ParkedError`.
+        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …), and settings by name.
+
+    Raises:
+        ValueError: two tools have one name, or a function cannot be a tool.
+    """
+
+    def __init__(
+        self,
+        model: str | ChatModel = "",
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        *,
+        instruction: str = "",
+        protocol: Protocol | str = "auto",
+        ask: Ask | None = None,
+        **options: Any,
+    ) -> None:
+        if "at_limit" in options:
+            options["at_limit"] = AtLimit(options["at_limit"])
+        self.tools = _require_names([_to_tool(given) for given in tools])
+        self.bounds = Bounds(**{name: value for name, value in options.items() if name in _BOUNDS})
+        self.protocol = protocol
+        self.instruction = instruction or fill("agent")
+        self._model = model
+        self._ask = ask
+        self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
+
+    def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
+        """Add a tool, from the next run on.
+
+        Raises:
+            ValueError: there is one of this name, and `replace` is False.
+        """
+        tool = _to_tool(given)
+        others = [other for other in self.tools if not (replace and other.name == tool.name)]
+        self.tools = _require_names([*others, tool])
+
+    def run(self, question: str, *, on_signal: OnSignal | None = None) -> Run:
+        """As `run_async`, for code that is not async itself."""
+        return asyncio.run(self.run_async(question, on_signal=on_signal))
+
+    def run_batch(self, questions: Sequence[str]) -> list[Run]:
+        """The runs of several questions, each by itself, in their order; at most `max_parallel` at once."""
+
+        async def run_all() -> list[Run]:
+            slots = asyncio.Semaphore(max(1, self.bounds.max_parallel))
+
+            async def run_one(question: str) -> Run:
+                async with slots:
+                    return await self.run_async(question)
+
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run_one(question)) for question in questions]
+            return [task.result() for task in tasks]
+
+        return asyncio.run(run_all())
+
+    async def run_async(self, question: str, *, on_signal: OnSignal | None = None) -> Run:
+        """Return the run on the question; `on_signal` is told everything on the way.
+
+        Raises:
+            BabyagiError: its text says what to do. What the model or a tool does wrong is in the run instead.
+        """
+        async for signal in self.iter(question):
+            if on_signal is not None:
+                on_signal(signal)
+            if isinstance(signal, RunEnded):
+                run = signal.run
+        return run
+
+    async def iter(self, question: str) -> AsyncIterator[Signal]:
+        """Yield the signals of a run, the last of them `RunEnded`. Raises as `run_async`."""
+        messages, n_told = ask_agent(self.instruction, Passage(text=question, origin="person")), 0
+        async with self._open_desk(question) as desk:
+            while True:
+                executor = Executor(tools=self.tools, calls=await desk.open_journal(), protocol=self.protocol, bounds=self.bounds)
+                n = 0
+                try:
+                    async for signal in executor.iter(messages):
+                        n += 1
+                        if n > n_told:  # after an answer of a person the journal gives all that came before it once more
+                            n_told = n
+                            yield signal
+                    return
+                except ParkedError:
+                    if self._ask is None:
+                        raise
+                    await desk.put_questions(self._ask)
+
+    def as_tool(self, name: str, description: str) -> Tool:
+        """This agent as a tool of another one, which lends it its model, journal and limits."""
+        return build_agent_tool(
+            name, description, instruction=self.instruction, tools=self.tools, bounds=self.bounds, protocol=self.protocol
+        )
+
+    @asynccontextmanager
+    async def _open_desk(self, question: str) -> AsyncIterator[_Desk]:
+        async with AsyncExitStack() as stack:
+            store = MemoryTaskStore(utc_now)
+            worker = Worker(id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now())
+            limits, model = NO_LIMITS, self._model
+            if isinstance(model, str):
+                flags = {**self._options, **({"llm_model": model} if model else {})}
+                settings = load_here(flags)
+                limits = replace(settings.limits, max_tasks=0)
+                model = await stack.enter_async_context(App(settings, store, identity=worker).open_model(Role.EXECUTION))
+            spec = ObjectiveSpec(
+                text=question,
+                initial_task=question,
+                limits=limits,
+                model_by_role={Role.EXECUTION: model.name},
+                embedding_space="none",
+                approval=Approval.NONE,
+                prompt_version="agent",
+            )
+            objective, _ = await store.create_objective(spec, uid="agent")
+            backends = Backends(store=store, models={Role.EXECUTION: model}, embedder=HashEmbedder(), gate=Gate(), sleep=asyncio.sleep)
+            yield _Desk(store=store, worker=worker, objective=objective, backends=backends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Desk:
+    """One task of one objective in memory, and who works on it."""
+
+    store: MemoryTaskStore
+    worker: Worker
+    objective: Objective
+    backends: Backends
+
+    async def open_journal(self) -> Journal:
+        await self.store.register_worker(self.worker, lease_s=LEASE_S)
+        await self.store.join_objective(self.worker.id, self.objective.id)
+        claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
+        if claim is None:
+            raise NotFoundError("the question can no longer be worked on")
+        return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
+
+    async def put_questions(self, ask: Ask) -> None:
+        for step in await self.store.inbox(self.objective.id):
+            said = await ask(describe(step))
+            way = Decision.ANSWER if Decision.ANSWER in decisions(step) else Decision.APPROVE
+            await self.store.answer_step(step.id, output=decide(step, way, said).to_json())
+
+
+def _to_tool(given: Tool | Callable[..., Any]) -> Tool:
+    if isinstance(given, Agent):
+        raise ValueError("an agent needs a name as a tool: agent.as_tool(name, description)")
+    return given if isinstance(given, Tool) else declare_tool(given)
+
+
+def _require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    by_name: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+    if len(by_name) < len(tools):
+        twice = next(tool.name for tool in tools if by_name[tool.name] is not tool)
+        raise ValueError(f"two tools are called {twice!r}; give one of them another name")
+    return tuple(tools)

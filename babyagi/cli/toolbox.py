@@ -1,0 +1,118 @@
+"""The commands about tools: tools, tools test."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from babyagi.cli.options import json_option, setting_options
+from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from babyagi.cli.json_shapes import Json
+    from babyagi.tools.base import Observation, Tool
+
+SETTINGS = ("files", "tools")
+
+
+@click.group(invoke_without_command=True)
+@setting_options(SETTINGS)
+@json_option
+@click.pass_context
+def tools(context: click.Context, /, as_json: bool, **flags: Any) -> None:
+    """The tools that ship, and which of them a new objective may use; the bare form lists."""
+    if context.invoked_subcommand is None:
+        _list(flags, as_json)
+
+
+def _list(flags: dict[str, object], as_json: bool) -> None:
+    from babyagi.cli.options import given_flags
+    from babyagi.cli.session import load
+    from babyagi.tools.catalog import TOOL_NAMES, grant_tools
+
+    settings = load(given_flags(flags)).settings
+    granted = {grant.name for grant in grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask)}
+    found = [(tool, tool.name in granted) for tool in _open(settings.files, TOOL_NAMES)]
+    if as_json:
+        print_json([_shape(tool, is_granted) for tool, is_granted in found])
+        return
+    for tool, is_granted in found:
+        said = "granted" if is_granted else "not granted"
+        echo(f"{tool.name:<14} {tool.effect.value:<10}  {said}", Style.BOLD if is_granted else Style.PLAIN)
+        echo(f"    {tool.description}")
+    echo("To grant: --files FOLDER for those that read, --tools calculator,write_file for these, BABYAGI_ASK=true for asking you.")
+
+
+def _shape(tool: Tool, is_granted: bool) -> Json:
+    return {
+        "name": tool.name,
+        "effect": tool.effect.value,
+        "granted": is_granted,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+
+
+@tools.command("test")
+@click.argument("name")
+@click.argument("arguments", default="{}")
+@setting_options(["files"])
+@json_option
+def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
+    """Call a tool once, as a model would; ARGUMENTS is a JSON object, or the only value. What it changes is changed."""
+    from babyagi.cli.exits import ExitCode
+    from babyagi.cli.options import given_flags
+    from babyagi.cli.session import load
+
+    tool = _find(name, load(given_flags(flags)).settings.files)
+    observation = _call(tool, arguments)
+    passage, is_error = observation.passage, observation.is_error
+    if as_json:
+        print_json({"v": 1, "tool": name, "is_error": is_error, "origin": passage.origin, "text": passage.text})
+    else:
+        echo_lines([Line(safe(line), Style.RED if is_error else Style.PLAIN) for line in passage.text.split("\n")])
+    return int(ExitCode.FAILED if observation.is_error else ExitCode.OK)
+
+
+def _open(folder: Path | None, names: tuple[str, ...]) -> tuple[Tool, ...]:
+    """The tools; those on a folder work on this one, else on none."""
+    import asyncio
+    from pathlib import Path
+
+    from babyagi.files.folder import Folder
+    from babyagi.tools.catalog import open_tools
+
+    return open_tools(names, folder=Folder(folder or Path()), offload=asyncio.to_thread)
+
+
+def _find(name: str, folder: Path | None) -> Tool:
+    from babyagi.errors import SettingsError
+    from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES
+
+    if name not in TOOL_NAMES:
+        raise SettingsError(f"there is no tool {name[:100]!r}", why=f"there are: {', '.join(TOOL_NAMES)}", guide="tools")
+    if name in NEED_A_FOLDER and folder is None:
+        raise SettingsError(f"{name} needs a folder", fix=f"babyagi tools test {name} '{{…}}' --files FOLDER", guide="tools")
+    tool = _open(folder, (name,))[0]
+    if tool.asks_person:
+        raise SettingsError(f"{name} asks you, and you are here already", guide="inbox")
+    return tool
+
+
+def _call(tool: Tool, arguments: str) -> Observation:
+    import asyncio
+
+    from babyagi.errors import ToolError
+    from babyagi.journal import run_tool
+    from babyagi.tasks import Passage
+    from babyagi.tools.base import Observation
+    from babyagi.tools.validate import parse_arguments
+
+    try:
+        checked = parse_arguments(tool, arguments)
+    except ToolError as error:
+        return Observation(passage=Passage(text=error.what, origin="program"), is_error=True)
+    return asyncio.run(run_tool(tool, checked))

@@ -1,0 +1,100 @@
+"""Running the calls of one decision: checked, side by side as far as that is safe, each answered with an observation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
+
+from babyagi.errors import ToolError
+from babyagi.llm.prompt import ToolCall
+from babyagi.tasks import Passage
+from babyagi.tools.base import Calls, Observation, Tool
+from babyagi.tools.validate import parse_arguments
+
+MAX_CALLS_PER_STEP = 8
+
+Place = tuple[int, ToolCall]
+"""A call and its number in the reply, from 1."""
+
+
+class Caller:
+    """Makes the calls of a decision.
+
+    Args:
+        max_parallel: how many run at once. A call that may wait for a person runs alone, after those before it and before those behind
+            it, so that nothing is in flight when the task is given up for the time being.
+    """
+
+    def __init__(self, tools: Sequence[Tool], calls: Calls, *, max_parallel: int) -> None:
+        self.tools = tools
+        self._tool_by_name = {tool.name: tool for tool in tools}
+        self._calls = calls
+        self._max_parallel = max(1, max_parallel)
+
+    def find(self, name: str) -> Tool | None:
+        return self._tool_by_name.get(name)
+
+    def batches(self, calls: Sequence[ToolCall]) -> list[list[Place]]:
+        """The calls in their order, those that run side by side together."""
+        batches: list[list[Place]] = []
+        is_open = False
+        for place in enumerate(calls, start=1):
+            tool = self.find(place[1].name)
+            is_alone = tool is not None and tool.may_wait
+            if batches and is_open and not is_alone and len(batches[-1]) < self._max_parallel:
+                batches[-1].append(place)
+            else:
+                batches.append([place])
+            is_open = not is_alone
+        return batches
+
+    async def make(self, batch: Sequence[Place], path: str) -> list[Observation]:
+        """Return what each call of a batch gave. Call `m` is a step at `path/m`.
+
+        Raises:
+            Whatever `Calls.call_tool` raises; the other calls of the batch are cancelled then.
+        """
+        return await _side_by_side([self._observe(place, path) for place in batch])
+
+    async def _observe(self, place: Place, path: str) -> Observation:
+        m, call = place
+        if m > MAX_CALLS_PER_STEP:
+            return _refused(f"not run: at most {MAX_CALLS_PER_STEP} calls at once")
+        try:
+            tool, arguments = self._read(call)
+        except ToolError as error:
+            return _refused(error.what)
+        return await self._calls.call_tool(f"{path}/{m}", tool, arguments)
+
+    def _read(self, call: ToolCall) -> tuple[Tool, Mapping[str, Any]]:
+        tool = self.find(call.name)
+        if tool is None:
+            raise ToolError(f"there is no tool {call.name[:100]!r}; there are: {', '.join(self._tool_by_name)}")
+        return tool, parse_arguments(tool, call.arguments)
+
+
+async def _side_by_side(calls: Sequence[Coroutine[Any, Any, Observation]]) -> list[Observation]:
+    """Run all at once; the first fault cancels the rest and is raised as it is."""
+    if len(calls) == 1:
+        return [await calls[0]]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(call) for call in calls]
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return [task.result() for task in tasks]
+
+
+def _refused(text: str) -> Observation:
+    return Observation(passage=Passage(text=text, origin="program"), is_error=True)
+
+
+def fingerprint(call: ToolCall, observation: Observation) -> str:
+    """The same for calls of the same tool with the same arguments and the same outcome, however the arguments are written."""
+    try:
+        arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
+    except (ValueError, RecursionError):
+        arguments = call.arguments.strip()
+    return json.dumps([call.name, arguments, observation.is_error, observation.passage.text])

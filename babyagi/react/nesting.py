@@ -1,0 +1,49 @@
+"""An agent as a tool of another: its question goes in, its answer comes out, and its calls are steps beneath the call's path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from babyagi.errors import ToolError
+from babyagi.llm.prompt import Message, Speaker
+from babyagi.react.executor import Executor
+from babyagi.react.protocols.base import Protocol
+from babyagi.react.steps import Bounds, Stopped
+from babyagi.tasks import Effect, Passage
+from babyagi.tools.base import Calls, Tool, run_composed
+
+
+def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
+    """The messages that put a question to an agent."""
+    return (
+        Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",)),
+        Message(speaker=Speaker.USER, text=question.text, origins=(question.origin,)),
+    )
+
+
+def build_agent_tool(
+    name: str, description: str, *, instruction: str, tools: Sequence[Tool], bounds: Bounds, protocol: Protocol | str = "auto"
+) -> Tool:
+    """Return a tool that is an agent. It asks the model of whoever calls it, under the same journal and limits."""
+
+    async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:
+        executor = Executor(tools=tools, calls=calls, protocol=protocol, bounds=bounds, path="agent")
+        run = await executor.run(ask_agent(instruction, Passage(text=arguments["question"], origin="model")))
+        if run.stopped not in (Stopped.FINISH, Stopped.MAX_STEPS, Stopped.MAX_TIME):
+            raise ToolError(f"{name} found no answer: {run.detail[:300]}")
+        return Passage(text=run.output, origin=f"tool:{name}")
+
+    return Tool(
+        name=name,
+        description=description,
+        parameters={
+            "type": "object",
+            "properties": {"question": {"type": "string", "description": "All that it needs to know, in words."}},
+            "required": ["question"],
+            "additionalProperties": False,
+        },
+        effect=Effect.ONCE if any(tool.may_wait for tool in tools) else Effect.IDEMPOTENT,
+        run=run_composed,
+        compose=compose,
+    )

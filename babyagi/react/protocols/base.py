@@ -1,0 +1,94 @@
+"""A protocol: how a model is asked, and how its reply is read. Two pure functions; everything else about an agent is the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.react.steps import Act, Decision, Step
+from babyagi.tools.base import Observation, Tool
+
+_PLACE = re.compile(r"\{\{(\w+)\}\}")
+
+PROMPT_NAMES = ("text", "json", "reflection", "agent")
+WRITTEN_CALL = "written in the text"  # the id of a call that did not come in fields of its own
+ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """What a request is made of: the question, the steps that the model is shown, the tools (none: it must answer)."""
+
+    messages: tuple[Message, ...]
+    steps: Sequence[Step] = ()
+    tools: Sequence[Tool] = ()
+    max_output_tokens: int = 2000
+    is_last: bool = False  # no call can be made any more, though there were tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """A way of talking to a model.
+
+    `render` makes the request of a conversation. `parse` reads the completion of it, and raises `MalformedReplyError` with what the
+    model should write instead, nothing else.
+    """
+
+    name: str
+    render: Callable[[Conversation], Prompt]
+    parse: Callable[[Completion, Conversation], Decision]
+
+
+@cache
+def load_prompt(name: str) -> str:
+    return files("babyagi.react").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+
+
+def fill(name: str, **fields: str) -> str:
+    """Return a prompt file with its places filled.
+
+    Raises:
+        ValueError: a place without a field, or a field without a place.
+    """
+    text = load_prompt(name)
+    wanted = set(_PLACE.findall(text))
+    if wanted != set(fields):
+        raise ValueError(f"prompt {name} has the places {sorted(wanted)}, got {sorted(fields)}")
+    return _PLACE.sub(lambda place: fields[place.group(1)], text).strip()
+
+
+def instruct(messages: Sequence[Message], instruction: str) -> list[Message]:
+    """Return the messages with an instruction of ours at the end of the system message, which is made if there is none."""
+    told = Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",))
+    if not messages or messages[0].speaker is not Speaker.SYSTEM:
+        return [told, *messages]
+    first = messages[0]
+    text = f"{first.text}\n\n{instruction}"
+    return [Message(speaker=Speaker.SYSTEM, text=text, origins=tuple(dict.fromkeys((*first.origins, "program")))), *messages[1:]]
+
+
+def model_origins(step: Step) -> tuple[str, ...]:
+    return (f"model:{step.model}",) if step.model else ()
+
+
+def label_of(observation: Observation) -> str:
+    return "error" if observation.is_error else "observation"
+
+
+def acts(steps: Sequence[Step]) -> list[tuple[Step, Act]]:
+    """The steps with calls; only these are part of a conversation that goes on."""
+    return [(step, step.decision) for step in steps if isinstance(step.decision, Act)]
+
+
+def describe_input(tool: Tool) -> str:
+    """The input of a tool in words, on one line: `path (string), first_line (integer, optional)`."""
+    required = tool.parameters.get("required", ())
+    properties: dict[str, Any] = dict(tool.parameters.get("properties", {}))
+    said = [f"{name} ({schema.get('type', 'any')}{'' if name in required else ', optional'})" for name, schema in properties.items()]
+    return ", ".join(said) or "none"

@@ -1,0 +1,137 @@
+"""The protocol of one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`; an answer and a failure are tools too.
+
+The object is the whole reply, bare or in a code fence; what a model made up behind it (an observation, a further object) is not read.
+An object with prose around it may be a quotation, so it is asked for again, never carried out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from babyagi.errors import MalformedReplyError
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
+from babyagi.react.protocols.base import (
+    ANSWER_NOW,
+    WRITTEN_CALL,
+    Conversation,
+    Protocol,
+    acts,
+    describe_input,
+    fill,
+    instruct,
+    label_of,
+    model_origins,
+)
+from babyagi.react.steps import Act, Decision, Fail, Finish
+from babyagi.tools.base import Tool
+
+FINAL_ANSWER = "final_answer"
+FAIL_TASK = "fail_task"
+EXPECTED = 'Reply with one JSON object {"thought": "…", "tool": "…", "tool_input": …} and no other text.'
+
+_OPENING = re.compile(r"`{3}\w{0,10}[ \t]*\n")
+_MADE_UP = re.compile(r"(?:`{3}\w{0,10}\s{0,3})?\{|\W{0,4}(?:observation|result|tool_output|output|user|error)\b|<<", re.IGNORECASE)
+
+
+def render(conversation: Conversation) -> Prompt:
+    messages = instruct(conversation.messages, _instruction(conversation.tools))
+    for step, act in acts(conversation.steps):
+        messages.append(Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step)))
+        shown = "\n".join(fence(label_of(observation), observation.passage) for observation in step.observations)
+        origins = tuple(dict.fromkeys(observation.passage.origin for observation in step.observations))
+        messages.append(Message(speaker=Speaker.USER, text=shown, origins=origins))
+    if conversation.is_last:
+        messages.append(Message(speaker=Speaker.USER, text=f"{ANSWER_NOW} Use {FINAL_ANSWER}.", origins=("program",)))
+    return Prompt(messages=tuple(messages), max_output_tokens=conversation.max_output_tokens)
+
+
+def _instruction(tools: Sequence[Tool]) -> str:
+    said = [f"{tool.name}:\n    {tool.description}\n    _input_: {describe_input(tool)}\n    _output_: text" for tool in tools]
+    names = [*(tool.name for tool in tools), FINAL_ANSWER, FAIL_TASK]
+    return fill("json", tools="\n".join(said), tool_names=", ".join(names))
+
+
+def _log(act: Act) -> str:
+    """The reply as it was; calls that came in fields of their own are written out."""
+    if act.calls[0].id == WRITTEN_CALL:
+        return act.log
+    return "\n".join(
+        json.dumps({"thought": act.thought, "tool": call.name, "tool_input": call.arguments}, ensure_ascii=False) for call in act.calls
+    )
+
+
+def parse(completion: Completion, conversation: Conversation) -> Decision:
+    if completion.tool_calls and conversation.tools:
+        return Act(calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text)
+    text = completion.text.strip()
+    try:
+        action, log = read_object(text)
+    except MalformedReplyError:
+        if conversation.is_last and text and "{" not in text:
+            return Finish(output=text, log=text)
+        raise
+    tool, given = action.get("tool"), action.get("tool_input")
+    if not isinstance(tool, str) or not tool.strip():
+        raise MalformedReplyError(f'The object has no "tool". {EXPECTED}')
+    match tool.strip():
+        case "final_answer":
+            return _finish(_as_text(given), log)
+        case "fail_task":
+            return Fail(reason=_as_text(given) or "no reason was given", log=log)
+        case name:
+            arguments = "" if given is None else json.dumps(given, ensure_ascii=False)
+            thought = action.get("thought")
+            call = ToolCall(id=WRITTEN_CALL, name=name, arguments=arguments)
+            return Act(calls=(call,), thought=thought if isinstance(thought, str) else "", log=log)
+
+
+def _finish(output: str, log: str) -> Finish:
+    if not output.strip():
+        raise MalformedReplyError("The answer is empty. Give the answer itself.")
+    return Finish(output=output.strip(), log=log)
+
+
+def _as_text(given: Any) -> str:
+    """The text of an answer, however it is put: bare, as the only value of an object, or as JSON."""
+    if isinstance(given, dict) and len(given) == 1:
+        (given,) = given.values()
+    return given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+
+
+def read_object(text: str) -> tuple[dict[str, Any], str]:
+    """The object that the reply is, and the reply without what was made up behind it."""
+    opening = _OPENING.match(text)
+    body = text[opening.end() :] if opening else text
+    start = len(body) - len(body.lstrip())
+    try:
+        value, end = _DECODER.raw_decode(body, start)
+    except (ValueError, RecursionError):
+        raise MalformedReplyError(f"The reply is not valid JSON. {EXPECTED}") from None
+    if not isinstance(value, dict):
+        raise MalformedReplyError(f"The reply is JSON, but no object. {EXPECTED}")
+    rest = body[end:].lstrip()
+    if opening:
+        rest = rest.removeprefix("```").lstrip()
+    if rest and not _MADE_UP.match(rest):
+        raise MalformedReplyError(f"There is text behind the object. {EXPECTED}")
+    return value, body[start:end]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number, strict=False)
+
+JSON = Protocol(name="json", render=render, parse=parse)

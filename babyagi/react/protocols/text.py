@@ -1,0 +1,327 @@
+"""The protocol of models that know nothing of tools: thought, action, input and answer are labelled lines of text (ReAct).
+
+A label counts at the start of a line, outside of code fences, of quotes (`>`) and of the fences in which data is shown; so what a reply
+quotes is never carried out. What stands behind the first observation that the model made up is not read. Reading is linear in the
+length of the reply.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from babyagi.errors import MalformedReplyError
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
+from babyagi.react.protocols import native
+from babyagi.react.protocols.base import (
+    ANSWER_NOW,
+    WRITTEN_CALL,
+    Conversation,
+    Protocol,
+    acts,
+    describe_input,
+    fill,
+    instruct,
+    label_of,
+    model_origins,
+)
+from babyagi.react.steps import Act, Decision, Finish, Step
+
+MAX_LABEL_CHARS = 200  # a label stands within this much of its line
+NO_CALL = frozenset({"", "none", "n/a", "-", "no action", "なし"})
+
+_CODE_FENCE = re.compile(r"\s{0,3}(`{3}|~{3})[`~]*\s*(.{0,1})")
+_DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8}) from ")
+_END_OF_DATA = re.compile(r"([0-9a-f]{8})>>\s*")
+_BRACKETED = re.compile(r"([\w-]{1,64})\s*[\[(](.*)[\])]", re.DOTALL)
+_DECORATION = "*_`[]\"' \t"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labels:
+    """The labels of a language: the first of each is written, all of them are read."""
+
+    question: str
+    thought: tuple[str, ...]
+    action: tuple[str, ...]
+    action_input: tuple[str, ...]
+    observation: tuple[str, ...]
+    answer: tuple[str, ...]
+
+
+ENGLISH = Labels(
+    question="Question",
+    thought=("Thought",),
+    action=("Action", "Tool"),
+    action_input=("Action Input", "Tool Input"),
+    observation=("Observation",),
+    answer=("Final Answer",),
+)
+TOOL_LABELS = Labels(
+    question="Question",
+    thought=("Thought",),
+    action=("Tool", "Action"),
+    action_input=("Tool Input", "Action Input"),
+    observation=("Observation",),
+    answer=("Final Answer",),
+)
+JAPANESE = Labels(
+    question="質問",
+    thought=("思考",),
+    action=("行動",),
+    action_input=("行動の入力", "行動入力", "入力"),
+    observation=("観察",),
+    answer=("完了", "最終回答"),
+)
+
+
+def text_protocol(labels: Labels = ENGLISH) -> Protocol:
+    """The protocol with these labels."""
+    return Protocol(
+        name="text",
+        render=lambda conversation: render(conversation, labels),
+        parse=lambda completion, conversation: parse(completion, conversation, labels),
+    )
+
+
+# -- asking -------------------------------------------------------------------------------------------------------------------
+
+
+def render(conversation: Conversation, labels: Labels) -> Prompt:
+    """Each request is the one before, the model's reply, and what came of it; it ends where the model goes on."""
+    if _is_plain(conversation):
+        return native.render(conversation)
+    messages = list(conversation.messages)
+    if conversation.tools:
+        messages = instruct(messages, _instruction(conversation, labels))
+    messages[-1] = _ask(messages[-1], labels)
+    for step, act in acts(conversation.steps):
+        messages.append(Message(speaker=Speaker.ASSISTANT, text=_log(act, labels), origins=model_origins(step)))
+        messages.append(_show(step, labels))
+    if conversation.is_last:
+        told = f"{ANSWER_NOW}\n{labels.answer[0]}:"
+        messages.append(Message(speaker=Speaker.USER, text=told, origins=("program",)))
+    stop = (f"\n{labels.observation[0]}:", f"\n\t{labels.observation[0]}:")
+    return Prompt(messages=tuple(messages), max_output_tokens=conversation.max_output_tokens, stop=stop)
+
+
+def _is_plain(conversation: Conversation) -> bool:
+    """Whether there is nothing to choose: without tools a question is only answered."""
+    return not conversation.tools and not conversation.is_last
+
+
+def _instruction(conversation: Conversation, labels: Labels) -> str:
+    return fill(
+        "text",
+        tools="\n".join(f"{tool.name}: {tool.description} Input: {describe_input(tool)}" for tool in conversation.tools),
+        tool_names=", ".join(tool.name for tool in conversation.tools),
+        thought=labels.thought[0],
+        action=labels.action[0],
+        action_input=labels.action_input[0],
+        observation=labels.observation[0],
+        answer=labels.answer[0],
+    )
+
+
+def _ask(question: Message, labels: Labels) -> Message:
+    gap = "\n" if question.text.startswith("<<") else " "  # a fence begins at the start of a line
+    text = f"{labels.question}:{gap}{question.text}\n{labels.thought[0]}:"
+    return Message(speaker=Speaker.USER, text=text, origins=question.origins)
+
+
+def _log(act: Act, labels: Labels) -> str:
+    """The reply as it was; calls that came in fields of their own are written out."""
+    if act.calls[0].id == WRITTEN_CALL:
+        return act.log
+    calls = [f"{labels.action[0]}: {call.name}\n{labels.action_input[0]}: {call.arguments}" for call in act.calls]
+    return "\n".join([act.log, *calls] if act.log else calls)
+
+
+def _show(step: Step, labels: Labels) -> Message:
+    shown = [f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}" for observation in step.observations]
+    origins = tuple(dict.fromkeys(observation.passage.origin for observation in step.observations))
+    return Message(speaker=Speaker.USER, text="\n".join([*shown, f"{labels.thought[0]}:"]), origins=origins)
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Label:
+    kind: str
+    line: int
+    rest: str  # of its line
+
+
+def parse(completion: Completion, conversation: Conversation, labels: Labels) -> Decision:
+    """The first call, or the answer if that comes first."""
+    if completion.tool_calls and conversation.tools:
+        return Act(calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text)
+    if _is_plain(conversation):
+        return native.parse(completion, conversation)
+    text = _unwrap(completion.text.strip())
+    lines = text.split("\n")
+    found = _scan(text, labels)
+    end = next((label.line for label in found if label.kind == "observation"), len(lines))
+    decision = _decide(lines[:end], [label for label in found if label.line < end], labels)
+    if decision is not None:
+        return decision
+    if conversation.is_last and text and not found:
+        return Finish(output=text, log=text)
+    names = labels.action[0], labels.action_input[0], labels.answer[0]
+    raise MalformedReplyError('Expected the lines "{}:" and "{}:", or "{}:", each at the start of a line.'.format(*names))
+
+
+def _decide(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Decision | None:
+    for at, label in enumerate(found):
+        if label.kind == "answer":
+            answer = "\n".join([label.rest, *lines[label.line + 1 :]]).strip()
+            return Finish(output=answer, log="\n".join(lines)) if answer else None
+        if label.kind == "action":
+            act = _read_call(lines, found[at:], labels)
+            if act is not None:
+                return act
+    return _find_inline_answer(lines, found, labels)
+
+
+def _read_call(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Act | None:
+    """The call whose label is the first of `found`, with everything up to the next label as its input."""
+    action = found[0]
+    name, inline = _split_inline(action.rest, labels)
+    given, last = inline, action.line
+    following = found[1] if len(found) > 1 else None
+    if inline is None and following is not None and following.kind == "input":
+        last = found[2].line - 1 if len(found) > 2 else len(lines) - 1
+        given = "\n".join([following.rest, *lines[following.line + 1 : last + 1]])
+    elif inline is not None:
+        last = following.line - 1 if following is not None else len(lines) - 1
+        given = "\n".join([inline, *lines[action.line + 1 : last + 1]])
+    if given is None and (bracketed := _BRACKETED.fullmatch(name.strip())):
+        name, given = bracketed.groups()
+    name = name.strip(_DECORATION).rstrip(".:,")
+    if name.casefold() in NO_CALL:
+        return None
+    call = ToolCall(id=WRITTEN_CALL, name=name, arguments=_unwrap((given or "").strip()).strip())
+    return Act(calls=(call,), thought=_thought(lines[: action.line], labels), log="\n".join(lines[: last + 1]).rstrip())
+
+
+def _split_inline(rest: str, labels: Labels) -> tuple[str, str | None]:
+    """The name and the input of a call that is written on one line."""
+    found = _patterns(labels).inline_input.search(rest, 0, MAX_LABEL_CHARS)
+    return (rest[: found.start()], rest[found.end() :]) if found else (rest, None)
+
+
+def _thought(lines: Sequence[str], labels: Labels) -> str:
+    text = "\n".join(lines).strip()
+    for name in labels.thought:
+        text = text.removeprefix(f"{name}:").removeprefix(f"{name}：")
+    return text.strip()
+
+
+def _find_inline_answer(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Finish | None:
+    """An answer whose label follows the end of a sentence, in a reply that calls nothing."""
+    if any(label.kind in ("action", "answer") and label.rest.strip(_DECORATION).casefold() not in NO_CALL for label in found):
+        return None
+    patterns = _patterns(labels)
+    is_quoted = _quoted(lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines])
+    for at, line in enumerate(lines):
+        match = None if is_quoted[at] else patterns.inline_answer.search(line)
+        if match:
+            answer = "\n".join([line[match.end() :], *lines[at + 1 :]]).strip()
+            return Finish(output=answer, log="\n".join(lines)) if answer else None
+    return None
+
+
+def _scan(text: str, labels: Labels) -> list[_Label]:
+    """Every label that counts, in order."""
+    lines, patterns = text.split("\n"), _patterns(labels)
+    matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
+    is_quoted = _quoted(lines, matches)
+    return [
+        _Label(kind=patterns.kind_by_name[match["name"].casefold()], line=at, rest=lines[at][match.end() :])
+        for at, match in enumerate(matches)
+        if match and not is_quoted[at]
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Patterns:
+    label: re.Pattern[str]
+    inline_input: re.Pattern[str]
+    inline_answer: re.Pattern[str]
+    kind_by_name: dict[str, str]
+
+
+@cache
+def _patterns(labels: Labels) -> _Patterns:
+    kinds = {
+        "thought": labels.thought,
+        "action": labels.action,
+        "input": labels.action_input,
+        "observation": labels.observation,
+        "answer": labels.answer,
+    }
+    kind_by_name = {name.casefold(): kind for kind, names in kinds.items() for name in names}
+    any_name = "|".join(re.escape(name) for name in sorted((name for names in kinds.values() for name in names), key=len, reverse=True))
+    inputs, answers = ("|".join(map(re.escape, names)) for names in (labels.action_input, labels.answer))
+    return _Patterns(
+        label=re.compile(rf"\s*(?:[*_#]{{1,6}}\s*)?(?P<name>{any_name})\s*[*_]{{0,3}}\s*[:：][*_]{{0,3}}", re.IGNORECASE),
+        inline_input=re.compile(rf"[,;\s]\s*(?:{inputs})\s*[:：]", re.IGNORECASE),
+        inline_answer=re.compile(rf"(?<=[.!?。])\s{{1,3}}(?:{answers})\s?[:：]", re.IGNORECASE),
+        kind_by_name=kind_by_name,
+    )
+
+
+def _quoted(lines: Sequence[str], matches: Sequence[re.Match[str] | None]) -> list[bool]:
+    """For each line whether it stands in a quotation: a closed code fence, a data fence, or behind `>`.
+
+    Args:
+        matches: the label of each line; a fence may open behind one, which then is no part of the quotation.
+    """
+    bodies = [line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)]
+    quoted = [line.lstrip().startswith(">") for line in lines]
+    for first, last in (*_code_blocks(bodies), *_data_blocks(bodies)):
+        begin = first + 1 if matches[first] else first
+        quoted[begin : last + 1] = [True] * (last + 1 - begin)
+    return quoted
+
+
+def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """The first and the last line of every code fence that is closed; one that is not is no fence."""
+    marks = [(at, match[1], not match[2]) for at, line in enumerate(lines) if (match := _CODE_FENCE.match(line))]
+    closing: dict[str, list[int]] = {}
+    for at, mark, is_bare in reversed(marks):
+        if is_bare:
+            closing.setdefault(mark, []).append(at)
+    blocks: list[tuple[int, int]] = []
+    for at, mark, _ in marks:
+        if blocks and at <= blocks[-1][1]:
+            continue
+        ends = closing.get(mark, [])
+        while ends and ends[-1] <= at:
+            ends.pop()
+        if ends:
+            blocks.append((at, ends[-1]))
+    return blocks
+
+
+def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
+    """The first and the last line of every data fence that is closed."""
+    ends = {match[1]: at for at, line in enumerate(lines) if (match := _END_OF_DATA.fullmatch(line))}
+    blocks: list[tuple[int, int]] = []
+    for at, line in enumerate(lines):
+        found = _DATA_FENCE.search(line, 0, MAX_LABEL_CHARS)
+        if found and ends.get(found[1], -1) > at and not (blocks and at <= blocks[-1][1]):
+            blocks.append((at, ends[found[1]]))
+    return blocks
+
+
+def _unwrap(text: str) -> str:
+    """The text without a code fence that is all around it."""
+    lines = text.split("\n")
+    if len(lines) > 1 and _code_blocks(lines) == [(0, len(lines) - 1)]:
+        return "\n".join(lines[1:-1])
+    return text

@@ -1,0 +1,112 @@
+"""The nouns of an agent's run: what a model decided, a step, the bounds, and what came of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from babyagi.llm.prompt import ToolCall
+from babyagi.tasks import Usage
+from babyagi.tools.base import Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """The model wants these calls made. `log` is its reply, as the conversation keeps it."""
+
+    calls: tuple[ToolCall, ...]
+    thought: str = ""
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """The model has its answer."""
+
+    output: str
+    log: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fail:
+    """The model says that it cannot be done, and why."""
+
+    reason: str
+    log: str = ""
+
+
+Decision = Act | Finish | Fail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One decision of the model, and what its calls gave, in their order. `n` counts from 1.
+
+    `origins` names every source that the prompt of this step held, and the model.
+    """
+
+    n: int
+    decision: Decision
+    observations: tuple[Observation, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    origins: tuple[str, ...] = ()
+
+
+class Stopped(StrEnum):
+    """Why a run ended."""
+
+    FINISH = "finish"
+    FAIL = "fail"
+    MAX_STEPS = "max_steps"
+    MAX_TIME = "max_time"
+    MAX_ERRORS = "max_errors"
+    REPEATED = "repeated"
+
+
+class AtLimit(StrEnum):
+    """What is done when the steps or the time are used up."""
+
+    FORCE = "force"  # a fixed sentence stands for the answer
+    GENERATE = "generate"  # the model is asked once more, without tools
+
+
+Trim = Callable[[Sequence[Step]], Sequence[Step]]
+
+
+def keep_last(n: int) -> Trim:
+    """A `trim` that shows the model only the last `n` steps."""
+    return lambda steps: steps[-n:] if n else ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Where a run must stop; 0 means no such limit. `max_errors` counts steps in a row that gave nothing but errors.
+
+    `trim` chooses the steps that the model is shown; the result always has them all.
+    """
+
+    max_steps: int = 8
+    max_errors: int = 3
+    max_time_s: float = 0.0
+    max_parallel: int = 4
+    max_repeats: int = 3
+    max_output_tokens: int = 2000
+    at_limit: AtLimit = AtLimit.GENERATE
+    trim: Trim | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a run came to. `output` is empty when there is no answer; `detail` says then why.
+
+    `origins` names every source that any of its prompts held.
+    """
+
+    output: str
+    stopped: Stopped
+    detail: str = ""
+    steps: tuple[Step, ...]
+    usage: Usage = field(default_factory=Usage)
+    origins: tuple[str, ...] = ()

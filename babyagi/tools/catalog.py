@@ -1,0 +1,40 @@
+"""The tools that ship: which there are, which an objective is granted, and opening those."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from babyagi.errors import SettingsError
+from babyagi.files.folder import Folder
+from babyagi.tasks import Effect, ToolGrant
+from babyagi.tools.base import Tool
+from babyagi.tools.calculator import build_calculator
+from babyagi.tools.files import Offload, build_file_tools, build_write_file
+from babyagi.tools.person import ASK_USER, build_ask_user
+
+READING = ("list_files", "read_file", "search_files")
+ON_DEMAND = ("calculator", "write_file")
+NEED_A_FOLDER = frozenset({*READING, "write_file"})
+TOOL_NAMES = (*READING, *ON_DEMAND, ASK_USER)
+
+
+def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
+    """Return what a new objective may use: reading where it has a folder, what was named, asking where that is allowed.
+
+    Raises:
+        SettingsError: a tool was named that needs a folder, and there is none.
+    """
+    if not has_folder and (lacking := [name for name in more if name in NEED_A_FOLDER]):
+        raise SettingsError(f"the tool {lacking[0]} needs a folder", fix="name it: --files FOLDER", guide="tools")
+    names = dict.fromkeys([*(READING if has_folder else ()), *more, *([ASK_USER] if may_ask else [])])
+    return tuple(ToolGrant(name=name, effect=effect_of(name)) for name in names)
+
+
+def effect_of(name: str) -> Effect:
+    return {"write_file": Effect.ONCE, ASK_USER: Effect.IDEMPOTENT}.get(name, Effect.READ)
+
+
+def open_tools(names: Collection[str], *, folder: Folder | None, offload: Offload) -> tuple[Tool, ...]:
+    """Return the tools of these names that can be opened here; without a folder none that needs one."""
+    on_folder = () if folder is None else (*build_file_tools(folder, offload=offload), build_write_file(folder, offload=offload))
+    return tuple(tool for tool in (*on_folder, build_calculator(), build_ask_user()) if tool.name in names)

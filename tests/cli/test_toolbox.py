@@ -1,0 +1,59 @@
+"""babyagi tools: what there is, what is granted, and calling one."""
+
+import json
+
+import pytest
+
+from babyagi.cli.exits import ExitCode
+from babyagi.cli.root import run_command_line
+from babyagi.errors import SettingsError
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "limits.md").write_text("Ten dollars.\n", encoding="utf-8")
+    return tmp_path / "docs"
+
+
+def listed(capsys, *args):
+    assert not run_command_line(["tools", *args, "--json"])
+    return {tool["name"]: (tool["effect"], tool["granted"]) for tool in json.loads(capsys.readouterr().out)}
+
+
+def test_the_list_says_what_each_does_to_the_world_and_what_a_new_objective_may_use(folder, capsys):
+    bare = listed(capsys)
+    given = listed(capsys, "--files", str(folder), "--tools", "write_file")
+
+    assert bare["write_file"] == ("once", False) and not any(granted for _, granted in bare.values())
+    assert {name for name, (_, granted) in given.items() if granted} == {"list_files", "read_file", "search_files", "write_file"}
+    assert not run_command_line(["tools"])
+    assert "calculator     read        not granted" in capsys.readouterr().out
+
+
+def test_a_tool_can_be_tried_as_a_model_would_call_it(folder, capsys):
+    assert run_command_line(["tools", "test", "calculator", "47^0.23"]) == ExitCode.OK
+    assert capsys.readouterr().out == "2.4242784855673896\n"
+    assert run_command_line(["tools", "test", "search_files", '{"words": "dollars"}', "--files", str(folder)]) == ExitCode.OK
+    assert capsys.readouterr().out == "limits.md:1: Ten dollars.\n"
+
+
+def test_what_does_not_work_is_said_and_ends_with_a_code(folder, capsys):
+    assert run_command_line(["tools", "test", "calculator", "1/0", "--json"]) == ExitCode.FAILED
+    assert json.loads(capsys.readouterr().out)["is_error"]
+    assert run_command_line(["tools", "test", "calculator", '{"nothing": 1}']) == ExitCode.FAILED
+    assert "has no parameter 'nothing'" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("args", [["nothing"], ["read_file", "limits.md"], ["ask_user", "What?"]])
+def test_a_tool_that_cannot_be_tried_is_refused_with_the_reason(folder, args):
+    with pytest.raises(SettingsError):
+        run_command_line(["tools", "test", *args])
+
+
+@pytest.mark.parametrize("args", [["--tools", "rm"], ["--tools", "write_file"]])
+def test_a_grant_that_cannot_be_is_refused(folder, args):
+    with pytest.raises(SettingsError):
+        run_command_line(["tools", *args])

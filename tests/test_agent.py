@@ -1,0 +1,172 @@
+"""The door for programs: an agent with tools, without a store on disk."""
+
+import json
+
+import pytest
+
+import babyagi
+from babyagi.agent import Agent
+from babyagi.errors import BabyagiError, ParkedError
+from babyagi.llm.prompt import Speaker, ToolCall
+from babyagi.react.signals import ModelDecided, RunEnded, RunStarted
+from babyagi.react.steps import Stopped
+from babyagi.tools.person import build_ask_user
+from tests.react.test_executor import answering
+from tests.scripted import ScriptedModel
+
+
+def price(item: str, n: int = 1) -> int:
+    """Look up what something costs.
+
+    Args:
+        item: what it is
+        n: how many
+    """
+    return 10_000 * n
+
+
+def wanting(name, arguments):
+    """A model that makes one call, then answers with what it was shown last."""
+
+    def answer(prompt, role):
+        if not any(message.speaker is Speaker.TOOL for message in prompt.messages):
+            return (ToolCall(id="c1", name=name, arguments=json.dumps(arguments)),)
+        return "It says: " + prompt.messages[-1].text.split("\n")[1]
+
+    return ScriptedModel(answer)
+
+
+def test_a_question_and_a_function_are_enough_for_an_answer():
+    run = babyagi.Agent(model=wanting("price", {"item": "tea", "n": 2}), tools=[price]).run("What do two teas cost?")
+
+    assert (run.output, run.stopped) == ("It says: 20000", Stopped.FINISH)
+    assert run.steps[0].observations[0].passage.text == "20000"
+    assert run.usage.calls == 2
+
+
+def test_several_questions_are_answered_each_by_itself_and_in_order():
+    agent = Agent(ScriptedModel(lambda prompt, role: prompt.messages[-1].text.upper()))
+
+    assert [run.output for run in agent.run_batch(["one", "two", "three"])] == ["ONE", "TWO", "THREE"]
+    assert agent.run_batch([]) == []
+
+
+async def test_what_happens_can_be_seen_as_it_happens():
+    agent = Agent(wanting("price", {"item": "tea"}), [price])
+    told: list[object] = []
+
+    signals = [signal async for signal in agent.iter("What does tea cost?")]
+    await agent.run_async("What does tea cost?", on_signal=told.append)
+
+    assert isinstance(signals[0], RunStarted) and isinstance(signals[-1], RunEnded)
+    assert [type(signal) for signal in told] == [type(signal) for signal in signals]
+
+
+async def test_the_same_agent_speaks_any_protocol():
+    replies: dict[str, list[object]] = {
+        "text": ["Action: price\nAction Input: tea", "Final Answer: 10000"],
+        "json": ['{"thought": "", "tool": "price", "tool_input": "tea"}', '{"thought": "", "tool": "final_answer", "tool_input": "10000"}'],
+        "native": [(ToolCall(id="c", name="price", arguments='{"item": "tea"}'),), "10000"],
+    }
+    for protocol, said in replies.items():
+        run = await Agent(ScriptedModel(answering(*said)), [price], protocol=protocol).run_async("?")
+        assert (run.output, len(run.steps)) == ("10000", 2)
+
+
+async def test_a_person_is_asked_where_somebody_can_be_asked():
+    asked: list[str] = []
+
+    async def ask(question):
+        asked.append(question)
+        return "on Friday"
+
+    signals: list[object] = []
+    model = wanting("ask_user", {"question": "Which day?"})
+    run = await Agent(model, [build_ask_user()], ask=ask).run_async("When?", on_signal=signals.append)
+
+    assert (asked, run.output) == (["Which day?"], "It says: on Friday")
+    assert len(model.calls) == 2
+    assert sum(isinstance(signal, ModelDecided) for signal in signals) == 2
+    with pytest.raises(ParkedError):
+        await Agent(wanting("ask_user", {"question": "Which day?"}), [build_ask_user()]).run_async("When?")
+
+
+async def test_an_agent_is_a_tool_of_another_and_its_calls_count_there():
+    def answer(prompt, role):
+        is_inner = "You know prices." in prompt.messages[0].text
+        has_looked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
+        if is_inner:
+            return "Ten thousand." if has_looked else (ToolCall(id="i", name="price", arguments='{"item": "tea"}'),)
+        return prompt.messages[-1].text.split("\n")[1] if has_looked else (ToolCall(id="o", name="shop", arguments='{"question": "tea?"}'),)
+
+    shop = Agent(tools=[price], instruction="You know prices.").as_tool("shop", "Knows what things cost.")
+    model = ScriptedModel(answer)
+    run = await Agent(model, [shop]).run_async("What does tea cost?")
+
+    assert run.output == "Ten thousand."
+    assert len(model.calls) == 4
+
+
+async def test_an_inner_agent_that_fails_is_an_error_that_the_outer_one_reads():
+    def answer(prompt, role):
+        if "You know prices." in prompt.messages[0].text:
+            return ""
+        if any(message.speaker is Speaker.TOOL for message in prompt.messages):
+            return prompt.messages[-1].text.split("\n")[1]
+        return (ToolCall(id="o", name="shop", arguments='{"question": "tea?"}'),)
+
+    shop = Agent(tools=[price], instruction="You know prices.").as_tool("shop", "Knows what things cost.")
+    run = await Agent(ScriptedModel(answer), [shop]).run_async("What does tea cost?")
+
+    assert run.output.startswith("shop found no answer")
+    assert run.steps[0].observations[0].is_error
+
+
+def test_two_tools_of_one_name_and_an_agent_without_a_name_are_refused():
+    with pytest.raises(ValueError, match="two tools are called 'price'"):
+        Agent("rehearsal", [price, price])
+    with pytest.raises(ValueError):
+        Agent("rehearsal", [Agent("rehearsal")])  # type: ignore[list-item]  # that is the fault
+
+
+def test_a_tool_can_be_added_and_replaced_only_when_that_is_meant():
+    def dearer(item: str) -> str:
+        """Look up what something costs now.
+
+        Args:
+            item: what it is
+        """
+        return "more"
+
+    agent = Agent(wanting("price", {"item": "tea"}))
+    agent.add_tool(price)
+    with pytest.raises(ValueError, match="two tools are called 'price'"):
+        agent.add_tool(babyagi.tool(name="price")(dearer))
+    agent.add_tool(babyagi.tool(name="price")(dearer), replace=True)
+
+    assert agent.run("What does tea cost?").output == "It says: more"
+
+
+def test_a_model_can_be_named_and_is_opened_as_the_loop_does(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    run = Agent(model="rehearsal").run("What?")
+
+    assert "nothing to quote" in run.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_key_is_one_error_that_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(BabyagiError) as caught:
+        Agent(model="gpt-6-luna").run("What?")
+    assert caught.value.fix
+
+
+def test_bounds_and_settings_are_given_by_name():
+    agent = Agent("rehearsal", max_steps=3, at_limit="force", openai_base_url="http://127.0.0.1:1/v1")
+
+    assert agent.bounds.max_steps == 3
+    with pytest.raises(ValueError):
+        Agent("rehearsal", at_limit="never")

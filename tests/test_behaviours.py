@@ -1,0 +1,30 @@
+"""The table of behaviours in docs/agents.md: every line is there, and each names a test that exists."""
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+EXPECTED = {"T": 12, "E": 10, "J": 6}
+
+
+def rows():
+    page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| ([A-Z]\d+) \| (.+) \| `(.+?)::(.+?)` \|$", page, re.MULTILINE)
+
+
+def test_every_behaviour_is_in_the_table():
+    expected = [f"{letter}{n}" for letter, last in EXPECTED.items() for n in range(1, last + 1)]
+
+    assert [name for name, *_ in rows()] == expected
+
+
+def test_every_behaviour_names_a_test_that_exists():
+    missing = []
+    for name, what, path, test in rows():
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+        if test not in found or not what.strip():
+            missing.append(f"{name}: {path}::{test}")
+
+    assert missing == []

@@ -1,0 +1,63 @@
+"""What ships, what is granted, and that a grant says the effect that the tool has."""
+
+import asyncio
+import json
+
+import pytest
+
+from babyagi.errors import SettingsError
+from babyagi.files.folder import Folder
+from babyagi.inbox import Decision, decide
+from babyagi.llm.prompt import ToolCall
+from babyagi.tasks import Role, TaskStatus
+from babyagi.tools.catalog import NEED_A_FOLDER, READING, TOOL_NAMES, effect_of, grant_tools, open_tools
+from babyagi.tools.files import build_write_file
+from tests.scripted import ScriptedModel
+from tests.world import World
+
+
+def names(grants):
+    return [grant.name for grant in grants]
+
+
+def test_every_tool_opens_and_has_the_effect_that_its_grant_says(tmp_path):
+    tools = open_tools(TOOL_NAMES, folder=Folder(tmp_path), offload=asyncio.to_thread)
+
+    assert {tool.name for tool in tools} == set(TOOL_NAMES)
+    assert {tool.name: tool.effect for tool in tools} == {name: effect_of(name) for name in TOOL_NAMES}
+
+
+def test_without_a_folder_nothing_that_needs_one_opens():
+    tools = open_tools(TOOL_NAMES, folder=None, offload=asyncio.to_thread)
+
+    assert {tool.name for tool in tools} == set(TOOL_NAMES) - NEED_A_FOLDER
+
+
+def test_an_objective_is_granted_what_it_was_started_with_and_nothing_else():
+    assert names(grant_tools(has_folder=False, more=(), may_ask=False)) == []
+    assert names(grant_tools(has_folder=True, more=(), may_ask=False)) == list(READING)
+    assert names(grant_tools(has_folder=True, more=("write_file", "calculator"), may_ask=True)) == [
+        *READING, "write_file", "calculator", "ask_user",
+    ]  # fmt: skip
+    with pytest.raises(SettingsError, match="write_file needs a folder"):
+        grant_tools(has_folder=False, more=("calculator", "write_file"), may_ask=False)
+
+
+async def test_in_a_task_a_file_is_written_once_and_only_after_it_was_approved(tmp_path):
+    def answer(prompt, role):
+        if role is Role.EXECUTION:
+            written = json.dumps({"path": "notes.md", "text": "what was found"})
+            return "written" if len(prompt.messages) > 2 else (ToolCall(id="c1", name="write_file", arguments=written),)
+        return '{"tasks": [], "objective_met": false}' if role is Role.CREATION else "the report"
+
+    world = World(model=ScriptedModel(answer), tools=[build_write_file(Folder(tmp_path), offload=asyncio.to_thread)])
+    objective = await world.run()
+    assert not (tmp_path / "notes.md").exists()
+    (step,) = await world.store.inbox(objective.id)
+    await world.store.answer_step(step.id, output=decide(step, Decision.APPROVE, "").to_json())
+
+    await world.run(objective)
+
+    (task,) = await world.store.tasks(objective.id)
+    assert task.status is TaskStatus.DONE
+    assert (tmp_path / "notes.md").read_text(encoding="utf-8") == "what was found"
