@@ -28,8 +28,9 @@ from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
+from babyagi.opening import open_index
+from babyagi.results import Results
 from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
@@ -38,7 +39,6 @@ from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
 from babyagi.stores import open_store, utc_now
 from babyagi.tasks import Approval, Objective, ObjectiveSpec, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.offload import ThreadOffload
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
 from babyagi.worker import Around, Surroundings, WorkerLoop
@@ -139,6 +139,16 @@ class App:
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
     @asynccontextmanager
+    async def open_results(self, objective: Objective, *, model: str = "") -> AsyncIterator[Results]:
+        """The objective's results, to be searched, checked and indexed anew by a person; `model`: embedded by another one than it has."""
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._close_endpoints)
+            embedder = self._open_embedder(model or objective.spec.model_by_role[Role.EMBEDDING])
+            index = open_index(self.settings, stack)
+            backends = Backends(store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep)
+            yield Results(backends, index, objective=objective, identity=self._identity, lease_s=self.settings.lease_s)
+
+    @asynccontextmanager
     async def _open_worker(self, around: Around | None = None) -> AsyncIterator[WorkerLoop]:
         settings = self.settings
         pace = Pace(
@@ -154,7 +164,7 @@ class App:
         )
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
-            index = self._open_index(stack)
+            index = open_index(settings, stack)
             yield WorkerLoop(self.store, partial(self._open_loop, index), pace=pace, surroundings=surroundings)
 
     @property
@@ -228,7 +238,7 @@ class App:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
                 why=f"these settings embed as {embedder.space}, and vectors of two spaces cannot be compared",
-                fix="set BABYAGI_EMBEDDING_MODEL (and its address) as they were when the objective was started",
+                fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME, or the embedder's address as it was",
                 guide="results",
             )
         backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)
@@ -319,23 +329,6 @@ class App:
 
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return find_price(self.settings.effective_embedding_model, base_url=base_url)
-
-    def _open_index(self, stack: AsyncExitStack) -> VectorIndex:
-        if self.settings.result_store == "builtin":
-            return BuiltinIndex()
-        if self.settings.chroma_url:
-            from babyagi.resultstore.chroma_server import ChromaServerIndex
-
-            server = ChromaServerIndex(self.settings.chroma_url)
-            stack.push_async_callback(server.close)
-            return server
-        from babyagi.resultstore.chroma import ChromaIndex
-
-        offload = ThreadOffload(name="chroma")
-        stack.callback(offload.close)
-        index = ChromaIndex(self.settings.home / "chroma", offload=offload)
-        stack.push_async_callback(index.close)
-        return index
 
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""

@@ -6,9 +6,7 @@ is cut anywhere goes on at the next claim, with every finished call read from th
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,16 +34,16 @@ from babyagi.errors import (
 from babyagi.inbox import describe
 from babyagi.journal import Backends, Journal
 from babyagi.react.steps import Bounds as RunBounds
+from babyagi.resultstore.context import Chosen, choose_context, choose_within
 from babyagi.resultstore.nearness import Nearness
-from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch, choose_within
+from babyagi.resultstore.projector import Projector, embed_path
+from babyagi.resultstore.search import ResultSearch
 from babyagi.tasks import Claim, Duty, DutyClaim, Objective, Proposal, Result, Task, TaskStatus
 from babyagi.taskstore.rules import name_key
 from babyagi.tools.base import Tool
 
 logger = logging.getLogger(__name__)
 
-N_RELEVANT = 5
 N_KNOWN_FINISHED = 8
 N_COMPARED = 20  # tasks of each kind that a proposal, and a result, is compared with
 N_KEPT_RESULTS = 100  # results whose words are remembered for the next comparison
@@ -143,16 +141,18 @@ class Loop:
         journal = Journal(self._backends, fence=claim.fence)
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
-            return await journal.embed(_embed_path("index", texts), texts)
+            return await journal.embed(embed_path("index", texts), texts)
 
         return await self._projector.run_once(embed=embed)
 
     async def _execute(self, claim: Claim, objective: Objective, journal: Journal) -> Result:
         async def build_inputs() -> Mapping[str, Any]:
-            excerpts = await self._choose_excerpts(claim.task, objective, journal)
+            chosen = await self._choose_excerpts(claim.task, objective, journal)
             return {
                 "today": self._clock().date().isoformat(),
-                "excerpts": [{"task_id": excerpt.task_id, "text": excerpt.text} for excerpt in excerpts],
+                "excerpts": [
+                    {"task_id": entry.result.task_id, "text": entry.text, "score": entry.score, "reason": entry.reason} for entry in chosen
+                ],
                 "prompt_version": objective.spec.prompt_version,
                 "tools": [tool.name for tool in self._tools],
                 "protocol": self._protocol,
@@ -176,21 +176,16 @@ class Loop:
             self._protocol = "text"  # of this worker, from the next try on: no further try begins with a refusal
         return await self._store.record_result(claim, text=answer.text, origins=answer.origins)
 
-    async def _choose_excerpts(self, task: Task, objective: Objective, journal: Journal) -> list[Excerpt]:
-        """The results of the tasks that this one comes after, then the nearest others, within the token budget."""
-        needed = (
-            sorted(await self._store.results(objective.id, task_ids=task.after), key=lambda result: result.task_id) if task.after else []
-        )
-
+    async def _choose_excerpts(self, task: Task, objective: Objective, journal: Journal) -> list[Chosen]:
         async def embed(texts: Sequence[str]) -> list[bytes]:
-            return await journal.embed(_embed_path("context", texts), texts)
+            return await journal.embed(embed_path("context", texts), texts)
 
-        found = await self._search.relevant(task.name, k=N_RELEVANT, embed=embed, exclude={task.id, *task.after})
-        ranked = [*needed, *(hit.result for hit in found)]
-        return [
-            Excerpt(task_id=result.task_id, task_name=result.task_name, text=text)
-            for result, text in choose_within(ranked, self._bounds.context_tokens)
-        ]
+        chosen, degraded = await choose_context(
+            task, objective=objective, reader=self._store, search=self._search, embed=embed, budget_tokens=self._bounds.context_tokens
+        )
+        if degraded:
+            logger.info("task %d: earlier results were %s", task.id, degraded)
+        return chosen
 
     async def _load_excerpts(self, objective_id: int, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
         results = await self._store.results(objective_id, task_ids=[entry["task_id"] for entry in chosen]) if chosen else []
@@ -324,11 +319,6 @@ class Loop:
         return [
             Excerpt(task_id=result.task_id, task_name=result.task_name, text=text) for result, text in choose_within(results, budget_tokens)
         ]
-
-
-def _embed_path(owner: str, texts: Sequence[str]) -> str:
-    """A path that names the texts: which of them are embedded together depends on what others have done meanwhile."""
-    return f"{owner}/embed/{hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]}"
 
 
 def is_fault_of_the_task(error: BabyagiError) -> bool:

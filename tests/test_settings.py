@@ -260,14 +260,43 @@ def test_settings_that_need_each_other_are_asked_for_together(load):
     assert load(BABYAGI_PRICE_IN="0", BABYAGI_PRICE_OUT="2").settings.price_out == 2.0
 
 
-def test_what_is_not_built_yet_says_so_once_and_shows_no_key(load):
-    loaded = load(WEAVIATE_URL="http://w", WEAVIATE_API_KEY="sk-w", PINECONE_API_KEY="sk-p")
+def test_what_is_not_built_says_so_once(load):
+    loaded = load(LLAMA_CTX_MAX="4096", LLAMA_THREADS_NUM="8")
 
-    assert loaded.notices == (
-        "WEAVIATE_URL=http://w, WEAVIATE_API_KEY is set: results go to Chroma; Weaviate arrives in a later version",
-        "PINECONE_API_KEY is set: results go to Chroma; Pinecone arrives in a later version",
-    )
-    assert load(WEAVIATE_USE_EMBEDDED="false").notices == ()
+    assert len(loaded.notices) == 1
+    assert loaded.notices[0].startswith("LLAMA_CTX_MAX=4096, LLAMA_THREADS_NUM=8: models are not loaded into this program")
+
+
+@pytest.mark.parametrize(
+    ("variables", "store"),
+    [
+        ({}, "chroma"),
+        ({"CHROMA_URL": "http://c:8000"}, "chroma"),
+        ({"WEAVIATE_URL": "http://w:8080", "PINECONE_API_KEY": "sk-p"}, "weaviate"),
+        ({"WEAVIATE_USE_EMBEDDED": "true"}, "weaviate"),
+        ({"WEAVIATE_USE_EMBEDDED": "false"}, "chroma"),
+        ({"PINECONE_API_KEY": "sk-p"}, "pinecone"),
+        ({"PINECONE_API_KEY": "sk-p", "BABYAGI_RESULT_STORE": "builtin"}, "builtin"),
+    ],
+)
+def test_a_result_store_whose_variables_are_set_is_the_one_that_is_meant(load, variables, store):
+    loaded = load(**variables)
+
+    assert loaded.settings.effective_result_store == store
+    assert "sk-p" not in repr(loaded) and loaded.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("variables", "place"),
+    [
+        ({}, ("aws", "us-east-1")),
+        ({"PINECONE_ENVIRONMENT": "us-west1-gcp"}, ("gcp", "us-west1")),
+        ({"PINECONE_ENVIRONMENT": "eu-west-1"}, ("aws", "eu-west-1")),
+        ({"PINECONE_ENVIRONMENT": "us-west1-gcp", "PINECONE_REGION": "eastus2", "PINECONE_CLOUD": "azure"}, ("azure", "eastus2")),
+    ],
+)
+def test_the_place_of_a_pinecone_index_can_be_said_as_in_the_original(load, variables, place):
+    assert load(**variables).settings.pinecone_place == place
 
 
 def test_a_cooperative_mode_fits_the_task_store_or_says_what_to_type(load):

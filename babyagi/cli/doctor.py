@@ -22,6 +22,7 @@ from typing import Any
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.text import has_colour, is_live_terminal
 from babyagi.errors import BabyagiError
+from babyagi.opening import describe_index
 from babyagi.settings import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -156,14 +157,18 @@ def _check_address(base_url: str) -> Check:
 
 
 def _check_result_store(settings: Settings) -> Check:
-    if settings.result_store != "chroma":
-        return Check(name="result store", state=OK, found=settings.result_store)
+    store = settings.effective_result_store
+    if store in ("weaviate", "pinecone") and importlib.util.find_spec(store) is None:
+        fix = f"pip install 'babyagi-daemon[{store}]', or set BABYAGI_RESULT_STORE=chroma"
+        return Check(name="result store", state=FAIL, found=f"the library of {store} is not installed", fix=fix)
+    if store != "chroma":
+        return Check(name="result store", state=OK, found=describe_index(settings))
     if importlib.util.find_spec("chromadb") is None:
         fix = "pip install 'chromadb>=1.5', or set BABYAGI_RESULT_STORE=builtin"
         return Check(name="result store", state=FAIL, found="chromadb is not installed", fix=fix)
     if settings.chroma_url:
         return _check_chroma_server(settings.chroma_url)
-    return Check(name="result store", state=OK, found="chroma, embedded")
+    return Check(name="result store", state=OK, found=describe_index(settings))
 
 
 def _check_chroma_server(url: str) -> Check:

@@ -8,6 +8,7 @@ from enum import IntEnum
 from babyagi.errors import (
     BabyagiError,
     CredentialsError,
+    IndexUnavailableError,
     LimitReachedError,
     ModelRejectedError,
     ModelUnavailableError,
@@ -54,6 +55,7 @@ _CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
     CredentialsError: ExitCode.CREDENTIALS,
     ModelRejectedError: ExitCode.FAILED,
     ModelUnavailableError: ExitCode.FAILED,
+    IndexUnavailableError: ExitCode.STORE,
     StoreUnavailableError: ExitCode.STORE,
     StoreUnusableError: ExitCode.STORE,
     NotFoundError: ExitCode.NOT_FOUND,

@@ -7,11 +7,18 @@ goes. Times are ISO 8601 in UTC, money is US dollars, durations are seconds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from babyagi.cli.given import given_results
 from babyagi.notify import event_fields
 from babyagi.tasks import Event, Limits, Objective, Result, Role, Step, Task, TaskStatus, Usage
+
+if TYPE_CHECKING:
+    from babyagi.results import IndexStatus
+    from babyagi.resultstore.projector import CheckReport
+    from babyagi.resultstore.search import Ranking
 
 VERSION = 1
 
@@ -94,6 +101,7 @@ def show_shape(task: Task, *, result: Result | None, steps: Sequence[Step]) -> J
         "v": VERSION,
         "task": task_shape(task),
         "result": result_shape(result) if result is not None else None,
+        "given": [asdict(given) for given in given_results(steps)],
         "steps": [step_shape(step) for step in steps],
     }
 
@@ -144,6 +152,44 @@ def report_shape(objective: Objective, markdown: str) -> Json:
         "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
         "is_rehearsal": is_rehearsal(objective),
         "markdown": markdown,
+    }
+
+
+def index_status_shape(row: IndexStatus, *, index: str) -> Json:
+    """One row of `index status --json`."""
+    return {
+        "objective_id": row.objective.id,
+        "index": index,
+        "space": row.objective.spec.embedding_space,
+        "n_results": row.n_results,
+        "n_indexed": row.n_results - row.n_owed,
+        "n_owed": row.n_owed,
+    }
+
+
+def index_check_shape(objective: Objective, report: CheckReport) -> Json:
+    return {
+        "v": VERSION,
+        "objective_id": objective.id,
+        "is_whole": report.is_whole,
+        "n_expected": report.n_expected,
+        "n_held": report.n_held,
+        "n_owed": report.n_owed,
+        "missing": list(report.missing),
+        "extra": list(report.extra),
+        "n_probes": report.n_probes,
+        "probe_misses": list(report.probe_misses),
+    }
+
+
+def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
+    """What `results search --json` prints; `degraded` is empty when the index was asked."""
+    return {
+        "v": VERSION,
+        "objective_id": objective.id,
+        "text": text,
+        "degraded": ranking.degraded,
+        "hits": [{"score": round(entry.score, 4), **result_shape(entry.result)} for entry in ranking],
     }
 
 

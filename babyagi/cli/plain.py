@@ -34,6 +34,7 @@ _OTHER_WORDS = {
     log.OBJECTIVE_PAUSED: "objective {id} paused",
     log.OBJECTIVE_RESUMED: "objective {id} goes on",
     log.OBJECTIVE_EXTENDED: "objective {id} has new limits",
+    log.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded anew",
     log.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; it is checked when the running tasks are done",
     log.OBJECTIVE_CHECKED: "the claim that the objective is met was checked",
     log.OBJECTIVE_ENDED: "objective {id} ended",

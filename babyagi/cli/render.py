@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from babyagi.cli.given import given_results
 from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
 from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, StopReason, Task, TaskStatus
@@ -167,9 +168,23 @@ def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], wid
         lines += [Line("Error:", Style.RED), Line(safe(task.error, keep_newlines=True))]
     if result is not None:
         lines += [Line(""), Line("Result:", Style.BOLD), Line(safe(result.text, keep_newlines=True))]
+    lines += _render_given(steps)
     if steps:
         lines += [Line(""), Line("Steps:", Style.BOLD), *_render_steps(steps, width)]
     return lines
+
+
+_REASONS = {"after": "it comes after that task", "parent": "it came of that task", "near": "it bears on this task"}
+
+
+def _render_given(steps: Sequence[Step]) -> list[Line]:
+    """Which earlier results each try was given, and why."""
+    lines = []
+    for given in given_results(steps):
+        score = f"score {given.score:.2f}, " if given.score is not None else ""
+        reason = _REASONS.get(given.reason, one_line(given.reason))
+        lines.append(Line(f"  try {one_line(given.try_no)}: task {given.task_id}, {score}{reason}"))
+    return [Line(""), Line("Given earlier results:", Style.BOLD), *lines] if lines else []
 
 
 def _render_task_status(task: Task) -> str:

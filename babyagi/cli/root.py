@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import cooperating, inbox, journal, list_steering, looking, running, steering, surroundings, toolbox
+from babyagi.cli import cooperating, inbox, index, journal, list_steering, looking, running, steering, surroundings, toolbox
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -54,6 +54,7 @@ COMMANDS = (
     steering.extend,
     list_steering.retry,
     steering.delete,
+    index.index,
     journal.journal,
     cooperating.migrate,
     toolbox.tools,

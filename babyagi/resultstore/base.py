@@ -33,7 +33,11 @@ class VectorIndex(Protocol):
 
     Every method raises `IndexUnavailableError` when it cannot answer now and `StoreUnusableError` when the index is damaged, in
     which case `drop` followed by `upsert` of everything makes it whole again.
+
+    `is_memory`: it holds only what this process put in, so that whoever asks it must first put in what is missing.
     """
+
+    is_memory: bool
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         """Put the items in, creating the collection if there is none. Idempotent by id; all or raise."""

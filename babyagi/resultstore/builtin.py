@@ -1,16 +1,21 @@
 """The built-in index: exact search over vectors in this process's memory.
 
-It needs nothing installed and nothing on disk, and it never misses what it holds. It holds only what this process put in: after a
-restart it is empty, and the projector fills it again from the vectors that the task store keeps.
+It needs nothing installed and nothing on disk, and it never misses what it holds. It holds what this process put in; what others put
+in is read from the vectors that the task store keeps (`ResultSearch`), so any number of processes can use it side by side.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from babyagi.errors import StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(slots=True)
@@ -18,11 +23,14 @@ class _Rows:
     """Vectors one behind the other, and which row is whose."""
 
     row_by_id: dict[str, int] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
     vectors: bytearray = field(default_factory=bytearray)
 
 
 class BuiltinIndex:
-    """A `VectorIndex` in memory. A collection of 10,000 vectors of 768 numbers takes 31 MB and 5 ms a query."""
+    """A `VectorIndex` in memory. A collection of 100,000 vectors of 768 numbers takes 307 MB and some 20 ms a query."""
+
+    is_memory = True
 
     def __init__(self) -> None:
         self._collections: dict[str, _Rows] = {}
@@ -33,22 +41,26 @@ class BuiltinIndex:
         if items:
             self._collections[collection] = rows
         for item in items:
-            row = rows.row_by_id.setdefault(item.id, len(rows.row_by_id))
+            row = rows.row_by_id.setdefault(item.id, len(rows.ids))
+            if row == len(rows.ids):
+                rows.ids.append(item.id)
             rows.vectors[row * len(item.vector) : (row + 1) * len(item.vector)] = item.vector
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        import numpy as np
+
         rows = self._collections.get(collection)
         if rows is None or k < 1:
             return []
         _check_lengths([vector], rows)
         scores = score(rows.vectors, vector)
-        ids = list(rows.row_by_id)
-        best = sorted(range(len(ids)), key=lambda row: -scores[row])[:k]
-        return [Hit(id=ids[row], score=scores[row]) for row in best]
+        n = min(k, len(scores))
+        nearest = np.argpartition(-scores, n - 1)[:n].tolist()
+        return [Hit(id=rows.ids[row], score=float(scores[row])) for row in sorted(nearest, key=lambda row: (-scores[row], row))]
 
     async def ids(self, collection: str) -> list[str]:
         rows = self._collections.get(collection)
-        return list(rows.row_by_id) if rows else []
+        return list(rows.ids) if rows else []
 
     async def drop(self, collection: str) -> None:
         self._collections.pop(collection, None)
@@ -57,12 +69,12 @@ class BuiltinIndex:
         self._collections.clear()
 
 
-def score(vectors: bytes | bytearray, vector: bytes) -> list[float]:
-    """Return the cosine similarity of each of `vectors` to `vector`; unit vectors, little-endian float32, one behind the other."""
+def score(vectors: bytes | bytearray, vector: bytes) -> NDArray[np.float32]:
+    """The cosine similarity of each of `vectors` to `vector`; unit vectors, little-endian float32, one behind the other."""
     import numpy as np
 
     matrix = np.frombuffer(vectors, dtype="<f4").reshape(-1, len(vector) // 4)
-    scores: list[float] = (matrix @ np.frombuffer(vector, dtype="<f4")).tolist()
+    scores: NDArray[np.float32] = matrix @ np.frombuffer(vector, dtype="<f4")
     return scores
 
 

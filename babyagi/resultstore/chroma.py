@@ -60,6 +60,8 @@ class ChromaIndex:
         sync_threshold: after how many records Chroma writes its graph; holds for collections made from now on.
     """
 
+    is_memory = False
+
     def __init__(self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD) -> None:
         self._offload = offload
         self._chroma = _Chroma(directory, sync_threshold)

@@ -44,6 +44,8 @@ class ChromaServerIndex:
         url: `http://HOST:PORT` or `https://…`. timeout_s: for each call.
     """
 
+    is_memory = False
+
     def __init__(self, url: str, *, timeout_s: float = CALL_TIMEOUT_S) -> None:
         self._url = url
         self._timeout_s = timeout_s

@@ -7,6 +7,7 @@ so that feeding them again changes nothing.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,10 +24,10 @@ logger = logging.getLogger(__name__)
 Embed = Callable[[Sequence[str]], Awaitable[list[bytes]]]
 
 NAMESPACE = UUID("5b0f0d0e-6f43-5b8e-9d0a-3f3c1c2a7e51")
-TASK_ID_BITS = 48
 BATCH = 100  # measured with Chroma: 50 ms a batch in a small collection, where a hundred single upserts take 700
-N_PROBES = 10
-MAX_PROBE_MISSES = 1  # an approximate index may miss one; a damaged file that loses 4 of 10 passes with p = 0.03
+N_PROBES = 20
+N_CLOSE_PROBES = 200  # once one of the first is missed; a file cut in half was seen to lose as few as one in ten
+MAX_MISS_SHARE = 0.02  # an approximate index may miss a few, which are fed again; with more it is begun anew
 CHECK_EVERY = 50  # batches
 MAX_REBUILDS = 3  # in a row, without one batch that went in
 SAME = 0.999  # a score from which on two vectors count as one: results may have equal texts
@@ -49,6 +50,8 @@ class ResultSource(Protocol):
 
     async def owe_index(self, objective_id: int) -> None: ...
 
+    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]: ...
+
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None: ...
 
     async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]: ...
@@ -57,16 +60,25 @@ class ResultSource(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReport:
     """How the index differs from the truth: task ids of results that it lacks, ids that it should not have, and of the `n_probes`
-    results looked up by their own vectors those that were not found."""
+    results looked up by their own vectors those that were not found. `n_expected` results are ticked off as indexed, `n_held` are in
+    the index, and `n_owed` are still to be fed; those are not missing."""
 
     missing: tuple[int, ...]
     extra: tuple[str, ...]
     probe_misses: tuple[int, ...]
     n_probes: int
+    n_expected: int
+    n_held: int
+    n_owed: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Nothing is missing, and nothing that is there is lost to a search. What should not be there does no harm."""
+        return not self.missing and not self.probe_misses
 
     @property
     def is_damaged(self) -> bool:
-        return len(self.probe_misses) > MAX_PROBE_MISSES or len(self.probe_misses) == self.n_probes > 0
+        return len(self.probe_misses) > max(1, MAX_MISS_SHARE * self.n_probes) or len(self.probe_misses) == self.n_probes > 0
 
 
 class Projector:
@@ -110,22 +122,42 @@ class Projector:
         self._n_rebuilds_in_a_row = 0
         return len(owed)
 
-    async def check(self) -> CheckReport:
+    async def check(self, *, n_probes: int = N_PROBES) -> CheckReport:
         """Compare the index with the truth; changes nothing.
+
+        Args:
+            n_probes: how many results are looked up by their own vectors. When one is missed, `N_CLOSE_PROBES` are.
 
         Raises:
             IndexUnavailableError, StoreUnusableError: the index cannot be asked.
         """
         owed = set(await self._source.result_ids(self._objective_id, is_indexed=False))
-        expected = {item_id(self._uid, task_id): task_id for task_id in await self._source.result_ids(self._objective_id)}
+        head = id_head(self._uid)
+        expected = {f"{head}{task_id:012x}": task_id for task_id in await self._source.result_ids(self._objective_id)}
         held = set(await self._index.ids(self._collection))
         missing = {task_id for id_, task_id in expected.items() if id_ not in held} - owed
         present = sorted(task_id for id_, task_id in expected.items() if id_ in held)
-        probed = present[:: max(1, len(present) // N_PROBES)][:N_PROBES]
-        misses = [task_id for task_id in probed if not await self._finds(task_id)]
+        probed, misses = await self._probe(present, n_probes)
+        if misses and n_probes < N_CLOSE_PROBES:
+            probed, misses = await self._probe(present, N_CLOSE_PROBES)
         return CheckReport(
-            missing=tuple(sorted(missing)), extra=tuple(sorted(held - set(expected))), probe_misses=tuple(misses), n_probes=len(probed)
+            missing=tuple(sorted(missing)),
+            extra=tuple(sorted(held - set(expected))),
+            probe_misses=tuple(misses),
+            n_probes=len(probed),
+            n_expected=len(expected) - len(owed),
+            n_held=len(present),
+            n_owed=len(owed),
         )
+
+    async def drop(self) -> None:
+        """Remove the objective's collection; what the task store owes is not changed by it."""
+        await self._index.drop(self._collection)
+
+    async def _probe(self, task_ids: Sequence[int], n: int) -> tuple[list[int], list[int]]:
+        """Look `n` of the results up, spread over all; return which they were, and which of them were not found."""
+        probed = list(task_ids[:: max(1, len(task_ids) // n)][:n])
+        return probed, [task_id for task_id in probed if not await self._finds(task_id)]
 
     async def _finds(self, task_id: int) -> bool:
         vector = (await self._source.vectors(self._objective_id, space=self._space, task_ids=[task_id])).get(task_id)
@@ -138,11 +170,12 @@ class Projector:
         report = await self.check()
         if report.is_damaged:
             raise StoreUnusableError(f"{len(report.probe_misses)} of {report.n_probes} results are not found by their own vectors")
-        for start in range(0, len(report.missing), BATCH):
-            task_ids = report.missing[start : start + BATCH]
+        lost = [*report.missing, *report.probe_misses]
+        for start in range(0, len(lost), BATCH):
+            task_ids = lost[start : start + BATCH]
             await self._feed(await self._source.results(self._objective_id, task_ids=task_ids), embed)
-        if report.missing:
-            logger.info("%d results that the index did not have were fed again", len(report.missing))
+        if lost:
+            logger.info("%d results that the index did not have were fed again", len(lost))
 
     async def _feed(self, results: Sequence[Result], embed: Embed) -> None:
         vectors = await load_vectors(self._source, results, space=self._space, embed=embed)
@@ -195,22 +228,28 @@ def text_of(result: Result) -> str:
     return f"{result.task_name}\n{result.text}"
 
 
+def embed_path(owner: str, texts: Sequence[str]) -> str:
+    """A path that names the texts: which of them are embedded together depends on what others have done meanwhile."""
+    return f"{owner}/embed/{hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]}"
+
+
 def item_id(uid: str, task_id: int) -> str:
     """The id that a result has in every index: a UUID, its head from the objective's random `uid`, its last 12 digits the task's id.
 
     The same on every replay, no other objective's in a shared index, and `task_id_of` reads it back without a look-up.
     """
-    head = uuid5(NAMESPACE, uid).int >> TASK_ID_BITS << TASK_ID_BITS
-    return str(UUID(int=head | task_id))
+    return id_head(uid) + f"{task_id:012x}"
+
+
+def id_head(uid: str) -> str:
+    """What the ids of all results of an objective begin with."""
+    return str(uuid5(NAMESPACE, uid))[:-12]
 
 
 def task_id_of(uid: str, id_: str) -> int | None:
     """The task's id, None for an id that is not of this objective."""
-    try:
-        task_id = UUID(id_).int & ((1 << TASK_ID_BITS) - 1)
-    except ValueError:
-        return None
-    return task_id if item_id(uid, task_id) == id_ else None
+    head, digits = id_[:-12], id_[-12:]
+    return int(digits, 16) if head == id_head(uid) and re.fullmatch("[0-9a-f]{12}", digits) else None
 
 
 def collection_of(objective: Objective) -> str:

@@ -1,7 +1,10 @@
-"""Finds the earlier results of an objective that bear on a text, and cuts them to a budget.
+"""Finds the earlier results of an objective that bear on a text.
+
+Two ways bring candidates: the nearest vectors, and the full text of the task store. Their texts are then compared with what is asked,
+letter by letter, and that order is the answer where vectors are lexical themselves; vectors of a model have their say in it.
 
 Answers whatever happens to the index or the embedder: from the index where it is whole, else exactly over the vectors that the task
-store keeps, else by common words. Results that are not indexed yet are always among those looked at.
+store keeps, else by full text. Results that are not indexed yet are always among those looked at.
 """
 
 from __future__ import annotations
@@ -16,25 +19,26 @@ from babyagi.errors import (
     ModelUnavailableError,
     StoreUnusableError,
 )
-from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.builtin import score
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import Embed, ResultSource, collection_of, task_id_of, text_of
+from babyagi.resultstore.base import IndexItem, VectorIndex
+from babyagi.resultstore.builtin import BuiltinIndex, score
+from babyagi.resultstore.projector import Embed, ResultSource, collection_of, id_head, task_id_of, text_of
+from babyagi.resultstore.words import Words, searchable
 from babyagi.tasks import Objective, Result, TaskStatus
 
 MAX_PENDING = 200  # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_NEW_VECTORS = 32  # of them are embedded for one search, the latest; the projector embeds the others
-MAX_LEXICAL = 500
-LEXICAL_CHARS = 2_000
-N_SPARE = 5  # hits asked for in place of those that turn out to be ghosts
-BYTES_PER_TOKEN = 4
-MIN_EXCERPT_BYTES = 240
+N_CANDIDATES = 50  # that each way brings; measured by `python -m benchmarks.retrieval`
+N_LATEST = 20  # candidates beside those with common words while there are no vectors
+MAX_WORDS = 24
+FILL_BATCH = 2_000
+BACKGROUND_SHARE = 0.25  # of what a text is asked for, beside the text itself
+RANK_DAMPING = 60  # of reciprocal rank fusion
 EMBEDDING_TROUBLE = (IndexUnavailableError, ModelUnavailableError, CredentialsError, ModelRejectedError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedResult:
-    """A result and the cosine similarity of its vector to what was searched for."""
+    """A result and how well it fits what was searched for, from 0 to 1; scores of two searches cannot be compared."""
 
     result: Result
     score: float
@@ -42,7 +46,7 @@ class RankedResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Results, the nearest first. `degraded` says what was wrong with the index or the embedder; empty when nothing was."""
+    """Results, the best first. `degraded` says what was wrong with the index or the embedder; empty when nothing was."""
 
     ranked: tuple[RankedResult, ...]
     degraded: str = ""
@@ -64,16 +68,17 @@ class ResultSearch:
         self._uid = objective.uid
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
-        self._lexical = HashEmbedder()
-        self._lexical_vectors: dict[int, bytes] = {}
+        self._memory: BuiltinIndex | None = None  # the stored vectors, while the index cannot be asked
         self._n_held = 0  # by the index when it was last counted, which reads all of its ids
 
-    async def relevant(self, text: str, *, k: int, embed: Embed, exclude: Collection[int] = ()) -> Ranking:
-        """Return the `k` results that are nearest to the text; fewer if there are fewer.
+    async def relevant(self, text: str, *, k: int, embed: Embed, exclude: Collection[int] = (), background: str = "") -> Ranking:
+        """Return the `k` results that bear most on the text; fewer if there are fewer. Of equals the latest comes first.
 
         Args:
-            embed: called at most once, with the text first and behind it results that have no vector yet.
+            embed: called at most once, with the text first, then the background if there is one, and behind them results that have
+                no vector yet. It may give vectors for the first alone.
             exclude: ids of tasks whose results are not wanted.
+            background: what the text is asked for; it counts a quarter.
 
         Raises:
             Only what the task store raises, and what `embed` raises that is no trouble of an embedder (a limit, a lost lease).
@@ -84,118 +89,134 @@ class ResultSearch:
         if n_results == 0:
             return Ranking(ranked=())
         pending = await self._source.unindexed_results(self._objective_id, limit=MAX_PENDING)
+        nearest: dict[int, float] = {}
+        n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         try:
-            query, vectors = await self._embed(text, pending, embed)
+            query, vectors = await self._embed([text, background] if background else [text], pending, embed)
         except EMBEDDING_TROUBLE as error:
-            scores = await self._score_by_words(text, pending)
-            return await self._rank(scores, k=k, exclude=exclude, degraded=f"compared by words only: {error.what}")
-        degraded = ""
-        n_expected = n_results - len(pending)
-        try:
-            if len(pending) == MAX_PENDING:
-                raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
-            scores = await self._ask_index(query, k=k + len(exclude) + N_SPARE, n_expected=n_expected)
-        except (IndexUnavailableError, StoreUnusableError) as error:
-            degraded = f"the index was not used: {error.what}"
-            stored = await self._source.vectors(self._objective_id, space=self._space)
-            scores = _score_all(stored, query)
-        return await self._rank(scores | _score_all(vectors, query), k=k, exclude=exclude, degraded=degraded)
+            degraded = f"compared by words only: {error.what}"
+        else:
+            nearest, degraded = await self._by_vectors(query, n_results=n_results, n_pending=len(pending), k=n_wanted)
+            nearest |= _score_all(vectors, query)
+        by_vectors = sorted((task_id for task_id in nearest if task_id not in exclude), key=lambda task_id: -nearest[task_id])[:n_wanted]
+        by_words = [task_id for task_id in await self._by_words(text, n_wanted, has_vectors=bool(nearest)) if task_id not in exclude]
+        ranked = await self._rank(Words(text, background=background), by_vectors=by_vectors, by_words=by_words)
+        return Ranking(ranked=tuple(ranked[:k]), degraded=degraded)
 
-    async def _embed(self, text: str, pending: Sequence[Result], embed: Embed) -> tuple[bytes, Mapping[int, bytes]]:
-        """Return the text's vector, and those of the pending results by task id, storing the new ones so that nobody pays again."""
+    async def fill_memory(self) -> None:
+        """Put what the index lacks into it when it is one that lives in this process's memory."""
+        if self._index.is_memory:
+            await self._fill(self._index)
+
+    # -- by vectors --------------------------------------------------------------------------------------------------------
+
+    async def _embed(self, texts: Sequence[str], pending: Sequence[Result], embed: Embed) -> tuple[bytes, Mapping[int, bytes]]:
+        """Return the vector that is asked for, and those of the pending results by task id, storing the new ones so that nobody pays
+        again."""
         task_ids = [result.task_id for result in pending]
         vectors = dict(await self._source.vectors(self._objective_id, space=self._space, task_ids=task_ids)) if task_ids else {}
         bare = [result for result in pending if result.task_id not in vectors][-MAX_NEW_VECTORS:]
-        query, *new = await embed([text, *map(text_of, bare)])
+        embedded = await embed([*texts, *map(text_of, bare)])
+        asked, new = embedded[: len(texts)], embedded[len(texts) :]
         if bare and len(new) == len(bare):
-            embedded = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
-            await self._source.store_vectors(self._objective_id, space=self._space, vectors=embedded)
-            vectors.update(embedded)
-        return query, vectors
+            stored = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
+            await self._source.store_vectors(self._objective_id, space=self._space, vectors=stored)
+            vectors.update(stored)
+        return (asked[0] if len(asked) == 1 else _mix(asked[0], asked[1])), vectors
 
-    async def _ask_index(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
+    async def _by_vectors(self, query: bytes, *, n_results: int, n_pending: int, k: int) -> tuple[dict[int, float], str]:
+        """Return scores by task id, and why the index was not asked."""
+        try:
+            if n_pending == MAX_PENDING:
+                raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
+            scores = await self._ask(self._index, query, k=k, n_expected=n_results - n_pending)
+        except (IndexUnavailableError, StoreUnusableError) as error:
+            self._memory = self._memory or BuiltinIndex()
+            await self._fill(self._memory, n_bytes=len(query))
+            hits = await self._memory.query(self._collection, query, k=k)
+            found = {task_id_of(self._uid, hit.id): hit.score for hit in hits}
+            return {task_id: score for task_id, score in found.items() if task_id is not None}, f"the index was not used: {error.what}"
+        self._memory = None
+        return scores, ""
+
+    async def _ask(self, index: VectorIndex, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
         """Return scores by task id.
 
         Raises:
-            IndexUnavailableError: also when the index lacks results that it should have: one in memory after a restart or
-            beside other workers, one that was lost, one that is fed anew.
+            IndexUnavailableError: also when the index lacks results that it should have: one that was lost, one that is fed anew.
         """
         if n_expected <= 0:
             return {}
         if self._n_held < n_expected:
-            self._n_held = len(await self._index.ids(self._collection))
+            await self.fill_memory()
+            self._n_held = len(await index.ids(self._collection))
         if self._n_held < n_expected:
             raise IndexUnavailableError(f"it holds {self._n_held} of {n_expected} results")
-        hits = await self._index.query(self._collection, query, k=k)
+        hits = await index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
             self._n_held = 0
             raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
         found = {task_id_of(self._uid, hit.id): hit.score for hit in hits}
         return {task_id: score for task_id, score in found.items() if task_id is not None}
 
-    async def _score_by_words(self, text: str, pending: Sequence[Result]) -> dict[int, float]:
-        """Scores of the latest results by common words, by task id."""
-        finished = await self._source.last_finished(self._objective_id, limit=MAX_LEXICAL)
-        task_ids = [task.id for task in finished if task.id not in self._lexical_vectors]
-        results = [*(await self._source.results(self._objective_id, task_ids=task_ids) if task_ids else []), *pending]
-        unknown = [result for result in results if result.task_id not in self._lexical_vectors]
-        vectors, _ = await self._lexical.embed([text, *(text_of(result)[:LEXICAL_CHARS] for result in unknown)])
-        wanted = {task.id for task in finished} | {result.task_id for result in pending}
-        self._lexical_vectors = {task_id: vector for task_id, vector in self._lexical_vectors.items() if task_id in wanted}
-        self._lexical_vectors |= {result.task_id: vector for result, vector in zip(unknown, vectors[1:], strict=True)}
-        return _score_all(self._lexical_vectors, vectors[0])
+    async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
+        """Put the stored vectors that the index lacks into it; with `n_bytes` those of that length alone (not those of another model
+        under the same name)."""
+        head, held = id_head(self._uid), set(await index.ids(self._collection))
+        missing = [task_id for task_id in await self._source.result_ids(self._objective_id) if f"{head}{task_id:012x}" not in held]
+        for start in range(0, len(missing), FILL_BATCH):
+            task_ids = missing[start : start + FILL_BATCH]
+            vectors = await self._source.vectors(self._objective_id, space=self._space, task_ids=task_ids)
+            items = [
+                IndexItem(id=f"{head}{task_id:012x}", vector=vector, text="", task_id=task_id)
+                for task_id, vector in vectors.items()
+                if n_bytes in (0, len(vector))
+            ]
+            await index.upsert(self._collection, items)
 
-    async def _rank(self, scores: Mapping[int, float], *, k: int, exclude: Collection[int], degraded: str) -> Ranking:
-        """The best `k` with their texts; what the task store does not know is a ghost, and the next one takes its place."""
-        best = sorted(((-score, task_id) for task_id, score in scores.items() if task_id not in exclude))[: k + N_SPARE]
-        results = await self._source.results(self._objective_id, task_ids=[task_id for _, task_id in best]) if best else []
-        result_by_id = {result.task_id: result for result in results}
-        ranked = [RankedResult(result=result_by_id[task_id], score=-minus) for minus, task_id in best if task_id in result_by_id]
-        return Ranking(ranked=tuple(ranked[:k]), degraded=degraded)
+    # -- by words ----------------------------------------------------------------------------------------------------------
 
+    async def _by_words(self, text: str, n: int, *, has_vectors: bool) -> list[int]:
+        """Ids of tasks whose results share words with the text, and while there are no vectors also those that were finished last."""
+        words = searchable(text, limit=MAX_WORDS)
+        found = await self._source.find_words(self._objective_id, words=words, limit=n) if words else []
+        latest = [] if has_vectors else await self._source.last_finished(self._objective_id, limit=N_LATEST)
+        return [*found, *(task.id for task in latest)]
 
-def choose_within(results: Sequence[Result], budget_tokens: int) -> list[tuple[Result, str]]:
-    """Fill a budget with the texts of results, the best first.
-
-    As many are taken as get a worthwhile share (`MIN_EXCERPT_BYTES`, or all of a shorter one). Those that are shorter than an equal
-    share leave the rest to the others, so that the budget is used up when there is that much text; what is longer is cut, with "…".
-
-    Args:
-        results: the best first.
-        budget_tokens: a token is counted as 4 bytes of UTF-8.
-    """
-    texts = [(result, result.text.encode("utf-8", "replace")) for result in results]
-    budget = budget_tokens * BYTES_PER_TOKEN
-    chosen: list[tuple[Result, bytes]] = []
-    least = 0
-    for result, text in texts if budget > 0 else ():
-        least += min(len(text), MIN_EXCERPT_BYTES)
-        if chosen and least > budget:
-            break
-        chosen.append((result, text))
-    share = _equal_share([len(text) for _, text in chosen], budget)
-    return [(result, _cut(text, share)) for result, text in chosen]
+    async def _rank(self, words: Words, *, by_vectors: Sequence[int], by_words: Sequence[int]) -> list[RankedResult]:
+        """The candidates with their texts, the best first. What the task store does not know is a ghost, and is left out."""
+        task_ids = list(dict.fromkeys([*by_vectors, *by_words]))
+        results = await self._source.results(self._objective_id, task_ids=task_ids) if task_ids else []
+        scores = dict(zip((result.task_id for result in results), words.score([text_of(result) for result in results]), strict=True))
+        if by_vectors and not is_lexical(self._space):
+            scores = fuse(by_vectors, sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)))
+        ranked = [RankedResult(result=result, score=round(scores[result.task_id], 3)) for result in results]
+        return sorted(ranked, key=lambda entry: (-entry.score, -entry.result.created_at.timestamp(), -entry.result.task_id))
 
 
-def _equal_share(sizes: Sequence[int], budget: int) -> int:
-    """The largest bound under which the sizes, each cut at it, stay within the budget together."""
-    left = budget
-    for n_done, size in enumerate(sorted(sizes)):
-        share = left // (len(sizes) - n_done)
-        if size > share:
-            return share
-        left -= size
-    return budget
+def is_lexical(space: str) -> bool:
+    """Whether vectors of this space know nothing but spelling."""
+    return space.startswith("hash:")
 
 
-def _cut(text: bytes, max_bytes: int) -> str:
-    if len(text) <= max_bytes:
-        return text.decode("utf-8", "replace")
-    mark = "…".encode()
-    return text[: max(0, max_bytes - len(mark))].decode("utf-8", "ignore").rstrip() + "…"
+def fuse(*orders: Sequence[int]) -> dict[int, float]:
+    """Reciprocal rank fusion: scores by task id, 1 for what is first everywhere."""
+    scores: dict[int, float] = {}
+    for order in orders:
+        for place, task_id in enumerate(order):
+            scores[task_id] = scores.get(task_id, 0.0) + (RANK_DAMPING + 1) / (RANK_DAMPING + 1 + place) / len(orders)
+    return scores
+
+
+def _mix(asked: bytes, background: bytes) -> bytes:
+    """The unit vector between what is asked and its background, nearer to the first."""
+    import numpy as np
+
+    mixed = np.frombuffer(asked, dtype="<f4") + BACKGROUND_SHARE * np.frombuffer(background, dtype="<f4")
+    return bytes((mixed / (np.linalg.norm(mixed) or 1.0)).astype("<f4").tobytes())
 
 
 def _score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
-    """Scores by task id; a vector of another length (another model under the same name) is passed over."""
+    """Cosine similarities by task id; a vector of another length (another model under the same name) is passed over."""
     fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
-    return dict(zip(fitting, score(b"".join(fitting.values()), query), strict=True)) if fitting else {}
+    return dict(zip(fitting, score(b"".join(fitting.values()), query).tolist(), strict=True)) if fitting else {}

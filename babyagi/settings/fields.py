@@ -33,11 +33,10 @@ OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
 MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal")
 USE_LLAMA_SERVER = "models are not loaded into this program; start a llama.cpp server and set OPENAI_BASE_URL=http://127.0.0.1:8080/v1"
-_WEAVIATE = "results go to Chroma; Weaviate arrives in a later version"
-_PINECONE = "results go to Chroma; Pinecone arrives in a later version"
+_NOT_BUILT = "From the original, not built"
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
-_RESULT_STORES = ("chroma", "builtin")
+_RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +122,10 @@ class Settings(ObjectiveFields):
         default="babyagi", metadata=declare("RESULTS_STORE_NAME TABLE_NAME", "The name of the collection that holds the results.")
     )
     result_store: str = field(
-        default="chroma",
+        default="auto",
         metadata=declare(
             "BABYAGI_RESULT_STORE",
-            "What finds earlier results: embedded Chroma, or the built-in index.",
+            "What finds earlier results; auto: Weaviate or Pinecone where their variables are set, else Chroma.",
             choices=_RESULT_STORES,
         ),
     )
@@ -139,6 +138,31 @@ class Settings(ObjectiveFields):
             metavar="URL",
             default_text="none, Chroma is embedded",
         ),
+    )
+    weaviate_url: str = field(
+        default="", metadata=declare("WEAVIATE_URL", "A Weaviate server (extra `weaviate`).", parse=parse_url, metavar="URL")
+    )
+    weaviate_api_key: Secret = field(default=NO_SECRET, metadata=declare("WEAVIATE_API_KEY", "Its key.", parse=parse_secret))
+    weaviate_grpc_port: int = field(
+        default=0,
+        metadata=declare(
+            "BABYAGI_WEAVIATE_GRPC_PORT", "Its port for gRPC.", parse=whole(0, 65_535), metavar="N", default_text="50051, in the cloud 443"
+        ),
+    )
+    weaviate_use_embedded: bool = field(
+        default=False,
+        metadata=declare("WEAVIATE_USE_EMBEDDED", "Weaviate downloaded and started on this machine, by its library.", parse=parse_switch),
+    )
+    pinecone_api_key: Secret = field(
+        default=NO_SECRET, metadata=declare("PINECONE_API_KEY", "The key of a Pinecone project (extra `pinecone`).", parse=parse_secret)
+    )
+    pinecone_cloud: str = field(
+        default="", metadata=declare("PINECONE_CLOUD", "Where its index is made: aws, gcp, azure.", default_text="aws")
+    )
+    pinecone_region: str = field(default="", metadata=declare("PINECONE_REGION", "In which region.", default_text="us-east-1"))
+    pinecone_environment: str = field(
+        default="",
+        metadata=declare("PINECONE_ENVIRONMENT", "The original's word for both, as us-east-1-aws; the two above win.", default_text="none"),
     )
     embedding_model: str = field(
         default="",
@@ -185,27 +209,31 @@ class Settings(ObjectiveFields):
         default=True, metadata=declare("ENABLE_COMMAND_LINE_ARGS", "false refuses every flag that is a setting.", parse=parse_switch)
     )
 
-    weaviate_url: str = field(
+    llama_model_path: str = field(
         default="",
-        metadata=declare("WEAVIATE_URL", "A Weaviate server.", arrives_later=_WEAVIATE, section="From the original, not built yet"),
+        metadata=declare("LLAMA_MODEL_PATH", "A Llama model file.", arrives_later=USE_LLAMA_SERVER, section=_NOT_BUILT),
     )
-    weaviate_api_key: Secret = field(
-        default=NO_SECRET, metadata=declare("WEAVIATE_API_KEY", "Its key.", parse=parse_secret, arrives_later=_WEAVIATE)
-    )
-    weaviate_use_embedded: bool = field(
-        default=False, metadata=declare("WEAVIATE_USE_EMBEDDED", "Weaviate in this process.", parse=parse_switch, arrives_later=_WEAVIATE)
-    )
-    pinecone_api_key: Secret = field(
-        default=NO_SECRET, metadata=declare("PINECONE_API_KEY", "The key of Pinecone.", parse=parse_secret, arrives_later=_PINECONE)
-    )
-    pinecone_environment: str = field(
-        default="", metadata=declare("PINECONE_ENVIRONMENT", "The region of Pinecone.", arrives_later=_PINECONE)
-    )
-    llama_model_path: str = field(default="", metadata=declare("LLAMA_MODEL_PATH", "A Llama model file.", arrives_later=USE_LLAMA_SERVER))
     llama_ctx_max: str = field(default="", metadata=declare("LLAMA_CTX_MAX", "Its context length.", arrives_later=USE_LLAMA_SERVER))
     llama_threads_num: str = field(default="", metadata=declare("LLAMA_THREADS_NUM", "Its threads.", arrives_later=USE_LLAMA_SERVER))
     llama: bool = field(default=False, metadata=declare("-l --llama", "Refused: says how to use a llama.cpp server.", parse=parse_switch))
     gpt_4: bool = field(default=False, metadata=declare("-4 --gpt-4", "Refused: says what took the place of gpt-4.", parse=parse_switch))
+
+    @property
+    def effective_result_store(self) -> str:
+        """What `auto` means here: as in the original, a store whose variables are set is the one that is meant."""
+        if self.result_store != "auto":
+            return self.result_store
+        if self.weaviate_url or self.weaviate_use_embedded:
+            return "weaviate"
+        return "pinecone" if self.pinecone_api_key else "chroma"
+
+    @property
+    def pinecone_place(self) -> tuple[str, str]:
+        """Cloud and region of an index that is made."""
+        region, _, cloud = self.pinecone_environment.rpartition("-")
+        if cloud not in ("aws", "gcp", "azure"):
+            region, cloud = self.pinecone_environment, ""
+        return self.pinecone_cloud or cloud or "aws", self.pinecone_region or region or "us-east-1"
 
     @property
     def effective_embedding_model(self) -> str:

@@ -362,6 +362,22 @@ class TaskStore(WorkerStore, Protocol):
         """Every result is to be indexed again (the index was lost or its space changed)."""
         ...
 
+    async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
+        """From now on the objective's results are embedded by another model, and every one of them is owed to the index. Vectors of the
+        old space are kept.
+
+        Raises:
+            NotFoundError. SettingsError: a living worker holds something of the objective.
+        """
+        ...
+
+    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
+        """Full text: the tasks in whose results at least one of the words stands, the best match first.
+
+        Words are letters and digits only. Those that very many results have are passed over (`rules.choose_words`).
+        """
+        ...
+
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         """Keep task id → unit vector (little-endian float32), so that a rebuilt index pays for no embedding again."""
         ...

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import NotFoundError, SettingsError, StaleOrderError
+from babyagi.errors import NotFoundError, StaleOrderError
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -143,12 +143,22 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
 
     async def delete_objective(self, objective_id: int) -> None:
         book, now = self._book(objective_id), self._clock()
-        holders = {*book.holders.values(), *(state.worker_id for state in book.duties.values())}
-        if any(worker_id in holders and lease.is_living(now) for worker_id, lease in self._leases.items()):
-            raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
+        rules.require_nobody_at_work(objective_id, is_held=self._is_held_by_the_living(book, now))
         del self._books[objective_id]
         for lease in self._leases.values():
             lease.joined.pop(objective_id, None)
+
+    async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
+        book, now = self._book(objective_id), self._clock()
+        rules.require_nobody_at_work(objective_id, is_held=self._is_held_by_the_living(book, now))
+        book.objective = replace(book.objective, spec=rules.in_other_space(book.objective.spec, model=model, space=space))
+        book.unindexed = dict(book.results)
+        book.note(now, log.OBJECTIVE_SPACE_CHANGED, space=space)
+        return self._read(book)
+
+    def _is_held_by_the_living(self, book: Book, now: datetime) -> bool:
+        holders = {*book.holders.values(), *(state.worker_id for state in book.duties.values())}
+        return any(worker_id in holders and lease.is_living(now) for worker_id, lease in self._leases.items())
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
         return self._book(objective_id).counts()

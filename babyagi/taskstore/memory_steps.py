@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -12,6 +13,8 @@ from babyagi.tasks import Fence, Objective, Reservation, Result, Step, StepState
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.base import Verification
 from babyagi.taskstore.memory_book import Book
+
+_WORD = re.compile(r"[^\W_]+")
 
 
 class MemorySteps(ABC):
@@ -121,6 +124,16 @@ class MemorySteps(ABC):
     async def owe_index(self, objective_id: int) -> None:
         book = self._book(objective_id)
         book.unindexed = dict(book.results)
+
+    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
+        wanted = {word.casefold() for word in words}
+        found = {
+            task_id: set(_WORD.findall(result.text.casefold())) & wanted for task_id, result in self._book(objective_id).results.items()
+        }
+        n_by_word = {word: sum(word in having for having in found.values()) for word in wanted}
+        rare = rules.choose_words(n_by_word)
+        scores = {task_id: sum(1 / n_by_word[word] for word in having if word in rare) for task_id, having in found.items()}
+        return [task_id for task_id in sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)) if scores[task_id] > 0][:limit]
 
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         self._book(objective_id).vectors.setdefault(space, {}).update(vectors)

@@ -43,3 +43,17 @@ DISCARD PLANS;
 -- ping --
 -- Whether the server is still there.
 SELECT 1;
+
+-- word_counts --
+-- How many results of the objective have each of the words, counted up to a bound.
+SELECT w.value AS word,
+       (SELECT count(*) FROM (SELECT 1 FROM result AS r WHERE r.objective_id = :objective_id
+           AND to_tsvector('english', left(r.text, 100000)) @@ plainto_tsquery('english', w.value) LIMIT :limit) AS having_it) AS n
+  FROM json_each(:words) AS w;
+
+-- results_with_words --
+-- The results that have at least one of the words, those that have most of them first.
+SELECT r.task_id FROM result AS r
+ CROSS JOIN (SELECT to_tsquery('english', string_agg('''' || named.value || '''', ' | ')) AS query FROM json_each(:words) AS named) AS asked
+ WHERE r.objective_id = :objective_id AND to_tsvector('english', left(r.text, 100000)) @@ asked.query
+ ORDER BY ts_rank_cd(to_tsvector('english', left(r.text, 100000)), asked.query, 1) DESC, r.id DESC LIMIT :limit;

@@ -146,6 +146,8 @@ CREATE TABLE result (
     FOREIGN KEY (objective_id, task_id) REFERENCES task (objective_id, id) ON DELETE CASCADE
 );
 CREATE INDEX result_unindexed ON result (objective_id, id) WHERE is_indexed = 0;
+-- Full text; a vector of words may not be longer than a megabyte, so a very long text counts with its beginning.
+CREATE INDEX result_words ON result USING gin (to_tsvector('english', left(text, 100000)));
 
 CREATE TABLE vector (
     objective_id BIGINT NOT NULL,

@@ -10,10 +10,10 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from babyagi.errors import LimitReachedError, ObjectiveStoppedError
+from babyagi.errors import LimitReachedError, ObjectiveStoppedError, SettingsError
 from babyagi.tasks import (
     Duty,
     Limits,
@@ -22,6 +22,7 @@ from babyagi.tasks import (
     ObjectiveStatus,
     Proposal,
     Reservation,
+    Role,
     StopReason,
     TaskStatus,
     Usage,
@@ -31,6 +32,7 @@ MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
 MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
 MAX_COST_MICROUSD = 10**12
+COMMON_WORD = 2_000  # results that have a word, from which on it says little and to rank them takes milliseconds
 MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
@@ -349,6 +351,18 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
     return StopReason.WAITING if snapshot.n_waiting else StopReason.STALLED
 
 
+def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
+    """The words to look for, the rarest first: as many as together stand in fewer than `COMMON_WORD` results."""
+    chosen, n_results = [], 0
+    for word in sorted(n_by_word, key=lambda word: (n_by_word[word], word)):
+        n_results += n_by_word[word]
+        if n_results >= COMMON_WORD:
+            break
+        if n_by_word[word]:
+            chosen.append(word)
+    return chosen
+
+
 def explain(reason: StopReason, snapshot: Snapshot) -> str:
     """What a person must know beyond the reason that `conclude` gave."""
     if reason not in (StopReason.STALLED, StopReason.WAITING):
@@ -356,3 +370,13 @@ def explain(reason: StopReason, snapshot: Snapshot) -> str:
     if snapshot.is_barren:
         return f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly equal earlier ones"
     return "what is left comes after tasks that were given up" if reason is StopReason.STALLED else ""
+
+
+def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
+    """Raises `SettingsError` when a living worker holds something of the objective."""
+    if is_held:
+        raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
+
+
+def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveSpec:
+    return replace(spec, model_by_role={**spec.model_by_role, Role.EMBEDDING: model}, embedding_space=space)

@@ -117,6 +117,17 @@ CREATE TABLE result (
 );
 CREATE INDEX result_unindexed ON result (objective_id, id) WHERE is_indexed = 0;
 
+-- The words of the results, stemmed, without their texts. The objective is a word, too, so that one look-up serves both.
+CREATE VIRTUAL TABLE result_words USING fts5 (objective_id, text, content = 'result', content_rowid = 'id', tokenize = 'porter unicode61');
+
+CREATE TRIGGER result_added AFTER INSERT ON result BEGIN
+    INSERT INTO result_words (rowid, objective_id, text) VALUES (new.id, new.objective_id, new.text);
+END;
+
+CREATE TRIGGER result_deleted AFTER DELETE ON result BEGIN
+    INSERT INTO result_words (result_words, rowid, objective_id, text) VALUES ('delete', old.id, old.objective_id, old.text);
+END;
+
 CREATE TABLE vector (
     objective_id INTEGER NOT NULL,
     space TEXT NOT NULL,

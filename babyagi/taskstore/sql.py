@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import SettingsError, StoreUnavailableError
+from babyagi.errors import StoreUnavailableError
 from babyagi.tasks import (
     Event,
     Limits,
@@ -179,8 +179,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
     async def delete_objective(self, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)
-            if tx.has("is_held_by_the_living", objective_id=objective_id):
-                raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
+            rules.require_nobody_at_work(objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id))
             tx.run("delete_objective", objective_id=objective_id)
 
         await self._write(work, objective_id)
@@ -310,6 +309,28 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
             tx.run("owe_index", objective_id=objective_id)
 
         await self._write(work, objective_id)
+
+    async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
+        def work(tx: Transaction) -> Objective:
+            row = moves.objective_row(tx, objective_id)
+            rules.require_nobody_at_work(objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id))
+            spec = rules.in_other_space(spec_from_json(row["spec"]), model=model, space=space)
+            tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(spec))
+            tx.run("owe_index", objective_id=objective_id)
+            moves.append_event(tx, objective_id, log.OBJECTIVE_SPACE_CHANGED, space=space)
+            return moves.read_objective(tx, objective_id)
+
+        return await self._write(work, objective_id)
+
+    async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
+        def work(tx: Transaction) -> list[int]:
+            counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=rules.COMMON_WORD)
+            rare = rules.choose_words({row["word"]: row["n"] for row in counted})
+            if not rare:
+                return []
+            return [row["task_id"] for row in tx.all("results_with_words", objective_id=objective_id, words=to_json(rare), limit=limit)]
+
+        return await self._look(objective_id, work)
 
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         rows = [{"objective_id": objective_id, "space": space, "task_id": task_id, "vector": vector} for task_id, vector in vectors.items()]

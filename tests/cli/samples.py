@@ -3,6 +3,9 @@
 from datetime import UTC, datetime, timedelta
 
 from babyagi import log
+from babyagi.results import IndexStatus
+from babyagi.resultstore.projector import CheckReport
+from babyagi.resultstore.search import RankedResult, Ranking
 from babyagi.tasks import (
     Effect,
     Event,
@@ -39,10 +42,8 @@ def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None
         initial_task=initial_task,
         limits=limits or Limits(),
         model_by_role={**dict.fromkeys(roles, model), Role.EMBEDDING: "hash"},
-        embedding_space="hash/1",
         tools=(ToolGrant(name="read_file", effect=Effect.READ),),
-        prompt_version="1",
-        **more,
+        **{"embedding_space": "hash/1", "prompt_version": "1", **more},
     )
 
 
@@ -130,6 +131,23 @@ COUNTS = {
     TaskStatus.DEAD: 1,
     TaskStatus.CANCELLED: 0,
 }
+
+
+def inputs_step():
+    output = '{"excerpts": [{"task_id": 2, "text": "secret text", "score": 0.412, "reason": "after"}, {"task_id": 1, "text": "old"}]}'
+    return step(key="1/inputs", kind="inputs", output=output, model="", usage=Usage())
+
+
+def index_status():
+    return IndexStatus(objective=objective(), n_results=12, n_owed=2)
+
+
+def check_report():
+    return CheckReport(missing=(4,), extra=("x" * 36,), probe_misses=(5,), n_probes=10, n_expected=10, n_held=9, n_owed=2)
+
+
+def ranking():
+    return Ranking(ranked=(RankedResult(result=result(), score=0.71239),), degraded="the index was not used: it is gone")
 
 
 def worker(name, *, objective_id=3, hindrance="", task_ids=(), lease_left_s=20.0, **changes):

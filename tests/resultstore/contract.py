@@ -11,8 +11,12 @@ from babyagi.resultstore.hashing import HashEmbedder
 EMBEDDER = HashEmbedder(64)
 
 
+def make_id(n: int) -> str:
+    return f"00000000-0000-5000-8000-{n:012x}"
+
+
 def make_item(n: int, text: str) -> IndexItem:
-    return IndexItem(id=f"00000000-0000-5000-8000-{n:012x}", vector=EMBEDDER.embed_text(text), text=text, task_id=n)
+    return IndexItem(id=make_id(n), vector=EMBEDDER.embed_text(text), text=text, task_id=n)
 
 
 ITEMS = [make_item(1, "bread and an oven"), make_item(2, "the orders table"), make_item(3, "trails at the lake")]
@@ -30,7 +34,7 @@ class VectorIndexContract:
 
     async def test_a_score_is_the_cosine_of_the_angle_between_two_vectors(self, index):
         east, north_east = struct.pack("<2f", 1, 0), struct.pack("<2f", 0.6, 0.8)
-        await index.upsert("flat", [IndexItem(id="a" * 36, vector=north_east, text="", task_id=1)])
+        await index.upsert("flat", [IndexItem(id=make_id(77), vector=north_east, text="", task_id=1)])
 
         assert (await index.query("flat", east, k=1))[0].score == pytest.approx(0.6, abs=1e-5)
 
@@ -66,12 +70,12 @@ class VectorIndexContract:
 
         assert await index.ids("one") == []
         assert len(await index.ids("two")) == 3
-        await index.upsert("one", [IndexItem(id="b" * 36, vector=struct.pack("<2f", 1, 0), text="", task_id=1)])
-        assert await index.ids("one") == ["b" * 36]
+        await index.upsert("one", [IndexItem(id=make_id(88), vector=struct.pack("<2f", 1, 0), text="", task_id=1)])
+        assert await index.ids("one") == [make_id(88)]
 
     async def test_vectors_of_another_length_are_refused_whole(self, index):
         await index.upsert("one", ITEMS)
-        short = IndexItem(id="b" * 36, vector=struct.pack("<2f", 1, 0), text="", task_id=9)
+        short = IndexItem(id=make_id(88), vector=struct.pack("<2f", 1, 0), text="", task_id=9)
 
         with pytest.raises(StoreUnusableError):
             await index.upsert("one", [short])
@@ -80,7 +84,7 @@ class VectorIndexContract:
 
     async def test_any_text_can_be_kept(self, index):
         odd = ["", "\x00", "a lone \ud800 surrogate", "東京", "x" * 100_000]
-        await index.upsert("one", [IndexItem(id=f"{n:036d}", vector=ITEMS[0].vector, text=text, task_id=n) for n, text in enumerate(odd)])
+        await index.upsert("one", [IndexItem(id=make_id(n), vector=ITEMS[0].vector, text=text, task_id=n) for n, text in enumerate(odd)])
 
         assert len(await index.ids("one")) == len(odd)
 

@@ -5,8 +5,9 @@ import pytest
 from babyagi.errors import CredentialsError, IndexUnavailableError, LimitReachedError, StoreUnusableError
 from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
+from babyagi.resultstore.context import choose_within
 from babyagi.resultstore.projector import Projector, collection_of, item_id
-from babyagi.resultstore.search import MAX_PENDING, ResultSearch, choose_within
+from babyagi.resultstore.search import MAX_PENDING, ResultSearch
 from babyagi.tasks import Proposal, Result
 from tests.resultstore.library import START, TEXTS, Embedding, add_result, id_by_name, open_library
 
@@ -15,6 +16,8 @@ QUERY = "opening hours of the exhibition of manuscripts"
 
 class CountingIndex(BuiltinIndex):
     """Counts queries, gives `max_hits` at most, and raises `error` when it is set."""
+
+    is_memory = False
 
     def __init__(self) -> None:
         super().__init__()

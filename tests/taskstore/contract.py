@@ -74,6 +74,14 @@ async def finish_one(store, objective_id, *, proposals=(), is_met=False, worker_
     return claim.task.id, plan
 
 
+async def finish_with(store, objective_id, *texts, worker_id="w"):
+    """Carry out the next tasks with these results."""
+    for text in texts:
+        claim = await store.claim_task(objective_id, worker_id)
+        await store.record_result(claim, text=text, origins=("model",))
+        await store.record_plan(claim, proposals=[])
+
+
 async def names_of(store, objective_id, *statuses):
     return [task.name for task in await store.tasks(objective_id, statuses=statuses or None)]
 
@@ -1040,6 +1048,40 @@ class TaskStoreContract:
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is None
         await store.owe_index(objective_id)
         assert len(await store.unindexed_results(objective_id, limit=5)) == 1
+
+    async def test_another_embedding_space_owes_every_result_again_and_keeps_the_old_vectors(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        await store.store_vectors(objective_id, space="hashing", vectors={1: b"old"})
+        await store.mark_indexed(objective_id, task_ids=[1])
+
+        changed = await store.change_space(objective_id, model="other", space="other:1")
+
+        assert (changed.spec.embedding_space, changed.spec.model_by_role[Role.EMBEDDING]) == ("other:1", "other")
+        assert changed == await store.objective(objective_id)
+        assert await store.result_ids(objective_id, is_indexed=False) == [1]
+        assert await store.vectors(objective_id, space="hashing") == {1: b"old"}
+        assert (await kinds_of(store, objective_id))[-1] == "objective.space_changed"
+        assert await store.claim_duty(objective_id, "w", Duty.INDEX) is not None
+        with pytest.raises(SettingsError, match="at work"):
+            await store.change_space(objective_id, model="third", space="third:1")
+
+    async def test_results_are_found_by_their_words_the_best_match_first_and_only_the_objectives_own(self, store):
+        objective_id = await begin(store, "second", "third")
+        texts = ("An oven for bread", "Bread, and a lake", "The lake froze")
+        await finish_with(store, objective_id, *texts)
+        other_id = await begin(store, worker_id="v")
+        await finish_with(store, other_id, "Bread in an oven", worker_id="v")
+
+        found = await store.find_words(objective_id, words=["oven", "bread", "nowhere"], limit=5)
+
+        assert [result.text for task_id in found for result in await store.results(objective_id, task_ids=[task_id])] == list(texts[:2])
+        assert len(await store.find_words(objective_id, words=["lake"], limit=1)) == 1
+        assert await store.find_words(objective_id, words=["nowhere"], limit=5) == []
+        assert await store.find_words(objective_id, words=[], limit=5) == []
+        await store.remove_worker("v")
+        await store.delete_objective(other_id)
+        assert len(await store.find_words(objective_id, words=["oven"], limit=5)) == 1
 
     async def test_vectors_are_kept_by_space(self, store):
         objective_id = await begin(store)

@@ -1,0 +1,87 @@
+"""Opens the index that the settings name. The one place that knows which there are."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+
+from babyagi.errors import SettingsError
+from babyagi.resultstore.base import VectorIndex
+from babyagi.settings import Settings
+from babyagi.taskstore.offload import ThreadOffload
+
+
+def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
+    """The index, closed with the stack. Nothing is imported of a vendor, connected to or read before its first call.
+
+    Raises:
+        SettingsError: a variable that it needs is not set.
+    """
+    index = _make_index(settings, stack)
+    stack.push_async_callback(index.close)
+    return index
+
+
+def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
+    match settings.effective_result_store:
+        case "builtin":
+            from babyagi.resultstore.builtin import BuiltinIndex
+
+            return BuiltinIndex()
+        case "weaviate":
+            return _make_weaviate(settings)
+        case "pinecone":
+            return _make_pinecone(settings)
+    if settings.chroma_url:
+        from babyagi.resultstore.chroma_server import ChromaServerIndex
+
+        return ChromaServerIndex(settings.chroma_url)
+    from babyagi.resultstore.chroma import ChromaIndex
+
+    offload = ThreadOffload(name="chroma")
+    stack.callback(offload.close)
+    return ChromaIndex(settings.home / "chroma", offload=offload)
+
+
+def _make_weaviate(settings: Settings) -> VectorIndex:
+    from babyagi.resultstore.weaviate import WeaviateIndex
+
+    if not settings.weaviate_url and not settings.weaviate_use_embedded:
+        raise SettingsError(
+            "results are to go to Weaviate, and no server is named",
+            why="neither WEAVIATE_URL nor WEAVIATE_USE_EMBEDDED is set",
+            fix="set WEAVIATE_URL=http://HOST:8080, or BABYAGI_RESULT_STORE=chroma",
+            guide="results",
+        )
+    return WeaviateIndex(
+        settings.weaviate_url,
+        api_key=settings.weaviate_api_key.reveal(),
+        grpc_port=settings.weaviate_grpc_port or None,
+        is_embedded=not settings.weaviate_url,
+    )
+
+
+def _make_pinecone(settings: Settings) -> VectorIndex:
+    from babyagi.resultstore.pinecone import PineconeIndex
+
+    if not settings.pinecone_api_key:
+        raise SettingsError(
+            "results are to go to Pinecone, and there is no key",
+            why="PINECONE_API_KEY is not set",
+            fix="set PINECONE_API_KEY, or BABYAGI_RESULT_STORE=chroma",
+            guide="results",
+        )
+    cloud, region = settings.pinecone_place
+    return PineconeIndex(settings.pinecone_api_key.reveal(), cloud=cloud, region=region)
+
+
+def describe_index(settings: Settings) -> str:
+    """What a person calls the index."""
+    match settings.effective_result_store:
+        case "builtin":
+            return "built-in"
+        case "weaviate":
+            return f"Weaviate at {settings.weaviate_url}" if settings.weaviate_url else "Weaviate, embedded"
+        case "pinecone":
+            cloud, region = settings.pinecone_place
+            return f"Pinecone ({cloud}, {region})"
+    return f"Chroma at {settings.chroma_url}" if settings.chroma_url else "Chroma, embedded"

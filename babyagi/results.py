@@ -1,0 +1,133 @@
+"""What a person does with the results of one objective: search in them, compare the index with them, make the index anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from babyagi.errors import IndexUnavailableError, SettingsError
+from babyagi.journal import Backends, Journal
+from babyagi.resultstore.base import VectorIndex
+from babyagi.resultstore.projector import CheckReport, Projector, embed_path
+from babyagi.resultstore.search import Ranking, ResultSearch
+from babyagi.tasks import Duty, DutyClaim, Objective, Worker
+from babyagi.taskstore.base import TaskStore
+
+N_CHECKED = 1_000  # results that a person's check looks up by their own vectors
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """How far the index of an objective is: how many results there are, and how many of them it does not have yet."""
+
+    objective: Objective
+    n_results: int
+    n_owed: int
+
+
+async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
+    """What the task store knows of the index; the index itself is not asked."""
+    owed = await store.result_ids(objective.id, is_indexed=False)
+    return IndexStatus(objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed))
+
+
+class Results:
+    """The results of one objective and their index.
+
+    Args:
+        identity: the worker that a rebuild is made as; its lease lasts `lease_s` and is renewed after each batch.
+    """
+
+    def __init__(self, backends: Backends, index: VectorIndex, *, objective: Objective, identity: Worker, lease_s: float) -> None:
+        self._backends = backends
+        self._store = backends.store
+        self._index = index
+        self._identity = identity
+        self._lease_s = lease_s
+        self._look_at(objective)
+
+    def _look_at(self, objective: Objective) -> None:
+        self._objective = objective
+        self._search = ResultSearch(self._store, self._index, objective=objective)
+        self._projector = Projector(self._store, self._index, objective=objective)
+
+    async def search(self, text: str, *, k: int) -> Ranking:
+        """The `k` results nearest to the text. Only the text is embedded, outside of the objective's limits."""
+
+        async def embed(texts: Sequence[str]) -> list[bytes]:
+            embedder = self._backends.embedder
+            if embedder.space != self._objective.spec.embedding_space:
+                raise IndexUnavailableError(f"the results are embedded as {self._objective.spec.embedding_space}, not as {embedder.space}")
+            return (await embedder.embed(texts if embedder.is_local else texts[:1]))[0]
+
+        return await self._search.relevant(text, k=k, embed=embed)
+
+    async def check(self) -> CheckReport:
+        """See `Projector.check`. An index that lives in a process's memory is filled first, as a worker fills it."""
+        await self._search.fill_memory()
+        return await self._projector.check(n_probes=N_CHECKED)
+
+    async def rebuild(self, tell: Callable[[int, int], None], *, model: str = "") -> int:
+        """Drop the objective's collection, feed every result again, and return how many there were.
+
+        Args:
+            tell: called after each batch with how many are fed and how many there are.
+            model: the name of the embedder, when it is another one than the objective has: its results are embedded by it from now on,
+                in a collection of their own. The vectors of the old one are kept, should it come back.
+
+        Raises:
+            IndexUnavailableError: another worker feeds the index now; it was told to feed everything again. Or the index cannot answer.
+            SettingsError: the embedder is to change, and a worker serves the objective, whose vectors would be of the old space.
+        """
+        if model and self._backends.embedder.space != self._objective.spec.embedding_space:
+            await self._change_space(model)
+        n_results = len(await self._store.result_ids(self._objective.id))
+        await self._store.register_worker(self._identity, lease_s=self._lease_s)
+        try:
+            await self._store.join_objective(self._identity.id, self._objective.id)
+            await self._store.owe_index(self._objective.id)
+            claim = await self._store.claim_duty(self._objective.id, self._identity.id, Duty.INDEX)
+            if claim is not None:
+                await self._feed(claim, n_results, tell)
+            elif n_results:
+                raise IndexUnavailableError(
+                    f"another worker feeds the index of objective {self._objective.id} now",
+                    why="it was told to feed every result again",
+                    fix="babyagi index status shows how far it is; to drop the collection too, stop that worker first",
+                    guide="results",
+                )
+        finally:
+            await self._store.remove_worker(self._identity.id)
+        return n_results
+
+    async def _change_space(self, model: str) -> None:
+        objective_id = self._objective.id
+        serving = [
+            worker.name
+            for worker in await self._store.workers()
+            if worker.lease_left_s > 0 and any(joined.objective_id == objective_id for joined in worker.joined)
+        ]
+        if serving:
+            raise SettingsError(
+                f"the results of objective {objective_id} cannot be embedded anew now",
+                why=f"{', '.join(serving)} would go on with vectors of the old space",
+                fix="stop its workers first; babyagi workers shows them",
+                guide="results",
+            )
+        old = self._projector
+        self._look_at(await self._store.change_space(objective_id, model=model, space=self._backends.embedder.space))
+        await old.drop()
+
+    async def _feed(self, claim: DutyClaim, n_results: int, tell: Callable[[int, int], None]) -> None:
+        journal = Journal(self._backends, fence=claim.fence)
+
+        async def embed(texts: Sequence[str]) -> list[bytes]:
+            return await journal.embed(embed_path("index", texts), texts)
+
+        await self._projector.drop()
+        while n_owed := len(await self._store.result_ids(self._objective.id, is_indexed=False)):
+            tell(n_results - n_owed, n_results)
+            await self._projector.run_once(embed=embed)
+            await self._store.renew_lease(self._identity.id, lease_s=self._lease_s)
+        tell(n_results, n_results)
+        await self._store.release_duty(claim)

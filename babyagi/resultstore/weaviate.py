@@ -1,0 +1,248 @@
+"""Weaviate: a server that all workers share.
+
+Needs the extra `weaviate`. What is done here for safety, because of what the client library does by itself: it asks the package index for
+its own newest version when it connects (told not to), it does not raise for single objects of a batch that were refused (looked at), and
+some of its calls have no time limit (all have a deadline here). Vectors are given; no vectorizer of the server is ever used.
+
+Nothing of Weaviate is imported and nothing is asked before the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.base import Hit, IndexItem
+
+if TYPE_CHECKING:
+    from weaviate import WeaviateAsyncClient
+
+CALL_TIMEOUT_S = 20.0
+MAX_BATCH = 100  # of 1,536 numbers: 600 kB
+PAGE = 1_000
+EXCERPT_CHARS = 1_000  # for people who look into Weaviate; the task store has the text
+HTTP_PORT, GRPC_PORT = 8080, 50051
+MISMATCH = re.compile(r"vector\b.*\blength|length\b.*\bvector|dimension", re.IGNORECASE)
+REFUSED = ("401", "403", "unauthenticated", "permission", "forbidden")
+
+
+class WeaviateIndex:
+    """A `VectorIndex` on a Weaviate server. Whoever made it closes it.
+
+    Args:
+        url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
+        api_key: empty for a server that wants none.
+        grpc_port: of the same host; None for 50051, or for 443 in Weaviate's cloud, whose host for gRPC begins with `grpc-`.
+        is_embedded: let the library download and start a server on this machine.
+        timeout_s: for each call.
+    """
+
+    is_memory = False
+
+    def __init__(
+        self, url: str, *, api_key: str = "", grpc_port: int | None = None, is_embedded: bool = False, timeout_s: float = CALL_TIMEOUT_S
+    ) -> None:
+        self._url = url
+        self._api_key = api_key
+        self._grpc_port = grpc_port
+        self._is_embedded = is_embedded
+        self._timeout_s = timeout_s
+        self._client: WeaviateAsyncClient | None = None
+        self._known: set[str] = set()
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        name = class_name(collection)
+        async with self._calling() as client:
+            if items and not await self._is_there(client, name):
+                await _create(client, name)
+                self._known.add(name)
+            for start in range(0, len(items), MAX_BATCH):
+                try:
+                    await self._insert(client, name, items[start : start + MAX_BATCH])
+                except BabyagiError:
+                    raise
+                except Exception:
+                    self._known.discard(name)  # another worker may have dropped it
+                    raise
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        from weaviate.classes.query import MetadataQuery
+
+        if k < 1:
+            return []
+        async with self._asking(collection) as asked:
+            if asked is None:
+                return []
+            distance = MetadataQuery(distance=True)
+            reply = await asked.query.near_vector(near_vector=_numbers(vector), limit=k, return_properties=[], return_metadata=distance)
+            return [Hit(id=str(found.uuid), score=1.0 - float(found.metadata.distance or 0.0)) for found in reply.objects]
+
+    async def ids(self, collection: str) -> list[str]:
+        async with self._asking(collection) as asked:
+            if asked is None:
+                return []
+            return [str(found.uuid) async for found in asked.iterator(return_properties=[], cache_size=PAGE)]
+
+    async def drop(self, collection: str) -> None:
+        name = class_name(collection)
+        async with self._calling() as client:
+            self._known.discard(name)
+            if await client.collections.exists(name):
+                await client.collections.delete(name)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        self._known.clear()
+        if client is not None:
+            await client.close()
+
+    # -- calls -------------------------------------------------------------------------------------------------------------
+
+    async def _insert(self, client: WeaviateAsyncClient, name: str, items: Sequence[IndexItem]) -> None:
+        """Put a batch in; it replaces objects of the same ids.
+
+        Raises:
+            StoreUnusableError: vectors of another length. IndexUnavailableError: some objects were refused for another reason.
+        """
+        from weaviate.classes.data import DataObject
+
+        objects = [
+            DataObject(uuid=item.id, vector=_numbers(item.vector), properties={"task_id": item.task_id, "text": _excerpt(item.text)})
+            for item in items
+        ]
+        done = await client.collections.use(name).data.insert_many(objects)
+        for error in done.errors.values():
+            raise self._explain(error.message)
+
+    @asynccontextmanager
+    async def _asking(self, collection: str) -> AsyncIterator[Any]:
+        """The collection, None when there is none."""
+        name = class_name(collection)
+        async with self._calling() as client:
+            try:
+                yield client.collections.use(name) if await self._is_there(client, name) else None
+            except Exception:
+                self._known.discard(name)
+                raise
+
+    async def _is_there(self, client: WeaviateAsyncClient, name: str) -> bool:
+        if name not in self._known and await client.collections.exists(name):
+            self._known.add(name)
+        return name in self._known
+
+    @asynccontextmanager
+    async def _calling(self) -> AsyncIterator[WeaviateAsyncClient]:
+        with self._translating():
+            async with asyncio.timeout(self._timeout_s):
+                if self._client is None:
+                    self._client = await self._open()
+                yield self._client
+
+    async def _open(self) -> WeaviateAsyncClient:
+        await asyncio.to_thread(_import)  # half a second
+        import weaviate
+        from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+
+        config = AdditionalConfig(timeout=Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s), trust_env=False)
+        if self._is_embedded:
+            client = weaviate.use_async_with_embedded(additional_config=config)
+        else:
+            parts = urlsplit(self._url)
+            is_tls, host = parts.scheme == "https", parts.hostname or "localhost"
+            is_cloud = host.endswith((".weaviate.cloud", ".weaviate.network"))
+            client = weaviate.use_async_with_custom(
+                http_host=host,
+                http_port=parts.port or (443 if is_tls else HTTP_PORT),
+                http_secure=is_tls,
+                grpc_host=f"grpc-{host}" if is_cloud else host,
+                grpc_port=self._grpc_port or (443 if is_cloud else GRPC_PORT),
+                grpc_secure=is_tls,
+                auth_credentials=Auth.api_key(self._api_key) if self._api_key else None,
+                additional_config=config,
+                skip_init_checks=True,
+            )
+        try:
+            await client.connect()
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    # -- errors ------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """Turn whatever the library, the server and the network raise into this project's two errors for an index."""
+        try:
+            yield
+        except BabyagiError:
+            raise
+        except ImportError as error:
+            fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
+            raise IndexUnavailableError("Weaviate cannot be imported", why=str(error), fix=fix, guide="results") from error
+        except TimeoutError as error:
+            raise self._unavailable(f"no answer within {self._timeout_s:g} s") from error
+        except Exception as error:
+            raise self._explain(f"{type(error).__name__}: {error}") from error
+
+    def _explain(self, why: str) -> BabyagiError:
+        """Our error for what the server says; only vectors that do not fit the collection are a reason to begin it anew."""
+        why = " ".join(why.split())[:500]
+        if MISMATCH.search(why):
+            return StoreUnusableError(f"{self._server} cannot use the collection", why=why, guide="results")
+        return self._unavailable(why)
+
+    def _unavailable(self, why: str) -> IndexUnavailableError:
+        is_refused = any(sign in why.lower() for sign in REFUSED)
+        fix = (
+            "set WEAVIATE_API_KEY to a key that may write"
+            if is_refused
+            else f"see whether {self._url or 'it'} answers; WEAVIATE_URL names it"
+        )
+        return IndexUnavailableError(f"{self._server} cannot answer now", why=why, fix=fix, guide="results")
+
+    @property
+    def _server(self) -> str:
+        return "the embedded Weaviate" if self._is_embedded else f"Weaviate at {self._url}"
+
+
+def class_name(collection: str) -> str:
+    """What Weaviate calls the collection: a capital first, then letters, digits and `_`."""
+    return "Babyagi_" + re.sub(r"[^A-Za-z0-9]", "_", collection)
+
+
+async def _create(client: WeaviateAsyncClient, name: str) -> None:
+    """Create the collection, unless another worker was quicker."""
+    from weaviate.classes.config import Configure, DataType, Property, VectorDistances
+    from weaviate.exceptions import UnexpectedStatusCodeError
+
+    cosine = Configure.VectorIndex.hnsw(distance_metric=VectorDistances.COSINE)
+    properties = [Property(name="task_id", data_type=DataType.INT), Property(name="text", data_type=DataType.TEXT)]
+    try:
+        await client.collections.create(
+            name, vector_config=Configure.Vectors.self_provided(vector_index_config=cosine), properties=properties
+        )
+    except UnexpectedStatusCodeError as error:
+        if error.status_code != 422 or not await client.collections.exists(name):
+            raise
+
+
+def _import() -> None:
+    """The first import, which takes half a second; every later one is free."""
+    import weaviate  # noqa: F401
+
+
+def _numbers(vector: bytes) -> list[float]:
+    import numpy as np
+
+    numbers: list[float] = np.frombuffer(vector, dtype="<f4").tolist()
+    return numbers
+
+
+def _excerpt(text: str) -> str:
+    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()

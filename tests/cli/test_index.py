@@ -1,0 +1,202 @@
+"""The commands `index status|check|rebuild` and `results search`, on a home with a real task store and a real index."""
+
+import asyncio
+import json
+
+import pytest
+
+from babyagi.app import open_app
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.logfile import close_log
+from babyagi.resultstore.projector import collection_of
+from babyagi.stores import open_store
+from babyagi.tasks import Duty, Proposal
+from tests.cli import homes, samples
+from tests.resultstore.library import TEXTS
+from tests.workers import join
+
+STORES = ["builtin", "chroma"]
+
+
+@pytest.fixture(autouse=True, params=STORES)
+def home(request, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", request.param)
+    yield tmp_path / "home"
+    close_log()
+
+
+def fill_home(space="hash:v1:768"):
+    """An objective with ten results, none of them indexed."""
+
+    async def fill():
+        async with open_store(homes.settings()) as store:
+            names = list(TEXTS)
+            spec = samples.spec(initial_task=names[0], embedding_space=space)
+            objective, _ = await store.create_objective(spec, uid="0a1b2c3d", always_new=True)
+            await join(store, homes.WORKER, objective.id)
+            await store.add_tasks(objective.id, [Proposal(name=name) for name in names[1:]])
+            for _ in names:
+                claim = await store.claim_task(objective.id, homes.WORKER.id)
+                assert claim is not None
+                await store.record_result(claim, text=TEXTS[claim.task.name], origins=("model:rehearsal",))
+                await store.record_plan(claim, proposals=[])
+            await store.remove_worker(homes.WORKER.id)
+
+    asyncio.run(fill())
+
+
+def run_json(capsys, *line, code=0):
+    assert run_guarded([*line, "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_status_says_how_many_results_are_owed_and_a_rebuild_pays_them(home, capsys):
+    fill_home()
+
+    (owed,) = run_json(capsys, "index", "status")
+    assert run_guarded(["index", "rebuild"]) == 0
+    said = capsys.readouterr()
+    (paid,) = run_json(capsys, "index", "status", "--objective", "latest")
+
+    assert (owed["n_results"], owed["n_indexed"], owed["n_owed"]) == (10, 0, 10)
+    assert (paid["n_results"], paid["n_indexed"], paid["n_owed"]) == (10, 10, 0)
+    assert owed["space"] == "hash:v1:768"
+    assert "10 of 10 results indexed" in said.err and "10 results" in said.out
+    assert run_guarded(["index", "status"]) == 0
+    assert "hash:v1:768" in capsys.readouterr().out
+
+
+def test_a_whole_index_passes_the_check_and_one_that_lacks_results_does_not(home, capsys):
+    fill_home()
+    assert run_json(capsys, "index", "check")["n_owed"] == 10  # owed is not missing
+    assert run_guarded(["index", "rebuild"]) == 0
+    capsys.readouterr()
+
+    whole = run_json(capsys, "index", "check")
+    asyncio.run(lose_everything())
+    lost = run_json(capsys, "index", "check", code=7)
+    assert run_guarded(["index", "check"]) == 7
+    said = capsys.readouterr().out
+    assert run_guarded(["index", "rebuild"]) == 0
+
+    assert (whole["is_whole"], whole["n_expected"], whole["n_held"], whole["n_probes"]) == (True, 10, 10, 10)
+    assert (lost["is_whole"], lost["missing"]) == (False, list(range(1, 11)))
+    assert "missing from the index: task 1" in said and "babyagi index rebuild" in said
+    capsys.readouterr()
+    assert run_json(capsys, "index", "check")["is_whole"]
+
+
+async def lose_everything():
+    """Drop the collection, or for the index that lives on the stored vectors those."""
+    async with open_app(homes.settings()) as app:
+        (objective,) = await app.store.objectives()
+        async with app.open_results(objective) as opened:
+            await opened._projector._index.drop(collection_of(objective))
+    import sqlite3
+
+    if homes.settings().result_store == "builtin":
+        database = sqlite3.connect(homes.settings().home / "tasks.db")
+        with database:
+            database.execute("DELETE FROM vector")
+        database.close()
+
+
+def test_a_rebuild_beside_a_worker_that_feeds_the_index_leaves_it_to_that_worker(home, capsys):
+    fill_home()
+
+    async def feed_meanwhile():
+        async with open_store(homes.settings()) as store:
+            await join(store, homes.WORKER, 1, lease_s=60)
+            assert await store.claim_duty(1, homes.WORKER.id, Duty.INDEX) is not None
+
+    asyncio.run(feed_meanwhile())
+
+    assert run_guarded(["index", "rebuild"]) == 7
+    assert "another worker feeds the index" in capsys.readouterr().err
+
+
+def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
+    fill_home()
+
+    found = run_json(capsys, "results", "search", "opening hours of the exhibition of", "manuscripts", "-k", "3")
+    again = run_json(capsys, "results", "--objective", "1", "search", "manuscripts")
+
+    assert found["hits"][0]["task"] == "Museum"
+    assert len(found["hits"]) == 3 and found["text"] == "opening hours of the exhibition of manuscripts"
+    assert again["hits"][0]["task"] == "Museum"
+    assert run_guarded(["results", "search", "medieval manuscripts"]) == 0
+    assert "Museum" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_a_search_without_the_vectors_that_the_results_have_says_that_it_compares_words_only(home, capsys):
+    fill_home(space="openai:text-embedding-3-small:1536:")
+
+    found = run_json(capsys, "results", "search", "manuscripts")
+    assert run_guarded(["results", "search", "manuscripts"]) == 0
+
+    assert found["hits"][0]["task"] == "Museum"
+    assert found["degraded"].startswith("compared by words only")
+    assert "compared by words only" in capsys.readouterr().err
+
+
+def test_results_can_be_embedded_anew_by_another_model_and_nothing_is_lost(home, capsys):
+    fill_home(space="other:v1:12")
+
+    assert run_guarded(["index", "rebuild", "--embedding-model", "hash"]) == 0
+    (status,) = run_json(capsys_of(capsys), "index", "status")
+    found = run_json(capsys, "results", "search", "medieval manuscripts")
+
+    assert (status["space"], status["n_indexed"], status["n_owed"]) == ("hash:v1:768", 10, 0)
+    assert run_json(capsys, "index", "check")["is_whole"]
+    assert found["degraded"] == "" and found["hits"][0]["task"] == "Museum"
+
+
+def capsys_of(capsys):
+    """The same, with what was printed so far thrown away."""
+    capsys.readouterr()
+    return capsys
+
+
+def test_results_are_not_embedded_anew_while_a_worker_would_go_on_with_the_old_vectors(home, capsys):
+    fill_home(space="other:v1:12")
+
+    async def serve():
+        async with open_store(homes.settings()) as store:
+            await join(store, homes.WORKER, 1, lease_s=60)
+
+    asyncio.run(serve())
+
+    assert run_guarded(["index", "rebuild", "--embedding-model", "hash"]) == 2
+    assert "stop its workers first" in capsys.readouterr().err
+    assert run_json(capsys, "index", "status")[0]["space"] == "other:v1:12"
+
+
+def test_an_objective_can_go_on_with_another_index_between_two_runs(home, capsys, monkeypatch):
+    fill_home()
+    assert run_guarded(["index", "rebuild"]) == 0
+    other = next(store for store in STORES if store != homes.settings().result_store)
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", other)
+    monkeypatch.setenv("RESULTS_STORE_NAME", "another")
+    capsys.readouterr()
+
+    found = run_json(capsys, "results", "search", "medieval manuscripts")
+    assert run_guarded(["index", "rebuild"]) == 0
+    capsys.readouterr()
+
+    assert found["hits"][0]["task"] == "Museum"  # found in the stored vectors meanwhile
+    assert run_json(capsys, "index", "check")["is_whole"]
+
+
+@pytest.mark.parametrize("line", [["index", "check"], ["index", "rebuild"], ["results", "search", "x"]], ids=" ".join)
+def test_without_an_objective_there_is_nothing_to_look_at(line, home, capsys):
+    assert run_guarded(line) == 8
+    assert "there is no objective yet" in capsys.readouterr().err
+
+
+def test_without_an_objective_the_status_is_empty_and_an_empty_search_is_a_usage_error(home, capsys):
+    assert run_json(capsys, "index", "status") == []
+    assert run_guarded(["index", "status"]) == 0
+    assert "No objective yet" in capsys.readouterr().out
+    assert run_guarded(["results", "search", " "]) == 2

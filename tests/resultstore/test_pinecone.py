@@ -1,0 +1,154 @@
+"""Pinecone: the contract with the real client, on a server of ours that speaks its protocol, or on the project of PINECONE_TEST_KEY."""
+
+import asyncio
+import inspect
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pinecone")
+
+import pinecone.errors.exceptions
+
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.pinecone import PineconeIndex
+from babyagi.resultstore.projector import Projector
+from babyagi.resultstore.search import ResultSearch
+from tests.pinecone_server import serving
+from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
+from tests.resultstore.library import Embedding, open_library
+
+KEY = os.environ.get("PINECONE_TEST_KEY", "")
+
+
+@pytest.fixture
+def server():
+    with serving() as found:
+        yield found
+
+
+def open_other(server, *, key="sk-test", **options):
+    return PineconeIndex(key, cloud="aws", region="us-east-1", host=server[1], **options)
+
+
+@pytest.fixture
+async def index(server):
+    index = PineconeIndex(KEY, cloud="aws", region="us-east-1") if KEY else open_other(server)
+    for name in ("one", "two", "flat"):
+        await index.drop(name)
+    yield index
+    await index.close()
+
+
+class TestPineconeIndex(VectorIndexContract):
+    """As the contract has it."""
+
+
+async def test_an_index_is_made_where_the_settings_say_and_is_shared_by_all_collections_of_its_dimension(server):
+    state, _ = server
+    index = open_other(server)
+    await index.upsert("one", ITEMS)
+    await index.upsert("two", ITEMS)
+
+    assert state.dimensions == {"babyagi-64": 64}
+    assert (state.deployments["babyagi-64"]["cloud"], state.deployments["babyagi-64"]["region"]) == ("aws", "us-east-1")
+    await index.close()
+
+
+async def test_eight_workers_that_begin_at_once_share_one_index(server):
+    indexes = [open_other(server) for _ in range(8)]
+    await asyncio.gather(*(index.upsert("eight", [make_item(n, f"text {n}")]) for n, index in enumerate(indexes, start=1)))
+
+    assert len(await indexes[0].ids("eight")) == 8
+    for index in indexes:
+        await index.close()
+
+
+async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
+    store, objective = await open_library()
+    with serving(lag_s=1.0) as server:
+        index, embed = open_other(server), Embedding()
+        await Projector(store, index, objective=objective).run_once(embed=embed)
+        search = ResultSearch(store, index, objective=objective)
+
+        lagging = await search.relevant("exhibition of manuscripts", k=3, embed=embed)
+        await asyncio.sleep(1.2)
+        caught_up = await search.relevant("exhibition of manuscripts", k=3, embed=embed)
+        await index.close()
+
+    assert lagging.degraded.startswith("the index was not used: it holds 0 of 10") and caught_up.degraded == ""
+    assert lagging.ranked == caught_up.ranked
+    assert lagging.ranked[0].result.task_name == "Museum"
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_service_that_fails_is_unavailable_and_is_used_again_when_it_is_well(server, status):
+    state, _ = server
+    index = open_other(server, timeout_s=2)
+    await index.upsert("one", ITEMS)
+    state.statuses += [status] * 20
+    with pytest.raises(IndexUnavailableError, match="cannot answer now"):
+        await index.query("one", ITEMS[0].vector, k=1)
+    state.statuses.clear()
+
+    assert (await index.query("one", ITEMS[0].vector, k=1))[0].id == ITEMS[0].id
+    await index.close()
+
+
+async def test_a_wrong_key_says_which_variable_to_set_and_is_not_shown(server):
+    index = open_other(server, key="sk-wrong")
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.ids("one")
+    await index.close()
+
+    assert "PINECONE_API_KEY" in raised.value.fix
+    assert "sk-wrong" not in f"{raised.value.what} {raised.value.why} {raised.value.fix}"
+
+
+async def test_a_service_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
+    state, _ = server
+    index = open_other(server, timeout_s=0.3)
+    await index.upsert("one", ITEMS)
+    state.silent_s = 2.0
+
+    with pytest.raises(IndexUnavailableError):
+        await asyncio.wait_for(index.query("one", ITEMS[0].vector, k=1), 1.8)
+    await index.close()
+
+
+def make_every_error():
+    arguments = {"status_code": 418}
+    for name, kind in inspect.getmembers(pinecone.errors.exceptions, inspect.isclass):
+        if issubclass(kind, Exception) and kind.__module__.startswith("pinecone"):
+            wanted = [p for p in list(inspect.signature(kind.__init__).parameters.values())[1:] if p.default is p.empty]
+            yield pytest.param(kind(*(arguments.get(p.name, "text") for p in wanted)), id=name)
+
+
+@pytest.mark.parametrize("error", [*make_every_error(), ValueError("odd"), OSError("no route")])
+def test_every_error_of_pinecone_is_one_of_ours(error):
+    index = PineconeIndex("sk-test", cloud="aws", region="us-east-1")
+
+    with pytest.raises((IndexUnavailableError, StoreUnusableError)), index._translating():
+        raise error
+
+
+def test_the_renamed_package_says_what_to_type(tmp_path):
+    (tmp_path / "pinecone").mkdir()
+    (tmp_path / "pinecone" / "__init__.py").write_text('raise Exception("pinecone-client has been renamed")\n')
+    program = """
+import asyncio
+from babyagi.resultstore.pinecone import PineconeIndex
+try:
+    asyncio.run(PineconeIndex("k", cloud="aws", region="us-east-1").ids("one"))
+except Exception as error:
+    print(type(error).__name__, error.why, error.fix, sep="|")
+"""
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", ""), str(Path.cwd())])}
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.stdout.startswith("IndexUnavailableError|pinecone-client has been renamed")
+    assert "pip uninstall -y pinecone-client" in done.stdout, done.stderr
