@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 CHECK_PAUSE_S = 0.5  # what a dead worker held is free within this time of the end of its lease; a check is one read
 RENEWALS_PER_LEASE = 3
+COMING_BACK_S = 10.0  # what a living worker needs at most to reach a store again that answers
 
 
 class Presence:
@@ -75,6 +76,8 @@ class Presence:
     async def keep(self, *, on_lost: Callable[[], None], on_freed: Callable[[], None]) -> None:
         """Renew the lease, and free what dead workers hold, until cancelled.
 
+        While the store was away nobody could renew: whoever was out of touch itself gives the others time to come back.
+
         Args:
             on_lost: we were declared dead; whatever is under way is to be dropped. on_freed: there is more to claim.
 
@@ -84,6 +87,7 @@ class Presence:
         pause_s = min(CHECK_PAUSE_S, self._lease_s / RENEWALS_PER_LEASE)
         checks_per_renewal = ceil(self._lease_s / RENEWALS_PER_LEASE / pause_s)
         n_checks, renewed_s = 0, _now_s()
+        in_touch_s = patient_until_s = renewed_s
         while True:
             await self._sleep(pause_s)
             n_checks += 1
@@ -92,8 +96,11 @@ class Presence:
                 if is_due or self._is_in_doubt or not self._is_registered:
                     await self._renew(on_lost)
                     n_checks, renewed_s = 0, _now_s()
-                if await self._store.reap_workers():
+                if _now_s() - in_touch_s > self._lease_s / 2:
+                    patient_until_s = _now_s() + max(self._lease_s, COMING_BACK_S)
+                if _now_s() >= patient_until_s and await self._store.reap_workers():
                     on_freed()
+                in_touch_s = _now_s()
             except StoreUnavailableError as error:
                 if not self._is_in_doubt:
                     logger.warning("the lease cannot be renewed now, it is tried again at every check: %s", error.what)

@@ -1,6 +1,7 @@
-"""How long 20 independent tasks take that are queued already, eight at once and one by one.
+"""How long independent tasks take that are queued already: 20 in one process, eight at once and one by one; 200 in one worker and in four.
 
-A server in a process of its own answers every call in 1 s and every embedding in 0.2 s; `python -m babyagi resume` does the work.
+For the 20 a server in a process of its own answers every call in 1 s and every embedding in 0.2 s, and `python -m babyagi resume` does the
+work. For the 200 every call takes 1 s, and `python -m babyagi worker` does it, eight at once.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from babyagi import stores
 from babyagi.app import open_app
 from babyagi.log import TASK_DONE
 from babyagi.settings import load_settings
-from babyagi.stores import open_store
 from babyagi.tasks import Proposal
+from benchmarks.board import STORES, name_of, open_board, open_store, open_stores
 from benchmarks.child import endpoint_variables, run_child
 from benchmarks.script import OBJECTIVE, Script
 from benchmarks.table import print_table, verdict
@@ -28,6 +31,9 @@ N_TASKS = 20
 CONCURRENCY = 8
 LATENCY_S = 1.0
 EMBEDDING_LATENCY_S = 0.2
+N_SHARED_TASKS, N_WORKERS = 200, 4
+GOAL_SHARE = 1.3  # of a quarter of the time that one worker takes
+TIMEOUT_S = 200.0
 
 
 @asynccontextmanager
@@ -59,7 +65,7 @@ async def measure(base_url: str, *, n_tasks: int, concurrency: int) -> tuple[flo
             objective, _ = await app.start_objective()
             await app.store.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(n_tasks - 1)])
         child = await run_child(["-m", "babyagi", "resume", "--concurrency", str(concurrency)], environ=variables, cwd=Path(folder))
-        async with open_store(settings) as store:
+        async with stores.open_store(settings) as store:
             events = await store.events(objective.id, limit=100 * n_tasks)
         done_at: list[datetime] = [event.at for event in events if event.kind == TASK_DONE]
         if child.code != 0 or len(done_at) != n_tasks:
@@ -80,13 +86,47 @@ async def compare(options: argparse.Namespace) -> None:
     print_table(title, ("concurrency", "all done", "goal", "", "with the report"), rows)
 
 
+async def measure_workers(kind: str, *, n_workers: int, latency_s: float) -> float:
+    """Seconds from the commit of 200 tasks to the end of the last one, with workers that waited for them."""
+    with open_stores(kind) as make_store:
+        async with open_board(make_store("parallel")) as board, open_store(board.store_url) as store:
+            first_id = await board.submit(1, 1)
+            names = (f"w{n}" for n in range(n_workers))
+            await board.start_workers(*names, env={"BABYAGI_CONCURRENCY": str(CONCURRENCY)})
+            await board.until(lambda: board.is_over(first_id), timeout_s=60)
+            board.model.latency_s, board.model.n_items_by_survey[2] = latency_s, 0
+            spec = replace((await store.objective(first_id)).spec, text="Write survey 2.", initial_task=name_of(2, 1))
+            objective, _ = await store.create_objective(spec, uid="parallel")
+            await store.add_tasks(objective.id, [Proposal(name=name_of(2, item)) for item in range(2, N_SHARED_TASKS + 1)])
+            if not await board.until(lambda: board.is_over(objective.id), timeout_s=TIMEOUT_S, every_s=0.2):
+                raise RuntimeError(f"{board.n_done(objective.id)} of {N_SHARED_TASKS} tasks were done in {TIMEOUT_S:g} s")
+            events = await store.events(objective.id, limit=100 * N_SHARED_TASKS)
+    done_at = [event.at for event in events if event.kind == TASK_DONE]
+    assert len(done_at) == N_SHARED_TASKS
+    return (max(done_at) - events[0].at).total_seconds()
+
+
+async def compare_workers(kind: str, latency_s: float) -> None:
+    one_s, four_s = [await measure_workers(kind, n_workers=n, latency_s=latency_s) for n in (1, N_WORKERS)]
+    goal_s = GOAL_SHARE * one_s / N_WORKERS
+    share = f"{four_s / (one_s / N_WORKERS):.2f} times a quarter"
+    rows = [("1", f"{one_s:.1f} s", "", ""), (N_WORKERS, f"{four_s:.1f} s", f"{goal_s:.1f} s", f"{verdict(four_s <= goal_s)}, {share}")]
+    title = f"{N_SHARED_TASKS} independent tasks on {kind}, calls of {latency_s:g} s, {CONCURRENCY} at once in each worker"
+    print_table(title, ("workers", "all done", "goal", ""), rows)
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.parallel", description=__doc__)
     parser.add_argument("--tasks", type=int, default=N_TASKS)
     parser.add_argument("--latency-s", type=float, default=LATENCY_S)
     parser.add_argument("--embedding-latency-s", type=float, default=EMBEDDING_LATENCY_S)
     parser.add_argument("--skip-one-by-one", action="store_true", help="leave out the run of a minute that nothing does at once")
-    asyncio.run(compare(parser.parse_args(argv)))
+    parser.add_argument("--workers-on", choices=STORES, action="append", help="the 200 tasks of several workers alone, on this store")
+    options = parser.parse_args(argv)
+    if not options.workers_on:
+        asyncio.run(compare(options))
+    for kind in options.workers_on or STORES:
+        asyncio.run(compare_workers(kind, options.latency_s))
 
 
 if __name__ == "__main__":

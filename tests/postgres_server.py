@@ -20,9 +20,13 @@ class PostgresServer:
 
     Args:
         settings: more lines `name=value` of its configuration; later ones win.
+        address: where it listens, for everybody who knows the password.
+        within: a command that runs another one in some other surroundings, as `ip netns exec NAME` does.
     """
 
-    def __init__(self, *settings: str) -> None:
+    def __init__(self, *settings: str, address: str = "127.0.0.1", within: tuple[str, ...] = ()) -> None:
+        self.address = address
+        self._within = within
         self._bin = _find_binaries()
         self._user = "nobody" if os.geteuid() == 0 else None  # the server refuses to run as root
         self.folder = Path(tempfile.mkdtemp(prefix="babyagi-pg-"))
@@ -32,10 +36,12 @@ class PostgresServer:
         (self.folder / "password").write_text(PASSWORD)
         (self.folder / "password").chmod(0o644)
         self._call("initdb", "--no-sync", "-U", "postgres", "--encoding=UTF8", "--locale=C", "-A", "scram-sha-256", "--pwfile", "password")
+        with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all all scram-sha-256\n")
         self._options = [f"-c{setting}" for setting in (*SETTINGS, *settings)]
 
     def start(self) -> None:
-        places = ["-c", "listen_addresses=127.0.0.1", "-p", str(self.port), "-k", str(self.folder)]
+        places = ["-c", f"listen_addresses={self.address}", "-p", str(self.port), "-k", str(self.folder)]
         self._call("pg_ctl", "start", "-w", "-s", "-l", "log", "-o", " ".join([*places, *self._options]))
 
     def stop(self, mode: str = "fast") -> None:
@@ -48,7 +54,7 @@ class PostgresServer:
         shutil.rmtree(self.folder)
 
     def url(self, database: str = "postgres", *, user: str = "postgres", password: str = PASSWORD) -> str:
-        return f"postgresql://{user}:{password}@127.0.0.1:{self.port}/{database}"
+        return f"postgresql://{user}:{password}@{self.address}:{self.port}/{database}"
 
     def run(self, statement: str, *, database: str = "postgres") -> list[Any]:
         """Run one statement as the administrator; returns its rows."""
@@ -60,9 +66,10 @@ class PostgresServer:
 
     def _call(self, program: str, *args: str) -> None:
         command = [str(self._bin / program), *args, "-D", str(self.folder / "data")]
-        subprocess.run(
-            command, cwd=self.folder, user=self._user, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60
-        )
+        user = self._user
+        if self._within and user:  # only root may go there
+            command, user = [*self._within, "runuser", "-u", user, "--", *command], None
+        subprocess.run(command, cwd=self.folder, user=user, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
 
 
 def _find_binaries() -> Path:

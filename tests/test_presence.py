@@ -115,6 +115,24 @@ def test_a_store_that_is_away_for_less_than_the_lease_costs_nothing():
     run_virtually(live())
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_after_the_store_was_away_the_others_have_time_to_come_back_before_they_count_as_dead(comes_back):
+    async def live():
+        life = Life(FlakyStore(MemoryTaskStore(VirtualClock()), "renew_lease", StoreUnavailableError("away"), times=45))
+        objective_id = await begin(life.store)
+        await life.presence.begin()
+        assert await life.store.claim_task(objective_id, "w") is not None
+        keeping = asyncio.create_task(life.keep(75))
+        await asyncio.sleep(40)
+        if comes_back:
+            await life.store.renew_lease("w", lease_s=100)
+        await keeping
+        (task,) = await life.store.tasks(objective_id)
+        assert (life.freed, task.status, task.failures) == ((0, "running", 0) if comes_back else (1, "queued", 1))
+
+    run_virtually(live())
+
+
 def test_a_damaged_store_is_told():
     async def live():
         life = Life(FlakyStore(MemoryTaskStore(VirtualClock()), "reap_workers", StoreUnusableError("damaged"), times=1))

@@ -89,6 +89,7 @@ class LocalServer:
         latency_s: float = 0.0,
         embedding_latency_s: float = 0.0,
         slow_body_s: float = 20.0,
+        host: str = HOST,
         port: int = 0,
     ) -> None:
         self.answer = answer
@@ -96,6 +97,7 @@ class LocalServer:
         self.embedding_latency_s = embedding_latency_s
         self.errors: list[Exception] = []
         self._slow_body_s = slow_body_s
+        self._host = host
         self._port = port
         self._tasks: set[asyncio.Task[None]] = set()
         self._servers: list[asyncio.Server] = []
@@ -112,7 +114,7 @@ class LocalServer:
 
     @property
     def base_url(self) -> str:
-        return f"http://{HOST}:{self._port}/v1"
+        return f"http://{self._host}:{self._port}/v1"
 
     @property
     def calls_by_agent(self) -> Counter[str]:
@@ -137,11 +139,11 @@ class LocalServer:
     # -- life -----------------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        main = await asyncio.start_server(self._accept, HOST, self._port, limit=MAX_HEAD_BYTES, backlog=BACKLOG)
-        other = await asyncio.start_server(self._accept_stray, HOST, 0, limit=MAX_HEAD_BYTES)
+        main = await asyncio.start_server(self._accept, self._host, self._port, limit=MAX_HEAD_BYTES, backlog=BACKLOG)
+        other = await asyncio.start_server(self._accept_stray, self._host, 0, limit=MAX_HEAD_BYTES)
         self._servers = [main, other]
         self._port = main.sockets[0].getsockname()[1]
-        self._elsewhere = f"http://{HOST}:{other.sockets[0].getsockname()[1]}"
+        self._elsewhere = f"http://{self._host}:{other.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
