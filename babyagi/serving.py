@@ -103,6 +103,7 @@ class Serving:
         self._running: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
         self._fatal: BabyagiError | None = None
+        self._scout: asyncio.Task[None] | None = None  # what was begun last after an outage
         self._must_rejoin = False  # the store may have given us more than we heard of
         self._hindrance = ""
         self._hindrance_pause_s = HINDRANCE_PAUSE_S
@@ -228,8 +229,7 @@ class Serving:
             await self._presence.serve(self._objective_id)
             self._must_rejoin = False
         self._outlook = outlook = await self._store.outlook(self._objective_id)
-        goes_ahead_alone = self._outages.n > 0 and bool(self._running)  # after an outage one sees whether it is over
-        if self._must_not_claim() or goes_ahead_alone:
+        if self._must_not_claim() or self._is_scouting():
             return None
         for duty in outlook.duties:
             duty_claim = await self._store.claim_duty(self._objective_id, self._presence.identity.id, duty)
@@ -253,6 +253,10 @@ class Serving:
     def _must_not_claim(self) -> bool:
         return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting or self._must_rejoin
 
+    def _is_scouting(self) -> bool:
+        """After an outage one piece of work sees whether it is over. What was begun before it, and may hang, does not tell."""
+        return self._outages.n > 0 and self._scout is not None and not self._scout.done()
+
     def _is_over(self, objective: Objective) -> bool:
         if objective.status is ObjectiveStatus.PAUSED:
             return not self._patience.with_pauses
@@ -261,6 +265,7 @@ class Serving:
     def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
         task = group.create_task(work)
         self._running.add(task)
+        self._scout = task if self._outages.n else None
         task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:

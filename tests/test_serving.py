@@ -4,12 +4,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from babyagi import log
-from babyagi.errors import CredentialsError, SettingsError
+from babyagi.errors import CredentialsError, ModelUnavailableError, SettingsError
 from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker import Pace, Patience, Surroundings, WorkerLoop
 from tests.scripted import ScriptedModel
 from tests.taskstore.contract import make_worker
-from tests.test_loop import Script, propose
+from tests.test_loop import Script, propose, task_of
 from tests.virtual import VirtualWorld, run_virtually
 
 NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
@@ -186,5 +186,35 @@ def test_an_objective_that_is_deleted_is_left_alone():
             other = await world.start()
             await world.until_over(other)
             assert [one.objective_id for one in (await world.store.workers())[0].joined if one.objective_id == objective.id] == []
+
+    run_virtually(live())
+
+
+class SlowModel(ScriptedModel):
+    """The execution of `Slow` takes 100 s; the first call for anything that is not `Begin` finds the endpoint away."""
+
+    async def complete(self, prompt, *, role):
+        if role is Role.EXECUTION and task_of(prompt).endswith(": Slow"):
+            await asyncio.sleep(100)
+        return await super().complete(prompt, role=role)
+
+
+def test_after_an_outage_work_goes_on_beside_a_call_that_hangs_since_before_it():
+    failures = [ModelUnavailableError("it is away")]
+    script = Script({"Begin": propose("Slow", "Quick", "Quicker")})
+
+    def answer(prompt, role):
+        if role is Role.EXECUTION and task_of(prompt).endswith(": Quick") and failures:
+            return failures.pop()
+        return script(prompt, role)
+
+    async def live():
+        world = Crew(model=SlowModel(answer))
+        objective = await world.start(initial_task="Begin")
+        async with serving_all(world.open_crew(concurrency=3)):
+            await asyncio.sleep(60)
+            done = {task.name for task in await world.store.tasks(objective.id, statuses=[TaskStatus.DONE])}
+            assert done == {"Begin", "Quick", "Quicker"}
+            await world.until_over(objective)
 
     run_virtually(live())

@@ -62,6 +62,7 @@ class World:
     models: Mapping[Role, ChatModel] | None = None
     max_depth: int = 20
     protocol: str = "auto"
+    lease_s: float = 600.0  # this clock is quick, and a busy machine is slow
     embedder: Embedder = field(default_factory=HashEmbedder)
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
@@ -101,7 +102,9 @@ class World:
         surroundings = Surroundings(
             identity=identity, sleep=self.sleep, random=lambda: 0.0, new_id=lambda: f"worker-{next(self._worker_numbers)}"
         )
-        return WorkerLoop(self.store, self.opened_loop, pace=Pace(concurrency=self.concurrency), surroundings=surroundings)
+        return WorkerLoop(
+            self.store, self.opened_loop, pace=Pace(concurrency=self.concurrency, lease_s=self.lease_s), surroundings=surroundings
+        )
 
     async def run(self, objective: Objective | None = None, **fields: Any) -> Objective:
         """Start an objective (or take the one given) and work until it has ended."""
