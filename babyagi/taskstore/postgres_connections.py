@@ -24,7 +24,7 @@ CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL s
 }
 SESSION = (  # an index stands for every question: the planner's guesses about a table that was empty a minute ago must not matter
     "-c search_path=babyagi -c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s "
-    "-c idle_in_transaction_session_timeout=10s -c plan_cache_mode=force_generic_plan -c jit=off "
+    "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_generic_plan -c jit=off "
     "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
 )
 
