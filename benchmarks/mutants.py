@@ -180,13 +180,23 @@ def _kill(root: Path, seed: int) -> tuple[str, int]:
 async def _check_contract(root: Path) -> tuple[str, ...]:
     """The contract's tests that fail."""
     contract = TaskStoreContract()
-    return tuple([name for name in dir(contract) if name.startswith("test_") and not await _holds(getattr(contract, name), root)])
+    tests = [(name, getattr(contract, name)) for name in dir(contract) if name.startswith("test_")]
+    return tuple([name for name, test in tests for given in _parameters(test) if not await _holds(test, root, given)])
 
 
-async def _holds(test: Callable[..., Any], root: Path) -> bool:
+def _parameters(test: Callable[..., Any]) -> list[dict[str, Any]]:
+    """What a test is called with beside its fixtures, once for each of its `parametrize` values."""
+    for mark in getattr(test, "pytestmark", ()):
+        if mark.name == "parametrize":
+            names = [name.strip() for name in mark.args[0].split(",")] if isinstance(mark.args[0], str) else list(mark.args[0])
+            return [dict(zip(names, values if len(names) > 1 else (values,), strict=True)) for values in mark.args[1]]
+    return [{}]
+
+
+async def _holds(test: Callable[..., Any], root: Path, given: dict[str, Any]) -> bool:
     clock = Clock()
     store = await open_sqlite(Path(tempfile.mkdtemp(dir=root)) / "tasks.db", clock=clock, offload=run_inline)
-    at_hand = {"store": store, "clock": clock}
+    at_hand = {"store": store, "clock": clock, **given}
     try:
         async with asyncio.timeout(10):
             await test(**{name: at_hand[name] for name in inspect.signature(test).parameters})
