@@ -38,7 +38,7 @@ from babyagi.taskstore.sql_steps import Steps
 from babyagi.taskstore.sql_workers import Workers
 
 POLL_S = 0.05
-CHANGE_POLL_S = 0.08  # a wake within 100 ms, and an idle worker costs less than 0.5 % of a core
+CHANGE_POLL_S = 0.08  # a wake within 100 ms
 
 
 async def open_sqlite(
