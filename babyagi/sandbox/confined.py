@@ -138,7 +138,9 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> None:
     os.close(0)
     os.closerange(2, os.sysconf("SC_OPEN_MAX"))
     nothing = (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
-    for kind, most in [(resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_s), *((kind, 0) for kind in nothing)]:
+    for kind, wanted in [(resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_s), *((kind, 0) for kind in nothing)]:
+        given = resource.getrlimit(kind)[1]
+        most = wanted if given == resource.RLIM_INFINITY else min(wanted, given)
         resource.setrlimit(kind, (most, most))
 
 

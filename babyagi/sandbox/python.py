@@ -46,7 +46,7 @@ async def run_python(code: str, *, result: str = "final_result", timeout_s: floa
     with _start(code, result, max_output_chars, cpu_s=int(timeout_s) + 5) as process:
         output_fd = process.stdout.fileno()  # type: ignore[union-attr]  # it is a pipe
         try:
-            await _require_confined(output_fd)
+            await _require_confined(process, output_fd)
             outcome = await _read_outcome(output_fd, timeout_s, max_output_chars)
             process.wait()
         finally:
@@ -72,21 +72,20 @@ def _start(code: str, result: str, max_output_chars: int, *, cpu_s: int) -> subp
         raise ToolError(f"no process could be started for the code ({error.strerror}); try again later") from error
 
 
-async def _require_confined(output_fd: int) -> None:
-    """Return when the process has proved that it is confined, and begins with the code.
-
-    Raises:
-        SettingsError: it could not, and has ended.
-    """
+async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) -> None:
+    """Return when the process has proved that it is confined, and begins with the code."""
     try:
         async with asyncio.timeout(START_TIMEOUT_S):
             said = await _receive(output_fd, 1)
             if said == confined.CONFIRMED.encode():
                 return
-            why = await _receive(output_fd) if said else b"the process ended before it was confined"
+            why = clean((await _receive(output_fd)).decode("utf-8", "replace"))
     except TimeoutError:
         raise ToolError("the machine is too busy to run code now; try again later") from None
-    raise _unconfinable(clean(why.decode("utf-8", "replace")))
+    exit_code = process.wait()
+    if exit_code == -signal.SIGKILL:
+        raise ToolError("the system stopped the process before the code began; try again later")
+    raise _unconfinable(why or f"the process ended with code {exit_code} before it was confined")
 
 
 def _unconfinable(why: str) -> SettingsError:

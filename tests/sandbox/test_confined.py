@@ -142,7 +142,7 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
     [
         (NO_FILTER_HERE, r"the kernel takes no filter of system calls \(Operation not permitted\)"),
         (ANOTHER_MACHINE, r"this is Linux on (i686|armv8l), not a 64-bit system on x86_64 or aarch64"),
-        (NO_INTERPRETER, r"the process ended before it was confined"),
+        (NO_INTERPRETER, r"the process ended with code 1 before it was confined"),
         ("import sys; sys.platform = 'darwin'", "this is darwin"),
     ],
 )
@@ -170,3 +170,32 @@ def test_the_kernel_kills_a_process_that_calls_by_32_bit_rules():
     ran = subprocess.run([sys.executable, "-c", f"{OLD_CALL}{confine}call()"], capture_output=True, timeout=30, check=False)
 
     assert ran.returncode == -31  # SIGSYS
+
+
+@needs_filter
+def test_a_lower_limit_of_the_caller_is_kept():
+    code = '"final_result = len(bytearray(350 * 2 ** 20))"'
+    script = f"""
+import asyncio, resource
+resource.setrlimit(resource.RLIMIT_AS, (300 * 2 ** 20, 300 * 2 ** 20))
+from babyagi.errors import ToolError
+from babyagi.sandbox.python import run_python
+try:
+    print(asyncio.run(run_python({code})))
+except ToolError as error:
+    print(error.what)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+
+    assert ran.stdout == "the code wanted more memory than it may use (line 1)\n"
+
+
+@needs_filter
+def test_a_process_that_the_system_kills_as_it_begins_is_tried_again_later(tmp_path):
+    interpreter = tmp_path / "python"
+    interpreter.write_text("#!/bin/sh\nkill -9 $$\n")
+    interpreter.chmod(0o755)
+    script = f"import sys; sys.executable = {str(interpreter)!r}" + CALL_RUN_PYTHON.replace("SettingsError", "ToolError")
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+
+    assert ran.stdout.startswith("the system stopped the process before the code began; try again later\n")
