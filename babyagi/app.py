@@ -33,11 +33,11 @@ from babyagi.results import Results
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch
+from babyagi.resultstore.shared import open_search
 from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Objective, ObjectiveSpec, Result, Role, Worker
+from babyagi.tasks import Approval, Memory, Objective, ObjectiveSpec, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
@@ -211,6 +211,7 @@ class App:
             results_store_name=settings.results_store_name,
             tools=grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask),
             approval=Approval(settings.approve),
+            memory=Memory(settings.memory),
             prompt_version=prompt_version(),
         )
 
@@ -244,7 +245,7 @@ class App:
         backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)
         yield Loop(
             backends,
-            search=ResultSearch(self.store, index, objective=objective),
+            search=open_search(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self._open_tools(objective),
             bounds=Bounds(

@@ -123,8 +123,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
     async def objective(self, objective_id: int) -> Objective:
         return await self._read(lambda tx: moves.read_objective(tx, objective_id))
 
-    async def objectives(self) -> list[Objective]:
-        return await self._read(lambda tx: [moves.read_objective(tx, row["id"]) for row in tx.all("objective_ids")])
+    async def objectives(self, *, limit: int | None = None) -> list[Objective]:
+        rows = ALL_ROWS if limit is None else limit
+        return await self._read(lambda tx: [moves.read_objective(tx, row["id"]) for row in tx.all("objective_ids", limit=rows)][::-1])
 
     async def pause_objective(self, objective_id: int) -> Objective:
         return await self._switch(objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, log.OBJECTIVE_PAUSED)
