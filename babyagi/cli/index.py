@@ -128,9 +128,11 @@ def _with_results(selector: str, body: Callable[[Results], Awaitable[T]], *, mod
     import asyncio
 
     from babyagi.app import open_app
+    from babyagi.cli.preflight import require_embedder
     from babyagi.cli.session import load, pick_objective
 
     settings = load().settings
+    require_embedder(settings, model)
 
     async def run() -> tuple[Objective, T]:
         async with open_app(settings) as app:
