@@ -307,7 +307,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
             moves.objective_row(tx, objective_id)
             n_marked = tx.run("mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids)))
             if n_marked:
-                moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked)
+                (left,) = tx.all("n_unindexed", objective_id=objective_id)
+                moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked, n_owed=left["n"])
 
         await self._write(work, objective_id, is_lasting=False)
 

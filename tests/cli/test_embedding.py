@@ -85,3 +85,62 @@ def test_the_doctor_says_whether_its_files_are_here_and_fetches_nothing(folder, 
 
     assert before["state"] == "warn" and str(folder) in before["found"] and "fetched (80 MB) when a run begins" in before["fix"]
     assert (after["state"], after["found"]) == ("ok", "chroma-onnx, its files are here")
+
+
+# -- changing something between two runs -----------------------------------------------------------------------------------------
+
+
+def run_twice(capsys, between):
+    """Run one task of an objective, change something, run two more; return what `results`, `index check` and a search say at the end."""
+    assert run_guarded([*RUN, "--max-tasks", "1"]) == 3
+    (first,) = run_json(capsys, "results")
+    between()
+    assert run_guarded(["extend", "--max-tasks", "3"]) == 0
+    assert run_guarded(["resume"]) == 3
+    results = run_json(capsys, "results")
+    assert results[0] == first and len(results) == 3
+    return run_json(capsys, "index", "check"), run_json(capsys, "results", "search", first["task"], "-k", "3")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"BABYAGI_RESULT_STORE": "builtin"}, {"RESULTS_STORE_NAME": "another"}),
+        ({"BABYAGI_RESULT_STORE": "chroma"}, {"RESULTS_STORE_NAME": "another"}),
+        ({"BABYAGI_RESULT_STORE": "builtin"}, {"BABYAGI_RESULT_STORE": "chroma"}),
+        ({"BABYAGI_RESULT_STORE": "chroma"}, {"BABYAGI_RESULT_STORE": "builtin"}),
+        ({"BABYAGI_RESULT_STORE": "chroma"}, {"BABYAGI_EMBEDDING_MODEL": "chroma-onnx"}),  # the objective keeps the one it has
+    ],
+    ids=lambda changed: ",".join(f"{name}={value}" for name, value in changed.items()),
+)
+def test_another_store_or_name_of_it_between_two_runs_loses_nothing(before, after, folder, capsys, monkeypatch):
+    make_files(folder)
+    for name, value in ({"BABYAGI_EMBEDDING_MODEL": "hash"} | before).items():
+        monkeypatch.setenv(name, value)
+
+    def change():
+        for name, value in after.items():
+            monkeypatch.setenv(name, value)
+
+    check, found = run_twice(capsys, change)
+
+    assert check["is_whole"] and (check["n_held"], check["n_owed"]) == (3, 0)
+    assert found["degraded"] == "" and len(found["hits"]) == 3
+    assert run_json(capsys, "index", "status")[0]["space"] == "hash:v1:768"
+
+
+@pytest.mark.parametrize("store", ["builtin", "chroma"])
+def test_another_embedder_between_two_runs_loses_nothing(store, folder, capsys, monkeypatch):
+    make_files(folder)
+    monkeypatch.setenv("BABYAGI_EMBEDDING_MODEL", "hash")
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", store)
+
+    def change():
+        assert run_guarded(["index", "rebuild", "--embedding-model", "chroma-onnx"]) == 0
+        assert "1 of 1 results indexed" in capsys.readouterr().err
+
+    check, found = run_twice(capsys, change)
+
+    assert check["is_whole"] and (check["n_held"], check["n_owed"]) == (3, 0)
+    assert found["degraded"] == "" and len(found["hits"]) == 3
+    assert run_json(capsys, "index", "status")[0]["space"] == "onnx:all-MiniLM-L6-v2:384:v1"

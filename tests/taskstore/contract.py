@@ -1056,17 +1056,21 @@ class TaskStoreContract:
         await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.01)
 
     async def test_results_are_unindexed_until_they_are_marked_and_again_when_the_index_is_lost(self, store):
-        objective_id = await begin(store)
+        objective_id = await begin(store, "B")
         await finish_one(store, objective_id)
         claim = await store.claim_duty(objective_id, "w", Duty.INDEX)
         assert [result.task_id for result in await store.unindexed_results(objective_id, limit=5)] == [1]
         assert (await store.result_ids(objective_id), await store.result_ids(objective_id, is_indexed=True)) == ([1], [])
         await store.mark_indexed(objective_id, task_ids=[1, 9])
+        assert (await store.events(objective_id))[-1].data == {"n": 1, "n_owed": 0}
         assert (await store.result_ids(objective_id, is_indexed=True), await store.result_ids(objective_id, is_indexed=False)) == ([1], [])
         await store.release_duty(claim)
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is None
         await store.owe_index(objective_id)
         assert len(await store.unindexed_results(objective_id, limit=5)) == 1
+        await finish_one(store, objective_id)
+        await store.mark_indexed(objective_id, task_ids=[1])
+        assert (await store.events(objective_id))[-1].data == {"n": 1, "n_owed": 1}
 
     async def test_another_embedding_space_owes_every_result_again_and_keeps_the_old_vectors(self, store):
         objective_id = await begin(store)
