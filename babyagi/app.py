@@ -245,7 +245,7 @@ class App:
                 guide="results",
             )
         if isinstance(embedder, OnnxEmbedder) and (missing := missing_files()):
-            self._tell(f"objective {objective.id}: its results are found by words alone, because of the embedding model's files {missing}")
+            self._tell(f"objective {objective.id}: its results are found by words alone: of the embedding model's files {missing}")
         backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)
         yield Loop(
             backends,

@@ -31,10 +31,9 @@ class Excerpt:
 
     def to_labelled(self) -> tuple[str, Passage]:
         """The passage, and the label that it stands under."""
-        head = f"ask {self.task_id}: {self.task_name}\n{self.text}"
         if self.objective_id is None:
-            return "result", Passage(text=f"T{head}", origin=f"result:{self.task_id}")
-        text = f"Objective {self.objective_id}, t{head}"
+            return "result", Passage(text=f"Task {self.task_id}: {self.task_name}\n{self.text}", origin=f"result:{self.task_id}")
+        text = f"Objective {self.objective_id}, task {self.task_id}: {self.task_name}\n{self.text}"
         return "result of another objective", Passage(text=text, origin=f"result:{self.objective_id}/{self.task_id}")
 
 

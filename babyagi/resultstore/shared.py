@@ -7,6 +7,7 @@ so that all scores compare. Nothing of another objective is embedded or stored a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from babyagi.errors import BabyagiError, NotFoundError
@@ -26,7 +27,7 @@ from babyagi.resultstore.search import (
     score_all,
 )
 from babyagi.resultstore.words import Words
-from babyagi.tasks import Memory, Objective, TaskStatus
+from babyagi.tasks import Memory, Objective, Result, TaskStatus
 
 N_OBJECTIVES = 20  # the newest others
 MAX_RESULTS = 5_000  # of each of them: where the index is not theirs, their vectors are held in memory, 3 kB each
@@ -100,9 +101,10 @@ class SharedSearch(ResultSearch):
         ids = {objective_id: set(one.by_words[:N_BY_WORDS]) for objective_id, one in found.items()}
         for _, objective_id, task_id in sorted(near, reverse=True)[:N_CANDIDATES]:
             ids[objective_id].add(task_id)
-        results = [
-            result for objective_id, task_ids in ids.items() for result in await self._source.results(objective_id, task_ids=list(task_ids))
-        ]
+        results: list[Result] = []
+        for objective_id, task_ids in ids.items():
+            with suppress(NotFoundError):  # deleted meanwhile
+                results += await self._source.results(objective_id, task_ids=list(task_ids))
         return [RankedResult(result=result, score=0.0) for result in results]
 
     async def _rank_together(self, entries: Sequence[RankedResult], words: Words, asking: _Asking) -> list[RankedResult]:
@@ -126,7 +128,9 @@ class SharedSearch(ResultSearch):
         near: dict[int, float] = {}
         for objective_id in {entry.result.objective_id for entry in entries}:
             place_by_id = {entry.result.task_id: place for place, entry in enumerate(entries) if entry.result.objective_id == objective_id}
-            vectors = await self._source.vectors(objective_id, space=self._space, task_ids=list(place_by_id))
+            vectors: Mapping[int, bytes] = {}
+            with suppress(NotFoundError):  # deleted meanwhile
+                vectors = await self._source.vectors(objective_id, space=self._space, task_ids=list(place_by_id))
             near |= {place_by_id[task_id]: score for task_id, score in score_all(vectors, query).items()}
         return near
 

@@ -73,7 +73,7 @@ def test_files_that_are_gone_in_the_middle_stop_no_run_and_lose_no_result(folder
     assert run_guarded(["index", "rebuild"]) == 0
     (status,) = run_json(capsys, "index", "status")
 
-    assert "objective 1: its results are found by words alone, because of the embedding model's files config.json, " in said
+    assert "objective 1: its results are found by words alone: of the embedding model's files config.json, " in said
     assert (owed["n_results"], owed["n_owed"]) == (3, 2)
     assert (status["n_results"], status["n_owed"], status["space"]) == (3, 0, "onnx:all-MiniLM-L6-v2:384:v1")
 

@@ -96,6 +96,7 @@ class TestOnnxEmbedder(OnnxContract):
 
 
 @pytest.mark.skipif(not HAS_REAL_FILES, reason=f"the files of all-MiniLM-L6-v2 are not in {REAL_FOLDER}, and no test fetches them")
+@pytest.mark.timeout(600)
 class TestOnnxEmbedderOnItsRealFiles(OnnxContract):
     async def test_what_is_said_in_other_words_is_near(self, embedder):
         asked, same, other = await self.embed(

@@ -128,6 +128,23 @@ async def test_an_objective_that_is_deleted_during_the_search_is_passed_over(mem
     assert found.degraded == f"objective {gone.id} was deleted meanwhile"
 
 
+async def test_an_objective_that_is_deleted_after_it_brought_its_candidates_is_left_out(memory_store):
+    other = await fill_library(memory_store, TEXTS, uid="other")
+    gone = await fill_library(memory_store, HOURS, uid="gone")
+    mine = await fill_library(memory_store, {}, uid="mine")
+    counts = memory_store.counts
+
+    async def counts_and_deletes(objective_id):
+        if objective_id == other.id and gone.id in [one.id for one in await memory_store.objectives()]:
+            await memory_store.delete_objective(gone.id)  # the newest first, so its candidates are there
+        return await counts(objective_id)
+
+    memory_store.counts = counts_and_deletes
+    found = await find(memory_store, mine)
+
+    assert {objective_id for objective_id, _ in whose(found)} == {other.id}
+
+
 async def test_the_embedder_is_asked_once_when_it_is_in_trouble_and_words_find_the_others(memory_store):
     for number in range(3):
         await fill_library(memory_store, TEXTS, uid=f"other {number}")
