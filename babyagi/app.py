@@ -24,6 +24,7 @@ from babyagi.llm.credentials import missing_key
 from babyagi.llm.embeddings import OpenAIEmbedder
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.human import HumanModel
+from babyagi.llm.onnx import OnnxEmbedder, fetch_files, missing_files
 from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
@@ -33,11 +34,12 @@ from babyagi.results import Results
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch
+from babyagi.resultstore.shared import open_search
 from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
+from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Objective, ObjectiveSpec, Result, Role, Worker
+from babyagi.tasks import Approval, Memory, Objective, ObjectiveSpec, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
@@ -198,7 +200,7 @@ class App:
                 f"{limits.max_tokens:,} tokens holds"
             )
         embedding = settings.effective_embedding_model
-        if embedding != "hash" and limits.max_cost_usd and self._embedding_price() is None:
+        if not self._open_embedder(embedding).is_local and limits.max_cost_usd and self._embedding_price() is None:
             self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
         return ObjectiveSpec(
             text=settings.objective,
@@ -211,6 +213,7 @@ class App:
             results_store_name=settings.results_store_name,
             tools=grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask),
             approval=Approval(settings.approve),
+            memory=Memory(settings.memory),
             prompt_version=prompt_version(),
         )
 
@@ -241,10 +244,12 @@ class App:
                 fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME, or the embedder's address as it was",
                 guide="results",
             )
+        if isinstance(embedder, OnnxEmbedder) and (missing := missing_files()):
+            self._tell(f"objective {objective.id}: its results are found by words alone: of the embedding model's files {missing}")
         backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)
         yield Loop(
             backends,
-            search=ResultSearch(self.store, index, objective=objective),
+            search=open_search(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self._open_tools(objective),
             bounds=Bounds(
@@ -318,8 +323,10 @@ class App:
         return HumanModel(self._ask_human)
 
     def _open_embedder(self, name: str) -> Embedder:
-        if name == "hash":
+        if name == LOCAL_EMBEDDING_MODEL:
             return HashEmbedder()
+        if name == ONNX_EMBEDDING_MODEL:
+            return OnnxEmbedder(offload=asyncio.to_thread)
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._embedding_price())
 
@@ -375,6 +382,8 @@ async def open_app(
 async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
     """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
     settings = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd).settings
+    if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
+        await asyncio.to_thread(fetch_files)
     async with open_app(settings) as app:
         objective, _ = await app.start_objective()
         if not objective.has_report:
