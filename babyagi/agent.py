@@ -143,7 +143,7 @@ class Agent:
                         n += 1
                         if n > n_told:  # after an answer of a person the journal gives all that came before it once more
                             n_told = n
-                            yield signal
+                            yield await desk.settle(signal) if isinstance(signal, RunEnded) else signal
                     return
                 except ParkedError:
                     if self._ask is None:
@@ -163,7 +163,7 @@ class Agent:
             worker = Worker(id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now())
             limits, model = NO_LIMITS, self._model
             if isinstance(model, str):
-                flags = {**self._options, **({"llm_model": model} if model else {})}
+                flags = {**self._options, **({"llm_model": model, "model_execution": model} if model else {})}
                 settings = load_here(flags)
                 limits = replace(settings.limits, max_tasks=0)
                 model = await stack.enter_async_context(App(settings, store, identity=worker).open_model(Role.EXECUTION))
@@ -197,6 +197,11 @@ class _Desk:
         if claim is None:
             raise NotFoundError("the question can no longer be worked on")
         return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
+
+    async def settle(self, ended: RunEnded) -> RunEnded:
+        """The end with all that the run took, calls within tools included."""
+        objective = await self.store.objective(self.objective.id)
+        return RunEnded(run=replace(ended.run, usage=objective.usage))
 
     async def put_questions(self, ask: Ask) -> None:
         for step in await self.store.inbox(self.objective.id):

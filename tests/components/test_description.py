@@ -151,6 +151,7 @@ async def test_the_model_and_the_key_of_the_file_are_asked(tmp_path, monkeypatch
     async with LocalServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "of-the-environment")
+        monkeypatch.setenv("BABYAGI_MODEL_EXECUTION", "of-the-environment")
         monkeypatch.setenv("SMALL_KEY", "of-the-file")
         await Agent.from_yaml(write(tmp_path, tool("Run"))).run_async("?")
 

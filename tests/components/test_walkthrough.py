@@ -66,6 +66,7 @@ async def test_the_file_answers_its_question_unchanged_in_every_protocol(server,
     assert (run.output, run.stopped) == (WALK.answer, Stopped.FINISH)
     assert [step.observations[0].passage.text for step in run.steps if isinstance(step.decision, Act)] == list(WALK.given)
     assert server.queries == ["harbour master of Norvik", "age of Ada Brook"]
+    assert run.usage.calls == len(model.calls) == 5
     asked = [prompt for _, prompt in model.calls]
     assert [is_for_the_calculator(prompt) for prompt in asked] == [False, False, False, True, False]
     assert all("Observation:" in prompt.stop for prompt in asked if not is_for_the_calculator(prompt))
