@@ -22,7 +22,7 @@ from babyagi.react.protocols.base import Protocol, fill
 from babyagi.react.signals import RunEnded, Signal
 from babyagi.react.steps import AtLimit, Bounds, Run
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.settings import load_here, variables_here
+from babyagi.settings import Secret, load_here, variables_here
 from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
@@ -85,7 +85,7 @@ class Agent:
         found = load_description(Path(path), agent_name, variables=variables_here(), has_model=has_model)
         described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
         described |= {field.name: getattr(found.bounds, field.name) for field in fields(Bounds)}
-        described |= {name: given for name, given in (("model", found.model), ("openai_api_key", found.api_key)) if given}
+        described |= {name: given for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key))) if given}
         return cls(**{**described, **options})
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:

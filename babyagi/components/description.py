@@ -66,7 +66,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 class _Builder:
-    """Builds the tools of agents; each agent and each pipeline once, however often it is named."""
+    """Builds the tools of agents, those of each agent once, however often it is named."""
 
     def __init__(self, document: Document, variables: Mapping[str, str]) -> None:
         self._document = document

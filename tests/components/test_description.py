@@ -153,8 +153,10 @@ async def test_the_model_and_the_key_of_the_file_are_asked(tmp_path, monkeypatch
         monkeypatch.setenv("OPENAI_API_KEY", "of-the-environment")
         monkeypatch.setenv("BABYAGI_MODEL_EXECUTION", "of-the-environment")
         monkeypatch.setenv("SMALL_KEY", "of-the-file")
-        await Agent.from_yaml(write(tmp_path, tool("Run"))).run_async("?")
+        agent = Agent.from_yaml(write(tmp_path, tool("Run")))
+        await agent.run_async("?")
 
+    assert "of-the-file" not in repr(vars(agent))
     assert {record.body["model"] for record in server.requests} == {"small-model"}
     assert {record.headers["authorization"] for record in server.requests} == {"Bearer of-the-file"}
 
