@@ -1,4 +1,4 @@
-"""The one door to the network for everything but a model: a JSON object is asked for, and nothing is taken on trust.
+"""The one door of tools to the network: a JSON object is asked for, and nothing is taken on trust.
 
 Covers: one address that the program chose, a deadline, a bound on the body, no redirects, no compression. A secret among the parameters
 stands in no error and no log. Does not cover: addresses that a model chose.

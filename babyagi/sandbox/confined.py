@@ -18,10 +18,12 @@ import builtins
 import errno
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
-from types import ModuleType
-from typing import Any
+
+TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any
 
 CONFIRMED, REFUSED = "C", "R"
 ANSWER, FAULT = "A", "F"
@@ -31,38 +33,34 @@ MODULES = (
     "enum fractions functools hashlib heapq io itertools json math numbers operator random re statistics string struct textwrap time types "
     "typing unicodedata zlib"
 ).split()
-LOADED_LATER = {"strptime": "_strptime", "N": "unicodedata"}  # what a word makes the interpreter import while the code runs
+# What modules import while the code runs: always, or after a word of the code.
+ALWAYS_LOADED = "copy time unicodedata warnings weakref".split()
+LOADED_FOR = {"strptime": "_strptime", "most_common": "heapq", "singledispatch": "typing", "random": "hashlib"}
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
 
-WRITE, MMAP, MPROTECT = "write", "mmap", "mprotect"
-# What an interpreter with one thread needs to compute: memory, the clock where it is no memory of the process, randomness, the way out.
-SYSCALLS = {
-    "x86_64": (
-        0xC000003E,
-        {WRITE: 1, MMAP: 9, MPROTECT: 10, "munmap": 11, "brk": 12, "mremap": 25, "clock_gettime": 228, "exit_group": 231, "getrandom": 318},
-    ),
-    "aarch64": (
-        0xC00000B7,
-        {
-            WRITE: 64,
-            MMAP: 222,
-            MPROTECT: 226,
-            "munmap": 215,
-            "brk": 214,
-            "mremap": 216,
-            "clock_gettime": 113,
-            "exit_group": 94,
-            "getrandom": 278,
-        },
-    ),
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as struct seccomp_data names them
+# What an interpreter with one thread needs to compute: the way out, memory, the clock where it must be asked for, randomness.
+SYSCALLS = {  # the number on each of the architectures
+    "write": (1, 64),
+    "exit_group": (231, 94),
+    "mmap": (9, 222),
+    "munmap": (11, 215),
+    "mremap": (25, 216),
+    "mprotect": (10, 226),
+    "brk": (12, 214),
+    "futex": (202, 98),
+    "clock_gettime": (228, 113),
+    "getrandom": (318, 278),
 }
+_FUTEX_WAKE_PRIVATE, _PROT_EXEC = 129, 4
+ONLY_WITH = {"write": (0, 1), "futex": (1, _FUTEX_WAKE_PRIVATE)}  # an argument, and the value that it must have
+NEVER_WITH = {"mmap": (2, _PROT_EXEC), "mprotect": (2, _PROT_EXEC)}  # an argument, and the bits that it must not have
 
 _LOAD, _EQUALS, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF: ld abs, jeq, jge, jset, ret
 _ALLOW, _KILL, _EPERM = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 _AT_NUMBER, _AT_ARCHITECTURE, _AT_ARGUMENTS = 0, 4, 16  # in struct seccomp_data
 _X32_BIT = 0x40000000
-_PROT_EXEC = 4
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
 _SECCOMP_MODE_FILTER = 2
 _SIGKILL = 9
@@ -79,7 +77,7 @@ class ForbiddenError(ImportError):
 
 
 def main(parent_pid: int, result: str, max_chars: int, cpu_s: int, memory_bytes: int) -> None:
-    """Be the process. Ends it in every case."""
+    """Be the process, to its end."""
     try:
         prctl = find_prctl()
         die_with_parent(prctl, parent_pid)
@@ -101,9 +99,9 @@ def main(parent_pid: int, result: str, max_chars: int, cpu_s: int, memory_bytes:
 
 def find_prctl() -> Any:
     """The C library's `prctl`, which takes plain numbers here and gives 0 when it did what was asked."""
-    if sys.platform != "linux" or os.uname().machine not in SYSCALLS or sys.maxsize < 2**32:
-        machine = os.uname().machine if hasattr(os, "uname") else "another machine"
-        raise CannotConfineError(f"this is {sys.platform} on {machine}, not 64-bit Linux on {' or '.join(SYSCALLS)}")
+    machine = os.uname().machine
+    if machine not in ARCHITECTURES or sys.maxsize < 2**32:
+        raise CannotConfineError(f"this is Linux on {machine}, not a 64-bit system on {' or '.join(ARCHITECTURES)}")
     import ctypes
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -113,7 +111,8 @@ def find_prctl() -> Any:
 
 def die_with_parent(prctl: Any, parent_pid: int) -> None:
     """Have the kernel kill this process when the thread that started it ends, however it ends; one that is gone already is noticed."""
-    prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
+    if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
+        raise CannotConfineError("the kernel does not end a process with its parent")
     if os.getppid() != parent_pid:
         os._exit(1)
 
@@ -121,9 +120,8 @@ def die_with_parent(prctl: Any, parent_pid: int) -> None:
 def load_modules(code: str) -> None:
     """Import what the code may import and names, because nothing can be opened later."""
     words = set(code.translate({ord(char): " " for char in ".,;:()[]{}=+-*/%<>!&|^~@#'\"\\`"}).split())
-    for name in [*MODULES, *LOADED_LATER]:
-        if name in words:
-            __import__(LOADED_LATER.get(name, name))
+    for name in [*ALWAYS_LOADED, *(name for name in MODULES if name in words), *(LOADED_FOR[word] for word in LOADED_FOR if word in words)]:
+        __import__(name)
 
 
 def limit_resources(cpu_s: int, memory_bytes: int) -> None:
@@ -133,15 +131,16 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> None:
     """
     import resource
 
-    with suppress(OSError):  # there may be no /proc
+    if os.access("/proc/self/oom_score_adj", os.W_OK):
         os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000")
     sys.path.clear()
-    sys.meta_path.clear()
     sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # type: ignore[misc]
     os.close(0)
     os.closerange(2, os.sysconf("SC_OPEN_MAX"))
     nothing = (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
-    for kind, most in [(resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_s), *((kind, 0) for kind in nothing)]:
+    for kind, wanted in [(resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_s), *((kind, 0) for kind in nothing)]:
+        given = resource.getrlimit(kind)[1]
+        most = wanted if given == resource.RLIM_INFINITY else min(wanted, given)
         resource.setrlimit(kind, (most, most))
 
 
@@ -152,7 +151,7 @@ def install_filter(prctl: Any) -> None:
     class Program(ctypes.Structure):
         _fields_ = (("n_instructions", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
 
-    instructions = build_filter(*SYSCALLS[os.uname().machine])
+    instructions = build_filter(os.uname().machine)
     packed = b"".join(
         code.to_bytes(2, "little") + bytes([if_true, if_false]) + value.to_bytes(4, "little")
         for code, if_true, if_false, value in instructions
@@ -165,26 +164,28 @@ def install_filter(prctl: Any) -> None:
         raise CannotConfineError(f"the kernel takes no filter of system calls ({os.strerror(ctypes.get_errno())})")
 
 
-def build_filter(architecture: int, numbers: dict[str, int]) -> Sequence[Instruction]:
-    """Return the program that the kernel runs at each system call: these are allowed, all others fail with EPERM.
+def build_filter(machine: str) -> Sequence[Instruction]:
+    """Return the program that the kernel runs at each system call: those of `SYSCALLS` are allowed, all others fail with EPERM.
 
-    `write` only reaches descriptor 1, and no memory becomes executable. A call by the rules of another architecture kills the process.
+    A call by the rules of another architecture kills the process: the same numbers mean other calls there.
     """
     program: list[Instruction] = [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
-        (_EQUALS, 1, 0, architecture),
+        (_EQUALS, 1, 0, ARCHITECTURES[machine]),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _AT_NUMBER),
         (_AT_LEAST, 0, 1, _X32_BIT),
         (_RETURN, 0, 0, _KILL),
     ]
-    for name, number in numbers.items():
-        if name == WRITE:
-            body = [(_LOAD, 0, 0, _AT_ARGUMENTS), (_EQUALS, 1, 0, 1), (_RETURN, 0, 0, _EPERM)]
-        elif name in (MMAP, MPROTECT):
-            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 2 * 8), (_HAS_BITS, 0, 1, _PROT_EXEC), (_RETURN, 0, 0, _EPERM)]
-        else:
-            body = []
+    for name, numbers in SYSCALLS.items():
+        body: list[Instruction] = []
+        if name in ONLY_WITH:
+            argument, value = ONLY_WITH[name]
+            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), (_EQUALS, 1, 0, value), (_RETURN, 0, 0, _EPERM)]
+        elif name in NEVER_WITH:
+            argument, bits = NEVER_WITH[name]
+            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), (_HAS_BITS, 0, 1, bits), (_RETURN, 0, 0, _EPERM)]
+        number = numbers[list(ARCHITECTURES).index(machine)]
         program += [(_EQUALS, 0, len(body) + 1, number), *body, (_RETURN, 0, 0, _ALLOW)]
     return [*program, (_RETURN, 0, 0, _EPERM)]
 
@@ -194,8 +195,9 @@ def require_filter() -> None:
     for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
         try:
             call()
-        except PermissionError:
-            continue
+        except OSError as error:
+            if error.errno == errno.EPERM:
+                continue
         raise CannotConfineError("the kernel took the filter and does not hold to it")
 
 
@@ -204,7 +206,6 @@ def require_filter() -> None:
 
 def run(code: str, result: str, max_chars: int) -> str:
     """Return the outcome of the code: `ANSWER` and the text of what it assigned to `result`, or `FAULT` and one line."""
-    reserve = bytearray(2**20)  # for the words, when the code has used all memory
     scope = {"__name__": "__main__", "__builtins__": {**vars(builtins), "__import__": import_allowed}}
     try:
         exec(compile(code, CODE_NAME, "exec", dont_inherit=True), scope)
@@ -212,7 +213,6 @@ def run(code: str, result: str, max_chars: int) -> str:
             return f"{FAULT}the code assigned nothing to {result}; what it prints is not read"
         return ANSWER + cut(str(scope[result]), max_chars)
     except BaseException as error:
-        del reserve
         try:
             return FAULT + describe(error)
         except BaseException:
@@ -220,8 +220,8 @@ def run(code: str, result: str, max_chars: int) -> str:
 
 
 def import_allowed(name: str, *scope_and_names: Any) -> ModuleType:
-    """As `__import__`, for the modules that the code may have."""
-    if name.partition(".")[0] not in MODULES and name not in LOADED_LATER.values():
+    """As `__import__`, for the modules that the code may have; C code imports the inner ones that it needs by this way too."""
+    if name.partition(".")[0] not in MODULES and not (name.startswith("_") and name in sys.modules):
         raise ForbiddenError(f"the code may not import {name[:100]}: only {', '.join(MODULES)}")
     return __import__(name, *scope_and_names)
 
@@ -272,4 +272,7 @@ def write_all(text: str) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
+    try:
+        main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
+    finally:  # the interpreter's own ending would need calls that there are no more
+        os._exit(1)
