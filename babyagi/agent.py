@@ -7,9 +7,11 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from babyagi.app import App
+from babyagi.components.description import load_description
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import Decision, decide, decisions, describe
 from babyagi.journal import Backends, Gate, Journal
@@ -20,7 +22,7 @@ from babyagi.react.protocols.base import Protocol, fill
 from babyagi.react.signals import RunEnded, Signal
 from babyagi.react.steps import AtLimit, Bounds, Run
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.settings import load_here
+from babyagi.settings import Secret, load_here, variables_here
 from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
@@ -68,6 +70,23 @@ class Agent:
         self._model = model
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
+
+    @classmethod
+    def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent:
+        """Return the agent of this name that a file describes in components, pipelines and agents; without a name its only one.
+
+        Args:
+            options: as for an agent; each goes before what the file says.
+
+        Raises:
+            SettingsError: the file cannot be used; the text names the culprit and what to do.
+        """
+        has_model = bool({"model", "llm_model"} & set(options))
+        found = load_description(Path(path), agent_name, variables=variables_here(), has_model=has_model)
+        described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
+        described |= {field.name: getattr(found.bounds, field.name) for field in fields(Bounds)}
+        described |= {name: given for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key))) if given}
+        return cls(**{**described, **options})
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
         """Add a tool, from the next run on.
@@ -124,7 +143,7 @@ class Agent:
                         n += 1
                         if n > n_told:  # after an answer of a person the journal gives all that came before it once more
                             n_told = n
-                            yield signal
+                            yield await desk.settle(signal) if isinstance(signal, RunEnded) else signal
                     return
                 except ParkedError:
                     if self._ask is None:
@@ -144,7 +163,7 @@ class Agent:
             worker = Worker(id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now())
             limits, model = NO_LIMITS, self._model
             if isinstance(model, str):
-                flags = {**self._options, **({"llm_model": model} if model else {})}
+                flags = {**self._options, **({"llm_model": model, "model_execution": model} if model else {})}
                 settings = load_here(flags)
                 limits = replace(settings.limits, max_tasks=0)
                 model = await stack.enter_async_context(App(settings, store, identity=worker).open_model(Role.EXECUTION))
@@ -178,6 +197,11 @@ class _Desk:
         if claim is None:
             raise NotFoundError("the question can no longer be worked on")
         return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
+
+    async def settle(self, ended: RunEnded) -> RunEnded:
+        """The end with all that the run took, calls within tools included."""
+        objective = await self.store.objective(self.objective.id)
+        return RunEnded(run=replace(ended.run, usage=objective.usage))
 
     async def put_questions(self, ask: Ask) -> None:
         for step in await self.store.inbox(self.objective.id):
