@@ -20,18 +20,19 @@ from babyagi.react.protocols.base import Protocol, fill
 from babyagi.react.signals import RunEnded, Signal
 from babyagi.react.steps import AtLimit, Bounds, Run
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.settings import load_here
+from babyagi.settings import declared_fields, load_here
 from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.rules import beside_report_slice
 from babyagi.tools.base import Tool
 from babyagi.tools.declare import tool as declare_tool
 
 LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
-NO_LIMITS = Limits(max_tasks=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 
 Ask = Callable[[str], Awaitable[str]]
 _BOUNDS = frozenset(field.name for field in fields(Bounds))
+_LIMITS = ("max_calls", "max_tokens", "max_cost_usd")
 
 
 class Agent:
@@ -43,10 +44,12 @@ class Agent:
         instruction: what it is told before the question.
         protocol: `auto`, `native`, `json`, `text`, or a `Protocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends the run with `ParkedError`.
-        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …), and settings by name.
+        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …), the limits of one run (`max_calls`,
+            `max_tokens`, `max_cost_usd`), and, for a model that is named, settings.
 
     Raises:
         ValueError: two tools have one name, or a function cannot be a tool.
+        TypeError: there is no such option.
     """
 
     def __init__(
@@ -68,6 +71,9 @@ class Agent:
         self._model = model
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
+        self._has_time = "max_time_s" in options
+        for name in self._options.keys() - (declared_fields().keys() if isinstance(model, str) else set(_LIMITS)):
+            raise TypeError(f"there is no such option here: {name}")
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
         """Add a tool, from the next run on.
@@ -142,16 +148,11 @@ class Agent:
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             worker = Worker(id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now())
-            limits, model = NO_LIMITS, self._model
-            if isinstance(model, str):
-                flags = {**self._options, **({"llm_model": model} if model else {})}
-                settings = load_here(flags)
-                limits = replace(settings.limits, max_tasks=0)
-                model = await stack.enter_async_context(App(settings, store, identity=worker).open_model(Role.EXECUTION))
+            limits, model = await self._open_model(stack, store, worker)
             spec = ObjectiveSpec(
                 text=question,
                 initial_task=question,
-                limits=limits,
+                limits=beside_report_slice(limits),
                 model_by_role={Role.EXECUTION: model.name},
                 embedding_space="none",
                 approval=Approval.NONE,
@@ -160,6 +161,15 @@ class Agent:
             objective, _ = await store.create_objective(spec, uid="agent")
             backends = Backends(store=store, models={Role.EXECUTION: model}, embedder=HashEmbedder(), gate=Gate(), sleep=asyncio.sleep)
             yield _Desk(store=store, worker=worker, objective=objective, backends=backends)
+
+    async def _open_model(self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker) -> tuple[Limits, ChatModel]:
+        """What a run may use, and the model that it asks. The limit of time is the run's own where one is given."""
+        if not isinstance(self._model, str):
+            return Limits(**{"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0), **self._options}), self._model
+        settings = load_here({**self._options, **({"llm_model": self._model} if self._model else {})})
+        app = App(settings, store, identity=worker)
+        limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
+        return replace(limits, max_time_s=0) if self._has_time else limits, await stack.enter_async_context(app.open_model(Role.EXECUTION))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

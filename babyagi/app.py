@@ -37,7 +37,7 @@ from babyagi.resultstore.search import ResultSearch
 from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Objective, ObjectiveSpec, Result, Role, Worker
+from babyagi.tasks import Approval, Limits, Objective, ObjectiveSpec, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
@@ -182,21 +182,7 @@ class App:
     def _spec(self) -> ObjectiveSpec:
         settings = self.settings
         settings.require_objective()
-        limits = settings.limits
-        unpriced = self._unpriced()
-        if limits.max_cost_usd and unpriced:
-            if settings.cost_limit_is_explicit:
-                raise SettingsError(
-                    f"the money limit of ${limits.max_cost_usd:g} cannot be held",
-                    why=f"no price is known for {', '.join(unpriced)}",
-                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (US dollars per million tokens), or --max-cost 0 for no money limit",
-                    guide="limits",
-                )
-            limits = replace(limits, max_cost_usd=0.0)
-            self.notices.append(
-                f"no price is known for {', '.join(unpriced)}: the default money limit is off, the limit of "
-                f"{limits.max_tokens:,} tokens holds"
-            )
+        limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
         if embedding != "hash" and limits.max_cost_usd and self._embedding_price() is None:
             self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
@@ -214,8 +200,30 @@ class App:
             prompt_version=prompt_version(),
         )
 
-    def _unpriced(self) -> list[str]:
-        names = set(self.settings.model_by_role.values()) - set(MODELS_WITHOUT_ENDPOINT)
+    def limits(self, roles: Iterable[Role]) -> Limits:
+        """The limits of these settings. That of money is off, with a notice, where nobody set it and a model of these roles has no price.
+
+        Raises:
+            SettingsError: a person set the limit of money, and it cannot be held.
+        """
+        limits, unpriced = self.settings.limits, ", ".join(self._unpriced(roles))
+        if not limits.max_cost_usd or not unpriced:
+            return limits
+        if self.settings.cost_limit_is_explicit:
+            raise SettingsError(
+                f"the money limit of ${limits.max_cost_usd:g} cannot be held",
+                why=f"no price is known for {unpriced}",
+                fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars per million tokens), "
+                "or 0 for no money limit: --max-cost 0 (max_cost_usd)",
+                guide="limits",
+            )
+        self.notices.append(
+            f"no price is known for {unpriced}: the default money limit is off, the limit of {limits.max_tokens:,} tokens holds"
+        )
+        return replace(limits, max_cost_usd=0.0)
+
+    def _unpriced(self, roles: Iterable[Role]) -> list[str]:
+        names = {self.settings.model_by_role[role] for role in roles} - set(MODELS_WITHOUT_ENDPOINT)
         return sorted(name for name in names if self._price(name, self.settings.openai_base_url) is None)
 
     def _price(self, name: str, base_url: str) -> Price | None:
