@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import Decision, decide, decisions, describe
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.base import ChatModel
+from babyagi.react.calling import require_names
 from babyagi.react.executor import Executor, OnSignal
 from babyagi.react.nesting import ask_agent, build_agent_tool
 from babyagi.react.protocols.base import Protocol, fill
@@ -64,7 +65,7 @@ class Agent:
     ) -> None:
         if "at_limit" in options:
             options["at_limit"] = AtLimit(options["at_limit"])
-        self.tools = _require_names([_to_tool(given) for given in tools])
+        self.tools = require_names([_to_tool(given) for given in tools])
         self.bounds = Bounds(**{name: value for name, value in options.items() if name in _BOUNDS})
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
@@ -83,7 +84,7 @@ class Agent:
         """
         tool = _to_tool(given)
         others = [other for other in self.tools if not (replace and other.name == tool.name)]
-        self.tools = _require_names([*others, tool])
+        self.tools = require_names([*others, tool])
 
     def run(self, question: str, *, on_signal: OnSignal | None = None) -> Run:
         """As `run_async`, for code that is not async itself."""
@@ -111,14 +112,15 @@ class Agent:
         Raises:
             BabyagiError: its text says what to do. What the model or a tool does wrong is in the run instead.
         """
-        async for signal in self.iter(question):
-            if on_signal is not None:
-                on_signal(signal)
-            if isinstance(signal, RunEnded):
-                run = signal.run
+        async with aclosing(self.iter(question)) as signals:
+            async for signal in signals:
+                if on_signal is not None:
+                    on_signal(signal)
+                if isinstance(signal, RunEnded):
+                    run = signal.run
         return run
 
-    async def iter(self, question: str) -> AsyncIterator[Signal]:
+    async def iter(self, question: str) -> AsyncGenerator[Signal, None]:
         """Yield the signals of a run, the last of them `RunEnded`. Raises as `run_async`."""
         messages, n_told = ask_agent(self.instruction, Passage(text=question, origin="person")), 0
         async with self._open_desk(question) as desk:
@@ -126,11 +128,12 @@ class Agent:
                 executor = Executor(tools=self.tools, calls=await desk.open_journal(), protocol=self.protocol, bounds=self.bounds)
                 n = 0
                 try:
-                    async for signal in executor.iter(messages):
-                        n += 1
-                        if n > n_told:  # after an answer of a person the journal gives all that came before it once more
-                            n_told = n
-                            yield signal
+                    async with aclosing(executor.iter(messages)) as signals:
+                        async for signal in signals:
+                            n += 1
+                            if n > n_told:  # after an answer of a person the journal gives all that came before it once more
+                                n_told = n
+                                yield signal
                     return
                 except ParkedError:
                     if self._ask is None:
@@ -200,11 +203,3 @@ def _to_tool(given: Tool | Callable[..., Any]) -> Tool:
     if isinstance(given, Agent):
         raise ValueError("an agent needs a name as a tool: agent.as_tool(name, description)")
     return given if isinstance(given, Tool) else declare_tool(given)
-
-
-def _require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    by_name: Mapping[str, Tool] = {tool.name: tool for tool in tools}
-    if len(by_name) < len(tools):
-        twice = next(tool.name for tool in tools if by_name[tool.name] is not tool)
-        raise ValueError(f"two tools are called {twice!r}; give one of them another name")
-    return tuple(tools)

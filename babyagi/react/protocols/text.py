@@ -40,8 +40,8 @@ _INVISIBLE = "".join(
 )
 _CODE_FENCE = re.compile(rf"[\s{_INVISIBLE}]{{0,3}}(`{{3}}|~{{3}})[`~]*\s*(.{{0,1}})")
 _CODE_BLOCK = re.compile(r" {4}| {0,3}\t")  # code by its indentation
-_DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8}) from ")
-_END_OF_DATA = re.compile(r"([0-9a-f]{8})>>\s*")
+_DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8,64}) from ")
+_END_OF_DATA = re.compile(r"([0-9a-f]{8,64})>>\s*")
 _BRACKETED = re.compile(r"([\w-]{1,64})\s*[\[(](.*)[\])]", re.DOTALL)
 _DECORATION = "*_`[]\"' \t\r" + _INVISIBLE
 
