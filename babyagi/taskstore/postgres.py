@@ -77,7 +77,9 @@ class PostgresDatabase:
             self.close()
             raise
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
+    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
+        """As the port says; here everything is lasting, for workers outlive a server that loses its power."""
+
         def transact(connection: psycopg.Connection[Any]) -> T:
             with rolled_back_on_error(connection):
                 connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")

@@ -196,13 +196,20 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
 
         return await self._read(work)
 
-    async def queue_window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+    async def window(self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0) -> Window:
         def work(tx: Transaction) -> Window:
             row = moves.objective_row(tx, objective_id)
             head = tx.all("queue_head", objective_id=objective_id, limit=n_head)
             news = tx.all("queue_news", objective_id=objective_id, after_id=row["ordered_upto"], limit=n_new)
+            at_work = tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.AT_WORK), limit=ALL_ROWS)
+            finished = tx.all("last_finished", objective_id=objective_id, limit=n_finished)
             tasks = {found["id"]: task_from_row(found) for found in [*head, *news]}
-            return Window(revision=row["order_revision"], tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))))
+            return Window(
+                revision=row["order_revision"],
+                tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),
+                at_work=tuple(map(task_from_row, at_work)),
+                finished=tuple(map(task_from_row, finished)),
+            )
 
         return await self._read(work)
 
@@ -301,7 +308,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
             if n_marked:
                 moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked)
 
-        await self._write(work, objective_id)
+        await self._write(work, objective_id, is_lasting=False)
 
     async def owe_index(self, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
@@ -339,7 +346,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
             moves.objective_row(tx, objective_id)
             tx.run_many("put_vector", rows)
 
-        await self._write(work, objective_id)
+        await self._write(work, objective_id, is_lasting=False)
 
     async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]:
         def work(tx: Transaction) -> dict[int, bytes]:

@@ -69,6 +69,7 @@ class SqliteDatabase:
         self._wal = path.with_name(path.name + "-wal")
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._connection: sqlite3.Connection | None = None
+        self._is_lasting = True  # whether a commit waits for the disk; the log keeps their order
         try:
             with self._errors(), self._lock.held():
                 os.close(self._open_private(path))
@@ -79,8 +80,11 @@ class SqliteDatabase:
             self._abandon()
             raise
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
+    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
         with self._errors(), self._lock.held():
+            if is_lasting is not self._is_lasting:
+                self._open().execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}").fetchall()
+                self._is_lasting = is_lasting
             return self._transact("BEGIN IMMEDIATE", work)
 
     def read(self, work: Callable[[Transaction], T]) -> T:

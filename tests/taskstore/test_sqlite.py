@@ -193,6 +193,39 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
     await store.close()
 
 
+async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_disk(tmp_path):
+    store = await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(store)
+    levels = []
+    store._database._open().set_trace_callback(lambda sql: levels.append(store._database._is_lasting) if sql == "COMMIT" else None)
+
+    async def waits(verb):
+        levels.clear()
+        found = await verb
+        assert len(levels) == 1
+        return levels[0], found
+
+    is_waited_for, claim = await waits(store.claim_task(objective_id, "w"))
+    assert not is_waited_for
+    fence = claim.fence
+    for verb, is_lasting in (
+        (store.put_step(fence, key="inputs", kind="inputs", request_hash="h", output="{}"), False),
+        (store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL), True),
+        (store.record_step(fence, key="k", output='"said"', usage=SPENT), True),
+        (store.renew_lease("w", lease_s=30), False),
+        (store.intend_once(fence, key="once", request="{}"), True),
+        (store.abandon_step(fence, key="once", usage=SPENT), True),
+        (store.record_result(claim, text="found", origins=["model:m"]), True),
+        (store.record_plan(claim, proposals=[]), True),
+        (store.store_vectors(objective_id, space="s", vectors={1: b"1234"}), False),
+        (store.mark_indexed(objective_id, task_ids=[1]), False),
+        (store.end_objective(objective_id, reason=StopReason.CANCELLED), True),
+    ):
+        assert (await waits(verb))[0] is is_lasting, verb
+    assert store._database._open().execute("PRAGMA synchronous").fetchone()[0] == 2, "FULL, after a commit that lasts"
+    await store.close()
+
+
 async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(sqlite_lock, "LOCK_TIMEOUT_S", 0.05)
     store = await open_inline(tmp_path / "tasks.db")
