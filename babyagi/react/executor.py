@@ -19,7 +19,7 @@ from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, ToolCall, shrink
 from babyagi.react.asking import Asked, ask
-from babyagi.react.calling import Caller, Fingerprint, fingerprint, outcome_of
+from babyagi.react.calling import MAX_CALLS_PER_STEP, Caller, Fingerprint, fingerprint, outcome_of
 from babyagi.react.protocols.base import Conversation, Protocol
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.reflection import with_reflection
@@ -27,8 +27,10 @@ from babyagi.react.signals import ModelAsked, ModelDecided, RunEnded, RunStarted
 from babyagi.react.steps import Act, AtLimit, Bounds, Decision, Fail, Finish, Run, Step, Stopped
 from babyagi.tasks import Role, Usage
 from babyagi.tools.base import Calls, Observation, Tool
+from babyagi.tools.validate import MAX_ARGUMENT_CHARS
 
 NO_ANSWER = "The agent was stopped by a limit before it had an answer."
+MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
 NO_TOOL_LEFT = "No tool can be used any more: write the answer itself."
 
 T = TypeVar("T")
@@ -201,6 +203,8 @@ class Executor:
                 raise MalformedReplyError(NO_TOOL_LEFT)
             if isinstance(decision, Act) and completion.finish_reason == "length":
                 raise MalformedReplyError("Your call was cut off. Make it shorter.")
+            if isinstance(decision, Act) and _n_chars(decision) > MAX_ACT_CHARS:
+                raise MalformedReplyError(f"Your call was longer than {MAX_ACT_CHARS} characters. Make it shorter.")
             return decision
 
         prompt = self._render(messages, steps, is_last=is_last)
@@ -295,6 +299,11 @@ class _Deadline:
             if timeout.expired():
                 raise _TimeIsUpError from None
             raise
+
+
+def _n_chars(act: Act) -> int:
+    """What every later request would hold of it."""
+    return len(act.log) + sum(len(call.name) + len(call.arguments) for call in act.calls)
 
 
 def _gave_only_errors(step: Step) -> bool:

@@ -140,7 +140,7 @@ async def test_a_thousand_calls_are_each_answered_and_few_are_made():
 @pytest.mark.parametrize(
     "arguments",
     [
-        json.dumps({"word": "x" * 5_000_000}),
+        json.dumps({"word": "x" * 300_000}),
         "[" * 100_000,
         '{"word":' + '{"a":' * 3000 + "1" + "}" * 3001,
         '{"word": 1' + "0" * 5000 + "}",
@@ -158,3 +158,23 @@ async def test_arguments_that_nobody_should_send_come_back_as_one_line(arguments
     observation = run.steps[0].observations[0]
     assert (run.output, seen, observation.is_error) == ("done", [], True)
     assert len(observation.passage.text) < 500 and "\n" not in observation.passage.text
+
+
+@pytest.mark.parametrize("protocol", ["text", "json", "native"])
+async def test_a_reply_without_measure_does_not_fill_the_requests_that_follow(protocol):
+    word = "x" * 2_000_000
+    calls = {
+        "text": f"Action: echo\nAction Input: {word}",
+        "json": json.dumps({"tool": "echo", "tool_input": word}),
+        "native": (call(word),),
+    }
+    ends = {"text": "Final Answer: done", "json": '{"tool": "final_answer", "tool_input": "done"}', "native": "done"}
+    seen: list[str] = []
+    replies = [calls[protocol], *([] if protocol == "native" else [word]), ends[protocol]]
+    desk = await open_desk(answering(*replies))
+
+    run = await open_executor(desk, [echo_tool(seen)], protocol=protocol).run(ASK)
+
+    assert (run.output, seen) == ("done", [])
+    assert len(desk.model.calls) == len(replies)
+    assert all(prompt.prompt_text_bytes(asked) < 100_000 for _, asked in desk.model.calls)
