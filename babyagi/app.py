@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,9 @@ from babyagi.llm.credentials import missing_key
 from babyagi.llm.embeddings import OpenAIEmbedder
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.human import HumanModel
+from babyagi.llm.onnx import OnnxEmbedder, fetch_files, missing_files
 from babyagi.llm.openai import OpenAIModel
+from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
@@ -33,11 +35,12 @@ from babyagi.results import Results
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch
+from babyagi.resultstore.shared import open_search
 from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
+from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Limits, Objective, ObjectiveSpec, Result, Role, Worker
+from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
@@ -184,7 +187,7 @@ class App:
         settings.require_objective()
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
-        if embedding != "hash" and limits.max_cost_usd and self._embedding_price() is None:
+        if not self._open_embedder(embedding).is_local and limits.max_cost_usd and self._embedding_price() is None:
             self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
         return ObjectiveSpec(
             text=settings.objective,
@@ -197,6 +200,7 @@ class App:
             results_store_name=settings.results_store_name,
             tools=grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask),
             approval=Approval(settings.approve),
+            memory=Memory(settings.memory),
             prompt_version=prompt_version(),
         )
 
@@ -206,21 +210,11 @@ class App:
         Raises:
             SettingsError: a person set the limit of money, and it cannot be held.
         """
-        limits, unpriced = self.settings.limits, ", ".join(self._unpriced(roles))
-        if not limits.max_cost_usd or not unpriced:
-            return limits
-        if self.settings.cost_limit_is_explicit:
-            raise SettingsError(
-                f"the money limit of ${limits.max_cost_usd:g} cannot be held",
-                why=f"no price is known for {unpriced}",
-                fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars per million tokens), "
-                "or 0 for no money limit: --max-cost 0 (max_cost_usd)",
-                guide="limits",
-            )
-        self.notices.append(
-            f"no price is known for {unpriced}: the default money limit is off, the limit of {limits.max_tokens:,} tokens holds"
+        limits, notice = hold_money_limit(
+            self.settings.limits, unpriced=self._unpriced(roles), is_explicit=self.settings.cost_limit_is_explicit
         )
-        return replace(limits, max_cost_usd=0.0)
+        self.notices += [notice] if notice else []
+        return limits
 
     def _unpriced(self, roles: Iterable[Role]) -> list[str]:
         names = {self.settings.model_by_role[role] for role in roles} - set(MODELS_WITHOUT_ENDPOINT)
@@ -249,10 +243,12 @@ class App:
                 fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME, or the embedder's address as it was",
                 guide="results",
             )
+        if isinstance(embedder, OnnxEmbedder) and (missing := missing_files()):
+            self._tell(f"objective {objective.id}: its results are found by words alone: of the embedding model's files {missing}")
         backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)
         yield Loop(
             backends,
-            search=ResultSearch(self.store, index, objective=objective),
+            search=open_search(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self._open_tools(objective),
             bounds=Bounds(
@@ -326,8 +322,10 @@ class App:
         return HumanModel(self._ask_human)
 
     def _open_embedder(self, name: str) -> Embedder:
-        if name == "hash":
+        if name == LOCAL_EMBEDDING_MODEL:
             return HashEmbedder()
+        if name == ONNX_EMBEDDING_MODEL:
+            return OnnxEmbedder(offload=asyncio.to_thread)
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
         return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._embedding_price())
 
@@ -383,6 +381,8 @@ async def open_app(
 async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
     """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
     settings = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd).settings
+    if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
+        await asyncio.to_thread(fetch_files)
     async with open_app(settings) as app:
         objective, _ = await app.start_objective()
         if not objective.has_report:

@@ -150,9 +150,7 @@ class Loop:
             chosen = await self._choose_excerpts(claim.task, objective, journal)
             return {
                 "today": self._clock().date().isoformat(),
-                "excerpts": [
-                    {"task_id": entry.result.task_id, "text": entry.text, "score": entry.score, "reason": entry.reason} for entry in chosen
-                ],
+                "excerpts": [_write_chosen(entry) for entry in chosen],
                 "prompt_version": objective.spec.prompt_version,
                 "tools": [tool.name for tool in self._tools],
                 "protocol": self._protocol,
@@ -190,7 +188,15 @@ class Loop:
     async def _load_excerpts(self, objective_id: int, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
         results = await self._store.results(objective_id, task_ids=[entry["task_id"] for entry in chosen]) if chosen else []
         names = {result.task_id: result.task_name for result in results}
-        return tuple(Excerpt(task_id=entry["task_id"], task_name=names[entry["task_id"]], text=entry["text"]) for entry in chosen)
+        return tuple(
+            Excerpt(
+                task_id=entry["task_id"],
+                task_name=entry.get("task_name") or names[entry["task_id"]],
+                text=entry["text"],
+                objective_id=entry.get("objective_id"),
+            )
+            for entry in chosen
+        )
 
     async def _create(self, claim: Claim, result: Result, objective: Objective, journal: Journal) -> None:
         try:
@@ -316,6 +322,14 @@ class Loop:
         return [
             Excerpt(task_id=result.task_id, task_name=result.task_name, text=text) for result, text in choose_within(results, budget_tokens)
         ]
+
+
+def _write_chosen(entry: Chosen) -> dict[str, Any]:
+    """What the journal keeps of it. Of another objective, which may be deleted, all that a repetition needs."""
+    written = {"task_id": entry.result.task_id, "text": entry.text, "score": entry.score, "reason": entry.reason}
+    if entry.reason == "shared":
+        written |= {"objective_id": entry.result.objective_id, "task_name": entry.result.task_name}
+    return written
 
 
 def is_fault_of_the_task(error: BabyagiError) -> bool:

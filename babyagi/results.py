@@ -10,6 +10,7 @@ from babyagi.journal import Backends, Journal
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.projector import CheckReport, Projector, embed_path
 from babyagi.resultstore.search import Ranking, ResultSearch
+from babyagi.resultstore.shared import SharedSearch
 from babyagi.tasks import Duty, DutyClaim, Objective, Worker
 from babyagi.taskstore.base import TaskStore
 
@@ -51,8 +52,9 @@ class Results:
         self._search = ResultSearch(self._store, self._index, objective=objective)
         self._projector = Projector(self._store, self._index, objective=objective, sleep=self._backends.sleep)
 
-    async def search(self, text: str, *, k: int) -> Ranking:
-        """The `k` results nearest to the text. Only the text is embedded, outside of the objective's limits."""
+    async def search(self, text: str, *, k: int, in_all: bool = False) -> Ranking:
+        """The `k` results nearest to the text, with `in_all` those of the store's other objectives too. Only the text is embedded,
+        outside of the objective's limits."""
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
             embedder = self._backends.embedder
@@ -60,7 +62,8 @@ class Results:
                 raise IndexUnavailableError(f"the results are embedded as {self._objective.spec.embedding_space}, not as {embedder.space}")
             return (await embedder.embed(texts if embedder.is_local else texts[:1]))[0]
 
-        return await self._search.relevant(text, k=k, embed=embed)
+        everywhere = SharedSearch(self._store, self._index, objective=self._objective, n_others=None)
+        return await (everywhere if in_all else self._search).relevant(text, k=k, embed=embed)
 
     async def check(self) -> CheckReport:
         """See `Projector.check`. An index that lives in a process's memory is filled first, as a worker fills it."""

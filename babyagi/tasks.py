@@ -32,39 +32,26 @@ class ObjectiveStatus(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why an objective ended."""
+    """Why an objective ended. `words` follow on "it stopped:"."""
 
-    FINISHED = "finished"
-    OBJECTIVE_MET = "objective_met"
-    LIMIT_TASKS = "limit:tasks"
-    LIMIT_CALLS = "limit:calls"
-    LIMIT_TOKENS = "limit:tokens"
-    LIMIT_COST = "limit:cost"
-    LIMIT_TIME = "limit:time"
-    WAITING = "waiting"
-    STALLED = "stalled"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
+    words: str
 
-    @property
-    def words(self) -> str:
-        """The reason in words that follow on "it stopped:"."""
-        return _WORDS_BY_STOP_REASON[self]
+    def __new__(cls, value: str, words: str = "") -> StopReason:
+        reason = str.__new__(cls, value)
+        reason._value_, reason.words = value, words
+        return reason
 
-
-_WORDS_BY_STOP_REASON = {
-    StopReason.FINISHED: "nothing is left to do",
-    StopReason.OBJECTIVE_MET: "the objective is met, and a check agreed",
-    StopReason.LIMIT_TASKS: "the limit of tasks is reached",
-    StopReason.LIMIT_CALLS: "the limit of model calls is reached",
-    StopReason.LIMIT_TOKENS: "the limit of tokens is reached",
-    StopReason.LIMIT_COST: "the limit of money is reached",
-    StopReason.LIMIT_TIME: "the limit of time is reached",
-    StopReason.WAITING: "only a person can go on",
-    StopReason.STALLED: "nothing that is left can be started, or nothing new came of it",
-    StopReason.FAILED: "it could not go on",
-    StopReason.CANCELLED: "it was cancelled",
-}
+    FINISHED = "finished", "nothing is left to do"
+    OBJECTIVE_MET = "objective_met", "the objective is met, and a check agreed"
+    LIMIT_TASKS = "limit:tasks", "the limit of tasks is reached"
+    LIMIT_CALLS = "limit:calls", "the limit of model calls is reached"
+    LIMIT_TOKENS = "limit:tokens", "the limit of tokens is reached"
+    LIMIT_COST = "limit:cost", "the limit of money is reached"
+    LIMIT_TIME = "limit:time", "the limit of time is reached"
+    WAITING = "waiting", "only a person can go on"
+    STALLED = "stalled", "nothing that is left can be started, or nothing new came of it"
+    FAILED = "failed", "it could not go on"
+    CANCELLED = "cancelled", "it was cancelled"
 
 
 class Place(StrEnum):
@@ -99,6 +86,13 @@ class Approval(StrEnum):
     NONE = "none"
 
 
+class Memory(StrEnum):
+    """Whose results a task may be given; frozen with the objective."""
+
+    OBJECTIVE = "objective"
+    SHARED = "shared"  # those of the store's other objectives as well
+
+
 class Duty(StrEnum):
     """Work for the whole objective, claimed apart from tasks, one worker at a time."""
 
@@ -117,8 +111,9 @@ def _require_utc(name: str, at: datetime | None) -> None:
 class Passage:
     """A text and where it came from.
 
-    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH` or `result:TASK_ID`. Whatever is not from a person
-    or from this program is data: fenced and labelled in prompts, escaped on a terminal.
+    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `result:TASK_ID` or, of another objective,
+    `result:OBJECTIVE_ID/TASK_ID`. Whatever is not from a person or from this program is data: fenced and labelled in prompts,
+    escaped on a terminal.
     """
 
     text: str
@@ -205,6 +200,7 @@ class ObjectiveSpec:
     results_store_name: str = "babyagi"
     tools: tuple[ToolGrant, ...] = ()
     approval: Approval = Approval.ONCE
+    memory: Memory = Memory.OBJECTIVE
     prompt_version: str
 
     def __post_init__(self) -> None:

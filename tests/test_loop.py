@@ -13,7 +13,7 @@ from babyagi.errors import (
     RequestRefusedError,
 )
 from babyagi.llm.prompt import Prompt
-from babyagi.tasks import Limits, Role, StopReason, TaskStatus
+from babyagi.tasks import Limits, Memory, Role, StopReason, TaskStatus
 from tests.scripted import ScriptedModel
 from tests.world import World
 
@@ -347,3 +347,35 @@ async def test_every_result_says_where_its_text_came_from():
     assert first.origins == ("program", "person", "model:scripted")
     assert "result:1" in second.origins
     assert (await world.store.task(objective.id, 2)).origins[0] == "model:scripted"
+
+
+async def test_a_result_of_another_objective_is_marked_as_such_in_the_prompt_and_in_the_origins():
+    hours = "The museum is open from nine to five."
+    world = make_world(Script(execute=lambda prompt: hours if "Ask the museum" in task_of(prompt) else "done"))
+    await world.run(initial_task="Ask the museum for its opening hours")
+
+    shared = await world.run(initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED)
+    prompt = world.model.asked(Role.EXECUTION)[-1]
+    alone = await world.run(initial_task="Plan a visit within the opening hours of the museum")
+
+    (opening,) = [line for line in user_of(prompt).splitlines() if line.startswith("<<result")]
+    assert opening.startswith("<<result of another objective ") and opening.endswith(" from result:1/1")
+    assert f"Objective 1, task 1: Ask the museum for its opening hours\n{hours}" in user_of(prompt)
+    assert "result:1/1" in (await world.store.results(shared.id))[0].origins
+    assert "result:1/1" not in (await world.store.results(alone.id))[0].origins
+
+
+async def test_a_try_goes_on_with_a_result_of_another_objective_that_was_deleted_meanwhile():
+    answers = iter(["The museum is open from nine to five.", CredentialsError("the key is refused"), "A plan."])
+    world = make_world(Script(execute=lambda prompt: next(answers)))
+    other = await world.run(initial_task="Ask the museum for its opening hours")
+    objective = await world.start(initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED)
+    with pytest.raises(CredentialsError):
+        await world.run(objective)
+
+    await world.store.delete_objective(other.id)
+    ended = await world.run(objective)
+
+    _, before, after = world.model.asked(Role.EXECUTION)
+    assert ended.stop_reason is StopReason.FINISHED
+    assert before == after and "Ask the museum" in user_of(after)

@@ -18,7 +18,7 @@ from babyagi.loop import Bounds, Loop
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch
+from babyagi.resultstore.shared import open_search
 from babyagi.tasks import Effect, Limits, Objective, ObjectiveSpec, Role, ToolGrant, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.tools.base import Tool
@@ -85,7 +85,7 @@ class World:
         )
         return Loop(
             backends,
-            search=ResultSearch(self.store, index, objective=objective),
+            search=open_search(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self.tools,
             bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10, max_depth=self.max_depth, protocol=self.protocol),

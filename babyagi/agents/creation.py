@@ -82,7 +82,7 @@ async def check_objective(*, objective_text: str, excerpts: Sequence[Excerpt], j
         "check",
         {
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
-            "results": [("result", excerpt.to_passage()) for excerpt in excerpts],
+            "results": [excerpt.to_labelled() for excerpt in excerpts],
         },
     )
     prompt = Prompt(messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)

@@ -19,14 +19,22 @@ TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """An earlier result as a prompt shows it: whose it is, and as much of its text as the budget allows."""
+    """An earlier result as a prompt shows it: whose it is, and as much of its text as the budget allows.
+
+    `objective_id` is None for one of the same objective.
+    """
 
     task_id: int
     task_name: str
     text: str
+    objective_id: int | None = None
 
-    def to_passage(self) -> Passage:
-        return Passage(text=f"Task {self.task_id}: {self.task_name}\n{self.text}", origin=f"result:{self.task_id}")
+    def to_labelled(self) -> tuple[str, Passage]:
+        """The passage, and the label that it stands under."""
+        if self.objective_id is None:
+            return "result", Passage(text=f"Task {self.task_id}: {self.task_name}\n{self.text}", origin=f"result:{self.task_id}")
+        text = f"Objective {self.objective_id}, task {self.task_id}: {self.task_name}\n{self.text}"
+        return "result of another objective", Passage(text=text, origin=f"result:{self.objective_id}/{self.task_id}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +69,7 @@ async def execute_task(
         {
             "tools_hint": TOOLS_HINT if tools else "",
             "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
-            "results": [("result", excerpt.to_passage()) for excerpt in context.excerpts],
+            "results": [excerpt.to_labelled() for excerpt in context.excerpts],
             "task": [("task", Passage(text=f"{task.id}: {task.name}", origin=task.origins[0]))],
             "date": context.today.isoformat(),
         },

@@ -27,7 +27,7 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
         {
             "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
-            "results": [("result", excerpt.to_passage()) for excerpt in excerpts],
+            "results": [excerpt.to_labelled() for excerpt in excerpts],
         },
     )
     prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)

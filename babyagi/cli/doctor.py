@@ -24,6 +24,7 @@ from babyagi.cli.text import has_colour, is_live_terminal
 from babyagi.errors import BabyagiError
 from babyagi.opening import describe_index
 from babyagi.settings import Settings
+from babyagi.settings.fields import ONNX_EMBEDDING_MODEL
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 MIN_FREE_BYTES = 200_000_000
@@ -59,7 +60,7 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
         checks.append(_check_address(settings.openai_base_url))
-    return [*checks, _check_result_store(settings), _check_terminal(), _check_log(settings.effective_log_file)]
+    return [*checks, _check_result_store(settings), _check_embedder(settings), _check_terminal(), _check_log(settings.effective_log_file)]
 
 
 def _check_python() -> Check:
@@ -179,6 +180,22 @@ def _check_chroma_server(url: str) -> Check:
     except OSError as error:
         fix = "start the server, or correct CHROMA_URL; meanwhile results are found by comparing the stored vectors"
         return Check(name="result store", state=WARN, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
+
+
+def _check_embedder(settings: Settings) -> Check:
+    name = settings.effective_embedding_model
+    if name != ONNX_EMBEDDING_MODEL or importlib.util.find_spec("chromadb") is None:
+        return Check(name="embedding", state=OK, found=name)
+    from babyagi.llm.onnx import missing_files
+
+    if missing := missing_files():
+        return Check(
+            name="embedding",
+            state=WARN,
+            found=missing,
+            fix="they are fetched (80 MB) when a run begins; or set BABYAGI_EMBEDDING_MODEL=hash",
+        )
+    return Check(name="embedding", state=OK, found=f"{name}, its files are here")
 
 
 def _check_terminal() -> Check:

@@ -96,9 +96,10 @@ def _tell_progress(n_done: int, n_all: int) -> None:
 @click.argument("text", nargs=-1, required=True)
 @objective_option
 @click.option("-k", "n_hits", metavar="N", type=click.IntRange(1, MAX_HITS), default=5, show_default=True, help="How many at most.")
+@click.option("--all-objectives", "in_all", is_flag=True, help="Look at the results of the newest other objectives, too.")
 @json_option
 @click.pass_context
-def search(context: click.Context, text: tuple[str, ...], objective: str, n_hits: int, as_json: bool) -> None:
+def search(context: click.Context, *, text: tuple[str, ...], objective: str, n_hits: int, in_all: bool, as_json: bool) -> None:
     """Find the results that are nearest to a text, as they are found for a task. No model is asked for words."""
     from babyagi.cli import json_shapes, render_index
     from babyagi.cli.looking import with_group_options
@@ -109,7 +110,7 @@ def search(context: click.Context, text: tuple[str, ...], objective: str, n_hits
     objective, as_json = with_group_options(context, objective, as_json)
 
     async def find(opened: Results) -> Ranking:
-        return await opened.search(words, k=n_hits)
+        return await opened.search(words, k=n_hits, in_all=in_all)
 
     found, ranking = _with_results(objective, find)
     if as_json:
@@ -119,7 +120,7 @@ def search(context: click.Context, text: tuple[str, ...], objective: str, n_hits
         warn(f"note: {ranking.degraded}", Style.YELLOW)
     if not len(ranking):
         echo("No result yet. `babyagi status` says how it stands.")
-    echo_lines(render_index.render_ranking(ranking, terminal_width()))
+    echo_lines(render_index.render_ranking(ranking, objective_id=found.id, width=terminal_width()))
 
 
 def _with_results(selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = "") -> tuple[Objective, T]:
@@ -127,9 +128,11 @@ def _with_results(selector: str, body: Callable[[Results], Awaitable[T]], *, mod
     import asyncio
 
     from babyagi.app import open_app
+    from babyagi.cli.preflight import require_embedder
     from babyagi.cli.session import load, pick_objective
 
     settings = load().settings
+    require_embedder(settings, model)
 
     async def run() -> tuple[Objective, T]:
         async with open_app(settings) as app:

@@ -140,6 +140,7 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
         "model": model_of(objective),
         "models": {role.value: name for role, name in spec.model_by_role.items()},
         "is_rehearsal": is_rehearsal(objective),
+        "memory": spec.memory.value,
         "created_at": _time(objective.created_at),
         "ended_at": _time(objective.ended_at),
     }
@@ -189,7 +190,9 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
         "objective_id": objective.id,
         "text": text,
         "degraded": ranking.degraded,
-        "hits": [{"score": round(entry.score, 4), **result_shape(entry.result)} for entry in ranking],
+        "hits": [
+            {"score": round(entry.score, 4), "objective_id": entry.result.objective_id, **result_shape(entry.result)} for entry in ranking
+        ],
     }
 
 

@@ -11,6 +11,7 @@ from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
 
 NAME_WIDTH = 80
+N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
 
 _TASK_WORDS = {
     log.TASK_ADDED: "added",
@@ -41,6 +42,7 @@ _OTHER_WORDS = {
     log.OBJECTIVE_REOPENED: "objective {id} is open again",
     log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
+    log.RESULTS_INDEXED: "the index catches up",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
     log.STEP_OVERSPENT: "a call cost more than it had reserved; all of it is counted, and no call is made over a limit",
     log.STEP_LEFT_UNKNOWN: "a tool call was cut off that must not be repeated; a person must say what came of it",
@@ -57,6 +59,8 @@ def describe_event(event: Event, task_name: str) -> str | None:
     if event.kind in _TASK_WORDS and event.task_id is not None:
         name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
         return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
+    if event.kind == log.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
+        return None  # as results come
     if event.kind in _OTHER_WORDS:
         return _OTHER_WORDS[event.kind].format(id=event.objective_id) + _describe_data(event)
     return None
@@ -72,6 +76,8 @@ def _describe_data(event: Event) -> str:
             return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
         case log.TASK_DONE:
             return f" ({data['n_added']} new)" if data.get("n_added") else ""
+        case log.RESULTS_INDEXED:
+            return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
         case log.ORDER_APPLIED:
             return f" ({data.get('n_moved', 0)} moved)"
         case log.OBJECTIVE_CHECKED:

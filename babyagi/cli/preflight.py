@@ -1,4 +1,4 @@
-"""Whether a model can be asked at all, found out before anything is paid for."""
+"""Whether the models can be asked at all, found out before anything is paid for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from babyagi.cli.text import is_person_there
+from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError
 from babyagi.settings import Settings
-from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT
+from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL
 
 OPENAI_HOSTS = ("", "api.openai.com")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -40,6 +40,21 @@ def missing_credentials(settings: Settings, models: Iterable[str] | None = None)
     from babyagi.llm.credentials import missing_key
 
     return missing_key(asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url)
+
+
+def require_embedder(settings: Settings, model: str = "") -> None:
+    """Fetch the files of an embedding model that runs here, if a person has chosen it and they are not here yet.
+
+    Args:
+        model: that of the settings when not given.
+
+    Raises:
+        SettingsError: they cannot be fetched.
+    """
+    if (model or settings.effective_embedding_model) == ONNX_EMBEDDING_MODEL:
+        from babyagi.llm.onnx import fetch_files
+
+        fetch_files(lambda notice: warn(f"note: {notice}", Style.YELLOW))
 
 
 def require_living_models(settings: Settings) -> None:

@@ -174,7 +174,12 @@ def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], wid
     return lines
 
 
-_REASONS = {"after": "it comes after that task", "parent": "it came of that task", "near": "it bears on this task"}
+_REASONS = {
+    "after": "it comes after that task",
+    "parent": "it came of that task",
+    "near": "it bears on this task",
+    "shared": "it bears on this task",
+}
 
 
 def _render_given(steps: Sequence[Step]) -> list[Line]:
@@ -183,7 +188,8 @@ def _render_given(steps: Sequence[Step]) -> list[Line]:
     for given in given_results(steps):
         score = f"score {given.score:.2f}, " if given.score is not None else ""
         reason = _REASONS.get(given.reason, one_line(given.reason))
-        lines.append(Line(f"  try {one_line(given.try_no)}: task {given.task_id}, {score}{reason}"))
+        whose = f"objective {given.objective_id}, " if given.objective_id is not None else ""
+        lines.append(Line(f"  try {one_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}"))
     return [Line(""), Line("Given earlier results:", Style.BOLD), *lines] if lines else []
 
 

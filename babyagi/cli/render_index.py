@@ -47,10 +47,12 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
     return [Line(f"{what}: {', '.join(one_line(id_) for id_ in ids[:N_NAMED])}{more}", Style.RED)]
 
 
-def render_ranking(ranking: Ranking, width: int) -> list[Line]:
+def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[Line]:
+    """What was found in the objective and, where others were searched, in which of them."""
     lines: list[Line] = []
     for entry in ranking:
-        head = f"{entry.score:5.2f}  task {entry.result.task_id}: "
+        whose = "" if entry.result.objective_id == objective_id else f"objective {entry.result.objective_id}, "
+        head = f"{entry.score:5.2f}  {whose}task {entry.result.task_id}: "
         lines.append(Line(head + fit(entry.result.task_name, max(20, width - len(head))), Style.BOLD))
         lines.append(Line("       " + fit(entry.result.text, max(20, 3 * width))))
     return lines

@@ -15,7 +15,7 @@ from babyagi.cli.follow import Follower, LoggedView, View
 from babyagi.cli.json_shapes import is_rehearsal, models_of
 from babyagi.cli.person import find_person
 from babyagi.cli.plain import JsonView, PlainView
-from babyagi.cli.preflight import require_credentials, require_listener, require_living_models
+from babyagi.cli.preflight import require_credentials, require_embedder, require_listener, require_living_models
 from babyagi.cli.session import is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
 from babyagi.cli.worker_lines import serving
@@ -45,6 +45,7 @@ def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool, 
     require_objective(loaded.settings)
     require_credentials(loaded.settings)
     require_living_models(loaded.settings)
+    require_embedder(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
 
 
@@ -71,7 +72,9 @@ def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], al
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) -> int:
     """Go on with an unfinished objective, and return the exit code."""
-    return asyncio.run(_resume(load(flags), selector, as_json=as_json))
+    loaded = load(flags)
+    require_embedder(loaded.settings)
+    return asyncio.run(_resume(loaded, selector, as_json=as_json))
 
 
 def watch_objective(selector: str, *, as_json: bool) -> int:

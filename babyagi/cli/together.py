@@ -9,6 +9,7 @@ from typing import Any
 
 from babyagi.cli.exits import ExitCode
 from babyagi.cli.person import find_person
+from babyagi.cli.preflight import require_embedder
 from babyagi.cli.run import require_objective, tell, tell_notices, work_on
 from babyagi.cli.session import LATEST, is_over, load
 from babyagi.cli.text import Style, echo, fit, print_json, warn
@@ -77,6 +78,7 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
 def join_objective(flags: Mapping[str, Any], *, selector: str = "", as_json: bool) -> int:
     """Work on an objective that somebody else started or will start, and return the exit code of its stop reason."""
     loaded = load(flags)
+    require_embedder(loaded.settings)
     wanted = Wanted(selector=selector, text=loaded.settings.objective, instance_name=loaded.settings.instance_name)
     return asyncio.run(_join(loaded, wanted, as_json=as_json))
 
@@ -104,7 +106,9 @@ async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
 
 def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
     """Work on whatever the task store holds until a signal ends it, and return the exit code of that signal."""
-    return asyncio.run(_serve_all(load(flags), as_json=as_json))
+    loaded = load(flags)
+    require_embedder(loaded.settings)
+    return asyncio.run(_serve_all(loaded, as_json=as_json))
 
 
 async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:

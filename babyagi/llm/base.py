@@ -63,16 +63,24 @@ class ChatModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts to vectors. `space` names provider, model, dimension and version; vectors of two spaces never mix."""
+    """Texts to vectors; safe to call many times at once (`tests/llm/embedder_contract.py` holds every implementation to it).
+
+    `space` names provider, model, dimension and version, and never changes; vectors of two spaces never mix. `dimension` is right once
+    a vector was given.
+    """
 
     space: str
     dimension: int
-    is_local: bool  # True: no network, no cost, deterministic; needs no journal
+    is_local: bool  # True: no network, no cost, the same bytes in every process; needs no journal
 
-    def reserve(self, texts: Sequence[str]) -> Reservation: ...
+    def reserve(self, texts: Sequence[str]) -> Reservation:
+        """The most that embedding the texts may cost."""
+        ...
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
         """Return one unit vector per text as little-endian float32, in the order of `texts`, and what it cost.
+
+        Any text gets one, also an empty one; of a long one at least the beginning counts.
 
         Raises:
             IndexUnavailableError: time mends it; `may_be_billed` when some of the texts may have been worked on.
@@ -80,4 +88,6 @@ class Embedder(Protocol):
         """
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Calling it again changes nothing."""
+        ...

@@ -27,7 +27,8 @@ class ResultReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """As much of a result as the budget allows, how well it fits, and why it was chosen: `after`, `parent` or `near`."""
+    """As much of a result as the budget allows, how well it fits, and why it was chosen: `after`, `parent`, `near` or, of another
+    objective, `shared`."""
 
     result: Result
     text: str
@@ -58,7 +59,12 @@ async def choose_context(
     ranked += drop_repetitions(found.ranked, beside=needed)[:n_near]
     cut = choose_within([entry.result for entry in ranked], budget_tokens, words=words, n_always=len(needed))
     return [
-        Chosen(result=result, text=text, score=entry.score, reason=reasons.get(result.task_id, "near"))
+        Chosen(
+            result=result,
+            text=text,
+            score=entry.score,
+            reason=reasons.get(result.task_id, "near") if result.objective_id == objective.id else "shared",
+        )
         for entry, (result, text) in zip(ranked, cut, strict=False)
     ], found.degraded
 

@@ -114,8 +114,9 @@ class Projector:
         """Feed the oldest results that are owed, at most `limit`, and return how many went in.
 
         At its first run in a process, after the index could not answer (it may come back with less than it had), and every
-        `CHECK_EVERY` batches, it first compares the index with the truth: what the index lost is fed again from the stored
-        vectors, and a damaged index is dropped and owed anew (0 is returned then).
+        `CHECK_EVERY` batches, it first compares the index with the truth: what the index lost is fed again from the stored vectors, and a
+        damaged index is dropped and owed anew (0 is returned then). One that lacks more than half, as after a change to another index,
+        is owed everything: the batches that follow show how far it is.
 
         Raises:
             IndexUnavailableError: the index or the embedder cannot answer now; nothing is ticked off.
@@ -198,6 +199,10 @@ class Projector:
         if report.is_damaged:
             raise StoreUnusableError(f"{len(report.probe_misses)} of {report.n_probes} results are not found by their own vectors")
         lost = [*report.missing, *report.probe_misses]
+        if len(lost) > max(BATCH, report.n_expected // 2) and not self._index.is_memory:
+            await self._source.owe_index(self._objective_id)
+            logger.info("%d results that the index does not have are fed again", len(lost))
+            return
         for start in range(0, len(lost), BATCH):
             task_ids = lost[start : start + BATCH]
             await self._feed(await self._source.results(self._objective_id, task_ids=task_ids), embed)

@@ -10,7 +10,7 @@ store keeps, else by full text. Results that are not indexed yet are always amon
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from babyagi.errors import (
     CredentialsError,
@@ -58,6 +58,16 @@ class Ranking:
         return len(self.ranked)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Tasks whose results may bear on a text: cosine similarities by id, and ids by common words, the best first. `degraded` as in
+    `Ranking`."""
+
+    nearest: Mapping[int, float] = field(default_factory=dict)
+    by_words: Sequence[int] = ()
+    degraded: str = ""
+
+
 class ResultSearch:
     """Search in the results of one objective."""
 
@@ -83,25 +93,31 @@ class ResultSearch:
         Raises:
             Only what the task store raises, and what `embed` raises that is no trouble of an embedder (a limit, a lost lease).
         """
+        n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
+        found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
+        by_vectors = sorted(set(found.nearest) - set(exclude), key=lambda task_id: -found.nearest[task_id])[:n_wanted]
+        by_words = [task_id for task_id in found.by_words if task_id not in exclude]
+        ranked = await self._rank(Words(text, background=background), by_vectors=by_vectors, by_words=by_words)
+        return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded)
+
+    async def candidates(self, text: str, *, n: int, embed: Embed, background: str = "") -> Candidates:
+        """What may bear on the text: about `n` by either way. Arguments and errors are those of `relevant`."""
         # Counted first: what is recorded or indexed from here on can only make the index hold more than is expected of it.
         counts = await self._source.counts(self._objective_id)
         n_results = counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE]
         if n_results == 0:
-            return Ranking(ranked=())
+            return Candidates()
         pending = await self._source.unindexed_results(self._objective_id, limit=MAX_PENDING)
         nearest: dict[int, float] = {}
-        n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         try:
             query, vectors = await self._embed([text, background] if background else [text], pending, embed)
         except EMBEDDING_TROUBLE as error:
             degraded = f"compared by words only: {error.what}"
         else:
-            nearest, degraded = await self._by_vectors(query, n_results=n_results, n_pending=len(pending), k=n_wanted)
-            nearest |= _score_all(vectors, query)
-        by_vectors = sorted((task_id for task_id in nearest if task_id not in exclude), key=lambda task_id: -nearest[task_id])[:n_wanted]
-        by_words = [task_id for task_id in await self._by_words(text, n_wanted, has_vectors=bool(nearest)) if task_id not in exclude]
-        ranked = await self._rank(Words(text, background=background), by_vectors=by_vectors, by_words=by_words)
-        return Ranking(ranked=tuple(ranked[:k]), degraded=degraded)
+            nearest, degraded = await self._by_vectors(query, n_results=n_results, n_pending=len(pending), k=n)
+            nearest |= score_all(vectors, query)
+        by_words = await self._by_words(text, n, has_vectors=bool(nearest))
+        return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
     async def fill_memory(self) -> None:
         """Put what the index lacks into it when it is one that lives in this process's memory."""
@@ -122,7 +138,7 @@ class ResultSearch:
             stored = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
             await self._source.store_vectors(self._objective_id, space=self._space, vectors=stored)
             vectors.update(stored)
-        return (asked[0] if len(asked) == 1 else _mix(asked[0], asked[1])), vectors
+        return mix(asked), vectors
 
     async def _by_vectors(self, query: bytes, *, n_results: int, n_pending: int, k: int) -> tuple[dict[int, float], str]:
         """Return scores by task id, and why the index was not asked."""
@@ -208,15 +224,17 @@ def fuse(*orders: Sequence[int]) -> dict[int, float]:
     return scores
 
 
-def _mix(asked: bytes, background: bytes) -> bytes:
-    """The unit vector between what is asked and its background, nearer to the first."""
+def mix(asked: Sequence[bytes]) -> bytes:
+    """The unit vector between what is asked and its background, nearer to the first; what is asked itself where it has none."""
     import numpy as np
 
-    mixed = np.frombuffer(asked, dtype="<f4") + BACKGROUND_SHARE * np.frombuffer(background, dtype="<f4")
+    if len(asked) == 1:
+        return asked[0]
+    mixed = np.frombuffer(asked[0], dtype="<f4") + BACKGROUND_SHARE * np.frombuffer(asked[1], dtype="<f4")
     return bytes((mixed / (np.linalg.norm(mixed) or 1.0)).astype("<f4").tobytes())
 
 
-def _score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
+def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
     """Cosine similarities by task id; a vector of another length (another model under the same name) is passed over."""
     fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
     return dict(zip(fitting, score(b"".join(fitting.values()), query).tolist(), strict=True)) if fitting else {}

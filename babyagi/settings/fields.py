@@ -31,6 +31,7 @@ __all__ = ["DEFAULT_MODEL", "MODELS_WITHOUT_ENDPOINT", "USE_LLAMA_SERVER", "Sett
 
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
+ONNX_EMBEDDING_MODEL = "chroma-onnx"  # fetched, when a person names it
 MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal")
 USE_LLAMA_SERVER = "models are not loaded into this program; start a llama.cpp server and set OPENAI_BASE_URL=http://127.0.0.1:8080/v1"
 _NOT_BUILT = "From the original, not built"
@@ -168,7 +169,8 @@ class Settings(ObjectiveFields):
         default="",
         metadata=declare(
             "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
-            f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key and no download.",
+            f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key and no download, "
+            f"`{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB).",
             metavar="MODEL",
             default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else {LOCAL_EMBEDDING_MODEL}",
         ),

@@ -30,6 +30,7 @@ NO_SECRET = Secret()
 _DIALECTS = ("auto", "chat", "responses")
 _PROTOCOLS = ("auto", "native", "json", "text")
 _APPROVALS = ("once", "none")
+_MEMORIES = ("objective", "shared")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,15 @@ class ObjectiveFields:
     approve: str = field(
         default="once",
         metadata=declare("BABYAGI_APPROVE", "Which tool calls wait for your approval.", choices=_APPROVALS),
+    )
+    memory: str = field(
+        default="objective",
+        metadata=declare(
+            "BABYAGI_MEMORY --memory",
+            "Whose results a task may be given: those of its objective, or those of the task store's other objectives as well.",
+            choices=_MEMORIES,
+            metavar="|".join(_MEMORIES),
+        ),
     )
 
     llm_model: str = field(

@@ -88,8 +88,8 @@ class TaskStore(WorkerStore, Protocol):
         """Raises `NotFoundError`."""
         ...
 
-    async def objectives(self) -> list[Objective]:
-        """All of them, oldest first."""
+    async def objectives(self, *, limit: int | None = None) -> list[Objective]:
+        """All of them, or the `limit` newest; oldest first."""
         ...
 
     async def pause_objective(self, objective_id: int) -> Objective:

@@ -101,8 +101,9 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
     async def objective(self, objective_id: int) -> Objective:
         return self._read(self._book(objective_id))
 
-    async def objectives(self) -> list[Objective]:
-        return [self._read(book) for book in self._books.values()]
+    async def objectives(self, *, limit: int | None = None) -> list[Objective]:
+        books = list(self._books.values())
+        return [self._read(book) for book in books[max(0, len(books) - limit) if limit is not None else 0 :]]
 
     async def pause_objective(self, objective_id: int) -> Objective:
         return self._switch(objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, log.OBJECTIVE_PAUSED)

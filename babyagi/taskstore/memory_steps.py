@@ -114,7 +114,7 @@ class MemorySteps(ABC):
         book = self._book(objective_id)
         marked = [task_id for task_id in dict.fromkeys(task_ids) if book.unindexed.pop(task_id, None) is not None]
         if marked:
-            book.note(self._clock(), log.RESULTS_INDEXED, n=len(marked))
+            book.note(self._clock(), log.RESULTS_INDEXED, n=len(marked), n_owed=len(book.unindexed))
 
     async def owe_index(self, objective_id: int) -> None:
         book = self._book(objective_id)

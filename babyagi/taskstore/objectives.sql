@@ -13,8 +13,8 @@ SELECT id FROM objective WHERE identity = :identity ORDER BY id DESC LIMIT 1;
 SELECT * FROM objective WHERE id = :objective_id;
 
 -- objective_ids --
--- All objectives, oldest first.
-SELECT id FROM objective ORDER BY id;
+-- The newest objectives, newest first.
+SELECT id FROM objective ORDER BY id DESC LIMIT :limit;
 
 -- open_objectives --
 -- Those that have something for workers: active, or ended without a report; oldest first.

@@ -16,6 +16,7 @@ from babyagi.tasks import (
     Event,
     Joined,
     Limits,
+    Memory,
     Objective,
     ObjectiveSpec,
     ObjectiveStatus,
@@ -64,6 +65,7 @@ def spec_from_json(text: str) -> ObjectiveSpec:
     fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
     fields["tools"] = tuple(ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"])
     fields["approval"] = Approval(fields["approval"])
+    fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))  # those begun before there was a choice have none
     return ObjectiveSpec(**fields)
 
 

@@ -119,8 +119,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
     async def objective(self, objective_id: int) -> Objective:
         return await self._read(lambda tx: moves.read_objective(tx, objective_id))
 
-    async def objectives(self) -> list[Objective]:
-        return await self._read(lambda tx: [moves.read_objective(tx, row["id"]) for row in tx.all("objective_ids")])
+    async def objectives(self, *, limit: int | None = None) -> list[Objective]:
+        rows = ALL_ROWS if limit is None else limit
+        return await self._read(lambda tx: [moves.read_objective(tx, row["id"]) for row in tx.all("objective_ids", limit=rows)][::-1])
 
     async def pause_objective(self, objective_id: int) -> Objective:
         return await self._switch(objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, log.OBJECTIVE_PAUSED)
@@ -253,7 +254,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
             moves.objective_row(tx, objective_id)
             n_marked = tx.run("mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids)))
             if n_marked:
-                moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked)
+                (left,) = tx.all("n_unindexed", objective_id=objective_id)
+                moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked, n_owed=left["n"])
 
         await self._write(work, objective_id, is_lasting=False)
 

@@ -168,6 +168,10 @@ SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_i
 -- A row when some result is not indexed.
 SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0 LIMIT 1;
 
+-- n_unindexed --
+-- How many results are not indexed.
+SELECT COUNT(*) AS n FROM result WHERE objective_id = :objective_id AND is_indexed = 0;
+
 -- mark_indexed --
 -- The result store has the results of these tasks.
 UPDATE result SET is_indexed = 1

@@ -1,5 +1,6 @@
 """One objective with its tasks, results, steps and events, as a store would give them."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 from babyagi import log
@@ -134,8 +135,12 @@ COUNTS = {
 
 
 def inputs_step():
-    output = '{"excerpts": [{"task_id": 2, "text": "secret text", "score": 0.412, "reason": "after"}, {"task_id": 1, "text": "old"}]}'
-    return step(key="1/inputs", kind="inputs", output=output, model="", usage=Usage())
+    excerpts = [
+        {"task_id": 2, "text": "secret text", "score": 0.412, "reason": "after"},
+        {"task_id": 5, "text": "secret text", "score": 0.3, "reason": "shared", "objective_id": 7, "task_name": "Read it"},
+        {"task_id": 1, "text": "old"},
+    ]
+    return step(key="1/inputs", kind="inputs", output=json.dumps({"excerpts": excerpts}), model="", usage=Usage())
 
 
 def index_status():

@@ -27,20 +27,20 @@ def home(request, tmp_path, monkeypatch):
     close_log()
 
 
-def fill_home(space="hash:v1:768"):
+def fill_home(space="hash:v1:768", *, texts=TEXTS, uid="0a1b2c3d"):
     """An objective with ten results, none of them indexed."""
 
     async def fill():
         async with open_store(homes.settings()) as store:
-            names = list(TEXTS)
+            names = list(texts)
             spec = samples.spec(initial_task=names[0], embedding_space=space)
-            objective, _ = await store.create_objective(spec, uid="0a1b2c3d", always_new=True)
+            objective, _ = await store.create_objective(spec, uid=uid, always_new=True)
             await join(store, homes.WORKER, objective.id)
             await store.add_tasks(objective.id, [Proposal(name=name) for name in names[1:]])
             for _ in names:
                 claim = await store.claim_task(objective.id, homes.WORKER.id)
                 assert claim is not None
-                await store.record_result(claim, text=TEXTS[claim.task.name], origins=("model:rehearsal",))
+                await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",))
                 await store.record_plan(claim, proposals=[])
             await store.remove_worker(homes.WORKER.id)
 
@@ -187,6 +187,20 @@ def test_an_objective_can_go_on_with_another_index_between_two_runs(home, capsys
 
     assert found["hits"][0]["task"] == "Museum"  # found in the stored vectors meanwhile
     assert run_json(capsys, "index", "check")["is_whole"]
+
+
+def test_a_search_looks_into_other_objectives_when_it_is_told_to(home, capsys):
+    fill_home()
+    fill_home(texts={"Bread": "Rye bread needs a hot oven."}, uid="4e5f6071")
+
+    alone = run_json(capsys, "results", "search", "medieval manuscripts")
+    everywhere = run_json(capsys, "results", "search", "medieval manuscripts", "--all-objectives")
+    assert run_guarded(["results", "search", "medieval manuscripts", "--all-objectives", "--objective", "2"]) == 0
+
+    assert {hit["objective_id"] for hit in alone["hits"]} == {2}
+    assert (everywhere["hits"][0]["objective_id"], everywhere["hits"][0]["task"]) == (1, "Museum")
+    assert {hit["objective_id"] for hit in everywhere["hits"]} == {1, 2}
+    assert "objective 1, task" in capsys.readouterr().out.splitlines()[0]
 
 
 @pytest.mark.parametrize("line", [["index", "check"], ["index", "rebuild"], ["results", "search", "x"]], ids=" ".join)

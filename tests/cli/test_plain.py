@@ -32,6 +32,7 @@ def test_every_change_of_state_has_words(kind):
         (log.TASK_CLAIMED, {"worker_id": "w", "try_no": 1}, "task 4 started: Read a.md"),
         (log.WORKER_HINDERED, {"name": "w", "hindrance": "no key"}, "a worker cannot work on it (no key)"),
         (log.TASK_DEAD, {"error": "no such\nfile"}, "task 4 given up: Read a.md (no such file)"),
+        (log.RESULTS_INDEXED, {"n": 100, "n_owed": 1400}, "the index catches up: 100 results more, 1,400 are left"),
         (log.ORDER_APPLIED, {"n_moved": 3, "task_ids": [1]}, "the list was ordered (3 moved)"),
         (log.OBJECTIVE_ENDED, {"reason": "limit:tasks", "detail": "50 of 50"}, "objective 3 ended (limit:tasks; 50 of 50)"),
         (

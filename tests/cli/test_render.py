@@ -99,6 +99,7 @@ def test_one_task_is_shown_with_its_result_its_error_and_its_calls():
     assert "1/execute/1/model" in text
     assert "400+45" in text
     assert "try 1: task 2, score 0.41, it comes after that task" in text
+    assert "try 1: objective 7, task 5, score 0.30, it bears on this task" in text
     assert "secret" not in text
 
 

@@ -185,3 +185,31 @@ def test_every_change_of_a_task_is_in_the_log_file_and_no_prompt_is(documents, h
     n_done = status_of(capsys)["tasks"]["done"]
     assert sum("done" in line and " task " in line and "INFO" in line for line in log_lines) == n_done
     assert not any("Role:" in line for line in log_lines)
+
+
+def given_to(capsys, objective):
+    """What the tasks of the objective were given of other objectives, as `show` prints it."""
+    found = []
+    assert run_guarded(["tasks", "--json", "--objective", objective]) == 0
+    for task in json.loads(capsys.readouterr().out):
+        assert run_guarded(["show", str(task["id"]), "--objective", objective, "--json"]) == 0
+        found += [given for given in json.loads(capsys.readouterr().out)["given"] if given["objective_id"] is not None]
+    return found
+
+
+def test_results_of_another_objective_are_given_only_with_memory_shared(documents, capsys):
+    run = ["run", "--model", "rehearsal", "--files", str(documents), "--max-tasks", "3"]
+    assert run_guarded([*run, "-t", "Read limits.md: at what does a run stop?", "Say what the limits are"]) == 3
+    assert run_guarded([*run, "-t", "Say again at what a run stops", "Know the limits"]) == 3
+    assert run_guarded([*run, "-t", "Say again at what a run stops", "Know the limits of a run", "--memory", "shared"]) == 3
+    capsys.readouterr()
+
+    alone, shared = given_to(capsys, "2"), given_to(capsys, "3")
+
+    assert alone == []
+    assert shared and {(given["reason"], given["objective_id"] in (1, 2)) for given in shared} == {("shared", True)}
+    assert status_of(capsys, "--objective", "2")["memory"] == "objective"
+    assert status_of(capsys, "--objective", "3")["memory"] == "shared"
+    task_id = str(shared[0]["task_id"])
+    assert run_guarded(["show", "1", "--objective", "3"]) == 0
+    assert f"objective {shared[0]['objective_id']}, task {task_id}, score" in capsys.readouterr().out

@@ -85,18 +85,17 @@ async def open_library(texts=TEXTS):
     return store, await fill_library(store, texts)
 
 
-async def fill_library(store, texts):
-    """Add the objective and its results to the store, and return the objective."""
+async def fill_library(store, texts, *, uid="0a1b2c3d", **more):
+    """Add the objective and its results to the store, and return the objective. `more` are fields of its spec."""
     names = list(texts)
     spec = ObjectiveSpec(
         text="Read everything",
-        initial_task=names[0],
+        initial_task=next(iter(texts), "Begin"),
         limits=Limits(max_tasks=0, max_time_s=0),
         model_by_role={Role.EXECUTION: "rehearsal"},
-        embedding_space=HashEmbedder().space,
-        prompt_version="1",
+        **{"embedding_space": HashEmbedder().space, "prompt_version": "1", **more},
     )
-    objective, _ = await store.create_objective(spec, uid="0a1b2c3d")
+    objective, _ = await store.create_objective(spec, uid=uid, always_new=True)
     worker = Worker(id="w", name="w", host="here", pid=1, lease_until=START)
     await join(store, worker, objective.id, lease_s=60)
     await store.add_tasks(objective.id, [Proposal(name=name) for name in names[1:]])

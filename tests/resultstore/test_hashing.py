@@ -1,16 +1,12 @@
 """The embedder without a model: the same bytes everywhere, near where words are shared."""
 
 import hashlib
-import math
-import struct
-import subprocess
-import sys
 
 import pytest
 
 from babyagi.resultstore.builtin import score
 from babyagi.resultstore.hashing import STOP_WORDS, HashEmbedder, split_words
-from babyagi.tasks import Reservation, Usage
+from tests.llm.embedder_contract import LocalEmbedderContract
 from tests.resultstore.library import TEXTS
 
 QUERIES = {
@@ -48,30 +44,21 @@ def digest(text: str) -> str:
     return hashlib.sha256(HashEmbedder().embed_text(text)).hexdigest()[:32]
 
 
+class TestHashEmbedder(LocalEmbedderContract):
+    making = "from babyagi.resultstore.hashing import HashEmbedder; embedder = HashEmbedder()"
+
+    @pytest.fixture
+    def embedder(self):
+        return HashEmbedder()
+
+    @pytest.fixture
+    def others(self):
+        return [HashEmbedder(32)]
+
+
 @pytest.mark.parametrize("text", GOLDEN)
 def test_vectors_never_change(text):
     assert digest(text) == GOLDEN[text]
-
-
-def test_vectors_are_equal_to_the_bit_in_every_process():
-    text = "Straße naïve ＦＵＬＬ 東京に行く हिन्दी https://x.com/v2.1?id=3 the same the same"
-    code = f"from babyagi.resultstore.hashing import HashEmbedder; print(HashEmbedder().embed_text({text!r}).hex())"
-
-    seen = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
-        ).stdout.strip()
-        for seed in ("1", "2")
-    }
-
-    assert seen == {HashEmbedder().embed_text(text).hex()}
-
-
-@pytest.mark.parametrize("text", ["", " \n", "?!…", "the", "a lone \ud800 surrogate", "東京", "x" * 100_000, "🦑 🦑"])
-def test_every_text_gets_a_unit_vector(text):
-    vector = struct.unpack("<768f", HashEmbedder().embed_text(text))
-
-    assert math.isclose(math.hypot(*vector), 1.0, rel_tol=1e-5)
 
 
 def test_texts_that_share_words_are_near():
@@ -110,12 +97,3 @@ def test_a_text_counts_by_its_beginning():
     head = "word " * 7000
 
     assert HashEmbedder().embed_text(head + "octopus") == HashEmbedder().embed_text(head + "bakery")
-
-
-async def test_embedding_costs_nothing():
-    embedder = HashEmbedder(32)
-
-    vectors, usage = await embedder.embed(["one", "two"])
-
-    assert (embedder.space, embedder.is_local, embedder.reserve(["one"]), usage) == ("hash:v1:32", True, Reservation(), Usage())
-    assert [len(vector) for vector in vectors] == [128, 128]

@@ -5,10 +5,11 @@ from array import array
 
 import pytest
 
+from babyagi import log
 from babyagi.errors import IndexUnavailableError, LimitReachedError, StoreUnusableError
 from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.projector import MAX_REBUILDS, Projector, collection_name, collection_of, item_id, task_id_of
+from babyagi.resultstore.projector import BATCH, MAX_REBUILDS, Projector, collection_name, collection_of, item_id, task_id_of
 from babyagi.tasks import Proposal
 from tests.resultstore.library import TEXTS, Busy, Embedding, LaggingIndex, add_result, id_by_name, open_library
 
@@ -105,6 +106,27 @@ async def test_after_a_restart_the_index_in_memory_is_filled_from_the_stored_vec
 
     assert len(await index.ids(collection_of(objective))) == len(TEXTS)
     assert len(embed.asked) == n_embedded
+
+
+async def test_another_index_is_fed_everything_in_batches_that_say_how_far_it_is_and_nothing_is_embedded_again():
+    class Kept(BuiltinIndex):
+        is_memory = False
+
+    texts = {f"Task {n}": f"Number {n} is done." for n in range(2 * BATCH + 50)}
+    store, objective = await open_library(texts)
+    embed = Embedding()
+    await feed_all(Projector(store, Kept(), objective=objective), embed, limit=BATCH)
+    await store.add_tasks(objective.id, [Proposal(name="The last")])
+    await add_result(store, objective, {"The last": "It is done."})
+    before_id, index = await store.last_event_id(objective.id), Kept()
+
+    counts = await feed_all(Projector(store, index, objective=objective), embed, limit=BATCH)
+
+    indexed = [event.data for event in await store.events(objective.id, after_id=before_id) if event.kind == log.RESULTS_INDEXED]
+    assert counts == [1, BATCH, BATCH, 50]
+    assert [data["n_owed"] for data in indexed] == [2 * BATCH + 50, BATCH + 50, 50, 0]
+    assert len(await index.ids(collection_of(objective))) == len(texts) + 1
+    assert len(embed.asked) == len(texts) + 1
 
 
 async def test_a_damaged_index_is_begun_anew_without_embedding_again():

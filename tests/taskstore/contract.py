@@ -12,6 +12,7 @@ from babyagi.tasks import (
     Claim,
     Duty,
     Limits,
+    Memory,
     ObjectiveSpec,
     ObjectiveStatus,
     Place,
@@ -44,13 +45,14 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
-def make_spec(*, limits: Limits = NO_LIMITS, text: str = "Know all about tea") -> ObjectiveSpec:
+def make_spec(*, limits: Limits = NO_LIMITS, text: str = "Know all about tea", memory: Memory = Memory.OBJECTIVE) -> ObjectiveSpec:
     return ObjectiveSpec(
         text=text,
         initial_task="Make a list",
         limits=limits,
         model_by_role={Role.EXECUTION: "rehearsal"},
         embedding_space="hashing",
+        memory=memory,
         prompt_version="1",
     )
 
@@ -115,6 +117,12 @@ class TaskStoreContract:
         assert objective.spec == make_spec()
         assert await names_of(store, objective.id, TaskStatus.QUEUED) == ["Make a list"]
 
+    async def test_whose_results_an_objective_may_see_is_frozen_with_it(self, store):
+        shared, _ = await store.create_objective(make_spec(memory=Memory.SHARED), uid="u1")
+        again, _ = await store.create_objective(make_spec(), uid="u2")
+        other, _ = await store.create_objective(make_spec(), uid="u3", always_new=True)
+        assert (again.id, again.spec.memory, other.spec.memory) == (shared.id, Memory.SHARED, Memory.OBJECTIVE)
+
     async def test_starting_the_same_objective_again_returns_it_whatever_its_status(self, store):
         first, _ = await store.create_objective(make_spec(), uid="u1")
         await store.end_objective(first.id, reason=StopReason.FAILED)
@@ -128,6 +136,8 @@ class TaskStoreContract:
         assert is_new
         assert found.id == second.id
         assert [objective.uid for objective in await store.objectives()] == ["u1", "u2"]
+        assert [objective.uid for objective in await store.objectives(limit=1)] == ["u2"]
+        assert await store.objectives(limit=0) == []
 
     async def test_what_does_not_exist_is_not_found(self, store):
         with pytest.raises(NotFoundError):
@@ -1046,17 +1056,21 @@ class TaskStoreContract:
         await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.01)
 
     async def test_results_are_unindexed_until_they_are_marked_and_again_when_the_index_is_lost(self, store):
-        objective_id = await begin(store)
+        objective_id = await begin(store, "B")
         await finish_one(store, objective_id)
         claim = await store.claim_duty(objective_id, "w", Duty.INDEX)
         assert [result.task_id for result in await store.unindexed_results(objective_id, limit=5)] == [1]
         assert (await store.result_ids(objective_id), await store.result_ids(objective_id, is_indexed=True)) == ([1], [])
         await store.mark_indexed(objective_id, task_ids=[1, 9])
+        assert (await store.events(objective_id))[-1].data == {"n": 1, "n_owed": 0}
         assert (await store.result_ids(objective_id, is_indexed=True), await store.result_ids(objective_id, is_indexed=False)) == ([1], [])
         await store.release_duty(claim)
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is None
         await store.owe_index(objective_id)
         assert len(await store.unindexed_results(objective_id, limit=5)) == 1
+        await finish_one(store, objective_id)
+        await store.mark_indexed(objective_id, task_ids=[1])
+        assert (await store.events(objective_id))[-1].data == {"n": 1, "n_owed": 1}
 
     async def test_another_embedding_space_owes_every_result_again_and_keeps_the_old_vectors(self, store):
         objective_id = await begin(store)

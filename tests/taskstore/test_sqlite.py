@@ -9,11 +9,12 @@ import signal
 import sqlite3
 import stat
 import threading
+from contextlib import closing
 
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.tasks import Proposal, StopReason
+from babyagi.tasks import Memory, Proposal, StopReason
 from babyagi.taskstore import pieces, sqlite_lock
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql import open_sqlite
@@ -279,6 +280,17 @@ async def test_an_older_file_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_k
     with pytest.raises(StoreUnusableError, match="newer babyagi"):
         await open_inline(path)
     await copy.close()
+
+
+async def test_an_objective_of_a_program_without_shared_memory_has_its_own(tmp_path):
+    objective_id = await make_filled(tmp_path / "tasks.db")
+    with closing(sqlite3.connect(tmp_path / "tasks.db")) as connection, connection:
+        connection.execute("UPDATE objective SET spec = json_remove(spec, '$.memory')")
+
+    store = await open_inline(tmp_path / "tasks.db")
+
+    assert (await store.objective(objective_id)).spec.memory is Memory.OBJECTIVE
+    await store.close()
 
 
 async def test_no_upgrade_runs_under_a_living_worker(tmp_path):
