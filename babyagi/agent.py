@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,26 @@ from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import Decision, decide, decisions, describe
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.base import ChatModel
+from babyagi.react.calling import require_names
 from babyagi.react.executor import Executor, OnSignal
 from babyagi.react.nesting import ask_agent, build_agent_tool
 from babyagi.react.protocols.base import Protocol, fill
 from babyagi.react.signals import RunEnded, Signal
 from babyagi.react.steps import AtLimit, Bounds, Run
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.settings import Secret, load_here, variables_here
+from babyagi.settings import Secret, declared_fields, load_here, variables_here
 from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.rules import beside_report_slice
 from babyagi.tools.base import Tool
 from babyagi.tools.declare import tool as declare_tool
 
 LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
-NO_LIMITS = Limits(max_tasks=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 
 Ask = Callable[[str], Awaitable[str]]
 _BOUNDS = frozenset(field.name for field in fields(Bounds))
+_LIMITS = ("max_calls", "max_tokens", "max_cost_usd")
 
 
 class Agent:
@@ -45,10 +47,12 @@ class Agent:
         instruction: what it is told before the question.
         protocol: `auto`, `native`, `json`, `text`, or a `Protocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends the run with `ParkedError`.
-        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …), and settings by name.
+        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …), the limits of one run (`max_calls`,
+            `max_tokens`, `max_cost_usd`), and, for a model that is named, settings.
 
     Raises:
         ValueError: two tools have one name, or a function cannot be a tool.
+        TypeError: there is no such option.
     """
 
     def __init__(
@@ -63,13 +67,16 @@ class Agent:
     ) -> None:
         if "at_limit" in options:
             options["at_limit"] = AtLimit(options["at_limit"])
-        self.tools = _require_names([_to_tool(given) for given in tools])
+        self.tools = require_names([_to_tool(given) for given in tools])
         self.bounds = Bounds(**{name: value for name, value in options.items() if name in _BOUNDS})
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
         self._model = model
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
+        self._has_time = "max_time_s" in options
+        for name in self._options.keys() - (declared_fields().keys() if isinstance(model, str) else set(_LIMITS)):
+            raise TypeError(f"there is no such option here: {name}")
 
     @classmethod
     def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent:
@@ -84,7 +91,7 @@ class Agent:
         has_model = bool({"model", "llm_model"} & set(options))
         found = load_description(Path(path), agent_name, variables=variables_here(), has_model=has_model)
         described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
-        described |= {field.name: getattr(found.bounds, field.name) for field in fields(Bounds)}
+        described |= {name: bound for name in _BOUNDS if (bound := getattr(found.bounds, name)) != getattr(Bounds(), name)}
         described |= {name: given for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key))) if given}
         return cls(**{**described, **options})
 
@@ -96,7 +103,7 @@ class Agent:
         """
         tool = _to_tool(given)
         others = [other for other in self.tools if not (replace and other.name == tool.name)]
-        self.tools = _require_names([*others, tool])
+        self.tools = require_names([*others, tool])
 
     def run(self, question: str, *, on_signal: OnSignal | None = None) -> Run:
         """As `run_async`, for code that is not async itself."""
@@ -124,14 +131,15 @@ class Agent:
         Raises:
             BabyagiError: its text says what to do. What the model or a tool does wrong is in the run instead.
         """
-        async for signal in self.iter(question):
-            if on_signal is not None:
-                on_signal(signal)
-            if isinstance(signal, RunEnded):
-                run = signal.run
+        async with aclosing(self.iter(question)) as signals:
+            async for signal in signals:
+                if on_signal is not None:
+                    on_signal(signal)
+                if isinstance(signal, RunEnded):
+                    run = signal.run
         return run
 
-    async def iter(self, question: str) -> AsyncIterator[Signal]:
+    async def iter(self, question: str) -> AsyncGenerator[Signal, None]:
         """Yield the signals of a run, the last of them `RunEnded`. Raises as `run_async`."""
         messages, n_told = ask_agent(self.instruction, Passage(text=question, origin="person")), 0
         async with self._open_desk(question) as desk:
@@ -139,11 +147,12 @@ class Agent:
                 executor = Executor(tools=self.tools, calls=await desk.open_journal(), protocol=self.protocol, bounds=self.bounds)
                 n = 0
                 try:
-                    async for signal in executor.iter(messages):
-                        n += 1
-                        if n > n_told:  # after an answer of a person the journal gives all that came before it once more
-                            n_told = n
-                            yield await desk.settle(signal) if isinstance(signal, RunEnded) else signal
+                    async with aclosing(executor.iter(messages)) as signals:
+                        async for signal in signals:
+                            n += 1
+                            if n > n_told:  # after an answer of a person the journal gives all that came before it once more
+                                n_told = n
+                                yield await desk.settle(signal) if isinstance(signal, RunEnded) else signal
                     return
                 except ParkedError:
                     if self._ask is None:
@@ -161,16 +170,11 @@ class Agent:
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             worker = Worker(id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now())
-            limits, model = NO_LIMITS, self._model
-            if isinstance(model, str):
-                flags = {**self._options, **({"llm_model": model, "model_execution": model} if model else {})}
-                settings = load_here(flags)
-                limits = replace(settings.limits, max_tasks=0)
-                model = await stack.enter_async_context(App(settings, store, identity=worker).open_model(Role.EXECUTION))
+            limits, model = await self._open_model(stack, store, worker)
             spec = ObjectiveSpec(
                 text=question,
                 initial_task=question,
-                limits=limits,
+                limits=beside_report_slice(limits),
                 model_by_role={Role.EXECUTION: model.name},
                 embedding_space="none",
                 approval=Approval.NONE,
@@ -179,6 +183,15 @@ class Agent:
             objective, _ = await store.create_objective(spec, uid="agent")
             backends = Backends(store=store, models={Role.EXECUTION: model}, embedder=HashEmbedder(), gate=Gate(), sleep=asyncio.sleep)
             yield _Desk(store=store, worker=worker, objective=objective, backends=backends)
+
+    async def _open_model(self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker) -> tuple[Limits, ChatModel]:
+        """What a run may use, and the model that it asks. The limit of time is the run's own where one is given."""
+        if not isinstance(self._model, str):
+            return Limits(**{"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0), **self._options}), self._model
+        settings = load_here({**self._options, **({"llm_model": self._model, "model_execution": self._model} if self._model else {})})
+        app = App(settings, store, identity=worker)
+        limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
+        return replace(limits, max_time_s=0) if self._has_time else limits, await stack.enter_async_context(app.open_model(Role.EXECUTION))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,11 +227,3 @@ def _to_tool(given: Tool | Callable[..., Any]) -> Tool:
     if isinstance(given, Agent):
         raise ValueError("an agent needs a name as a tool: agent.as_tool(name, description)")
     return given if isinstance(given, Tool) else declare_tool(given)
-
-
-def _require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
-    by_name: Mapping[str, Tool] = {tool.name: tool for tool in tools}
-    if len(by_name) < len(tools):
-        twice = next(tool.name for tool in tools if by_name[tool.name] is not tool)
-        raise ValueError(f"two tools are called {twice!r}; give one of them another name")
-    return tuple(tools)

@@ -9,7 +9,7 @@ import secrets
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.human import HumanModel
 from babyagi.llm.onnx import OnnxEmbedder, fetch_files, missing_files
 from babyagi.llm.openai import OpenAIModel
+from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
@@ -39,7 +40,7 @@ from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Memory, Objective, ObjectiveSpec, Result, Role, Worker
+from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
@@ -184,21 +185,7 @@ class App:
     def _spec(self) -> ObjectiveSpec:
         settings = self.settings
         settings.require_objective()
-        limits = settings.limits
-        unpriced = self._unpriced()
-        if limits.max_cost_usd and unpriced:
-            if settings.cost_limit_is_explicit:
-                raise SettingsError(
-                    f"the money limit of ${limits.max_cost_usd:g} cannot be held",
-                    why=f"no price is known for {', '.join(unpriced)}",
-                    fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (US dollars per million tokens), or --max-cost 0 for no money limit",
-                    guide="limits",
-                )
-            limits = replace(limits, max_cost_usd=0.0)
-            self.notices.append(
-                f"no price is known for {', '.join(unpriced)}: the default money limit is off, the limit of "
-                f"{limits.max_tokens:,} tokens holds"
-            )
+        limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
         if not self._open_embedder(embedding).is_local and limits.max_cost_usd and self._embedding_price() is None:
             self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
@@ -217,8 +204,20 @@ class App:
             prompt_version=prompt_version(),
         )
 
-    def _unpriced(self) -> list[str]:
-        names = set(self.settings.model_by_role.values()) - set(MODELS_WITHOUT_ENDPOINT)
+    def limits(self, roles: Iterable[Role]) -> Limits:
+        """The limits of these settings. That of money is off, with a notice, where nobody set it and a model of these roles has no price.
+
+        Raises:
+            SettingsError: a person set the limit of money, and it cannot be held.
+        """
+        limits, notice = hold_money_limit(
+            self.settings.limits, unpriced=self._unpriced(roles), is_explicit=self.settings.cost_limit_is_explicit
+        )
+        self.notices += [notice] if notice else []
+        return limits
+
+    def _unpriced(self, roles: Iterable[Role]) -> list[str]:
+        names = {self.settings.model_by_role[role] for role in roles} - set(MODELS_WITHOUT_ENDPOINT)
         return sorted(name for name in names if self._price(name, self.settings.openai_base_url) is None)
 
     def _price(self, name: str, base_url: str) -> Price | None:

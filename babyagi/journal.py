@@ -8,7 +8,6 @@ Does not cover: retrying within one call (the model's adapter), and what to do a
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import json
@@ -36,6 +35,7 @@ from babyagi.llm.prompt import Prompt, clean
 from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Compose, Observation, Tool
+from babyagi.tools.running import OutOfTimeError, run_in_time
 
 logger = logging.getLogger(__name__)
 
@@ -190,7 +190,7 @@ class Journal:
         try:
             passage = await compose(arguments, self.below(path))
         except (ToolError, *FAULTS_OF_A_CALL) as error:
-            return Observation(passage=Passage(text=clean(error.what), origin=f"tool:{tool.name}"), is_error=True)
+            return _refused(tool, error)
         except BabyagiError:
             raise
         except Exception as error:  # a tool is code from anywhere; what it raises is its answer
@@ -325,7 +325,7 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         return await _try_tool(tool, arguments)
     except SettingsError:
         raise
-    except TimeoutError:
+    except OutOfTimeError:
         text = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
         return Observation(passage=Passage(text=text, origin=f"tool:{tool.name}"), is_error=True)
     except Exception as error:  # a tool is code from anywhere; what it raises is its answer
@@ -340,18 +340,22 @@ def _failed(tool: Tool, error: Exception) -> Observation:
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
     """What the tool gave or says that it could not do. Any other fault is raised: nobody knows then how far it came."""
     try:
-        async with asyncio.timeout(tool.timeout_s):
-            passage = await tool.run(arguments)
+        return Observation(passage=_bound(await run_in_time(tool, arguments), tool))
     except ToolError as error:
-        return Observation(passage=Passage(text=clean(error.what), origin=f"tool:{tool.name}"), is_error=True)
-    return Observation(passage=_bound(passage, tool))
+        return _refused(tool, error)
+
+
+def _refused(tool: Tool, error: BabyagiError) -> Observation:
+    return Observation(passage=_bound(Passage(text=error.what, origin=f"tool:{tool.name}"), tool), is_error=True)
 
 
 def _bound(passage: Passage, tool: Tool) -> Passage:
+    """The passage as a model may be shown it. A tool speaks for itself, a file or a result, never for a person or for this program."""
     text = clean(passage.text)
     if len(text) > tool.max_output_chars:
         text = text[: tool.max_output_chars] + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
-    return Passage(text=text, origin=passage.origin)
+    speaks = passage.origin.startswith(("tool:", "file:", "result:"))
+    return Passage(text=text, origin=passage.origin if speaks else f"tool:{tool.name}")
 
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:

@@ -1,16 +1,20 @@
 """The door for programs: an agent with tools, without a store on disk."""
 
+import asyncio
 import json
 
 import pytest
 
 import babyagi
 from babyagi.agent import Agent
-from babyagi.errors import BabyagiError, ParkedError
+from babyagi.errors import BabyagiError, LimitReachedError, ParkedError, SettingsError
+from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.react.signals import ModelDecided, RunEnded, RunStarted
 from babyagi.react.steps import Stopped
+from babyagi.tasks import Usage
 from babyagi.tools.person import build_ask_user
+from tests.local_server import Answer, LocalServer
 from tests.react.test_executor import answering
 from tests.scripted import ScriptedModel
 
@@ -170,3 +174,103 @@ def test_bounds_and_settings_are_given_by_name():
     assert agent.bounds.max_steps == 3
     with pytest.raises(ValueError):
         Agent("rehearsal", at_limit="never")
+
+
+# -- limits, over real sockets -------------------------------------------------------------------------------------------------
+
+
+def look_for_ever(request):
+    """A model that has a further question whatever it is shown."""
+    n = len(request.messages)
+    return Answer(tool_calls=(ToolCall(id=f"c{n}", name="price", arguments=json.dumps({"item": f"tea {n}"})),))
+
+
+def ask_there(server, **options):
+    return Agent("some-model", [price], openai_base_url=server.base_url, protocol="native", **options)
+
+
+async def test_a_money_limit_that_cannot_be_held_is_refused_before_the_first_call(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    async with LocalServer(look_for_ever) as server:
+        with pytest.raises(SettingsError, match=r"\$2 cannot be held") as caught:
+            await ask_there(server, max_cost_usd=2).run_async("What does tea cost?")
+
+        assert server.requests == []
+    assert "some-model" in caught.value.why and "price_in" in caught.value.fix
+
+
+async def test_the_money_limit_that_nobody_set_is_off_where_no_price_is_known(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    async with LocalServer(lambda request: Answer(text="ten")) as server:
+        assert (await ask_there(server).run_async("?")).output == "ten"
+        assert (await ask_there(server, max_cost_usd=0).run_async("?")).output == "ten"
+
+
+@pytest.mark.parametrize(
+    ("limit", "name", "n_calls"),
+    [
+        ({"max_cost_usd": 0.5, "price_in": 0, "price_out": 100.0, "max_output_tokens": 1000}, "cost", 5),
+        ({"max_tokens": 4500, "max_output_tokens": 1000}, "tokens", None),
+        ({"max_calls": 3}, "calls", 3),
+    ],
+    ids=["cost", "tokens", "calls"],
+)
+async def test_a_limit_of_a_run_ends_it_before_the_call_that_would_not_fit(limit, name, n_calls, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    def answer(request):
+        said = look_for_ever(request)
+        return Answer(tool_calls=said.tool_calls, usage=Usage(calls=1, prompt_tokens=0, completion_tokens=1000))
+
+    async with LocalServer(answer) as server:
+        with pytest.raises(LimitReachedError) as caught:
+            await ask_there(server, max_steps=50, **limit).run_async("What does tea cost?")
+
+        assert caught.value.limit == name
+        n_paid = len(server.requests)
+        assert n_paid == n_calls if n_calls else 2 <= n_paid <= 4
+
+
+@pytest.mark.parametrize("hangs", ["model", "tool"])
+async def test_the_limit_of_time_cancels_what_hangs(hangs, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    async def never():
+        """Never come back."""
+        await asyncio.Event().wait()
+
+    async def answer(request):
+        if hangs == "model":
+            await never()
+        return Answer(tool_calls=(ToolCall(id="c", name="never", arguments="{}"),))
+
+    async with LocalServer(answer) as server:
+        agent = Agent("some-model", [babyagi.tool(effect="read")(never)], openai_base_url=server.base_url, max_time_s=0.5, at_limit="force")
+        run = await agent.run_async("?")
+
+    assert run.stopped is Stopped.MAX_TIME
+
+
+async def test_a_longer_time_than_the_default_is_the_one_that_holds(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+
+    async with Agent("rehearsal", max_time_s=20_000)._open_desk("?") as longer, Agent("rehearsal")._open_desk("?") as usual:
+        assert (longer.objective.spec.limits.max_time_s, usual.objective.spec.limits.max_time_s) == (0, 7200)
+
+
+async def test_limits_hold_for_a_model_that_is_given_as_an_object_and_no_setting_is_ignored():
+    def answer(prompt, role):
+        call = ToolCall(id="c", name="price", arguments=json.dumps({"item": f"tea {len(prompt.messages)}"}))
+        return Completion(
+            text="", tool_calls=(call,), model="m", usage=Usage(calls=1, prompt_tokens=10, completion_tokens=10, cost_usd=0.4)
+        )
+
+    for limit, name in (({"max_calls": 2}, "calls"), ({"max_tokens": 2300}, "tokens"), ({"max_cost_usd": 1.0}, "cost")):
+        model = ScriptedModel(answer, cost_usd=0.4)
+        with pytest.raises(LimitReachedError) as caught:
+            await Agent(model, [price], max_steps=50, **limit).run_async("?")
+        assert (caught.value.limit, 0 < len(model.calls) < 20) == (name, True)
+    with pytest.raises(TypeError, match="openai_base_url"):
+        Agent(ScriptedModel(answer), openai_base_url="http://127.0.0.1:1/v1")
+    with pytest.raises(TypeError, match="max_stepz"):
+        Agent("rehearsal", max_stepz=3)

@@ -6,8 +6,12 @@ Does not cover: discounts for cached prompts or batches (we count them at the fu
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
+
+from babyagi.errors import SettingsError
+from babyagi.tasks import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +55,30 @@ def find_price(name: str, *, base_url: str = "", price_in: float | None = None, 
     except (LookupError, ValueError):
         return None
     return Price(prompt_usd_per_mtok=float(found.input_price * 1_000_000), completion_usd_per_mtok=float(found.output_price * 1_000_000))
+
+
+def hold_money_limit(limits: Limits, *, unpriced: Sequence[str], is_explicit: bool) -> tuple[Limits, str]:
+    """Return the limits, that of money off where a model has no price, and then a notice that says so.
+
+    Args:
+        unpriced: the models without a price. is_explicit: a person set the limit of money.
+
+    Raises:
+        SettingsError: a person set it, and it cannot be held.
+    """
+    if not limits.max_cost_usd or not unpriced:
+        return limits, ""
+    names = ", ".join(unpriced)
+    if is_explicit:
+        raise SettingsError(
+            f"the money limit of ${limits.max_cost_usd:g} cannot be held",
+            why=f"no price is known for {names}",
+            fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars per million tokens), "
+            "or 0 for no money limit: --max-cost 0 (max_cost_usd)",
+            guide="limits",
+        )
+    notice = f"no price is known for {names}: the default money limit is off, the limit of {limits.max_tokens:,} tokens holds"
+    return replace(limits, max_cost_usd=0.0), notice
 
 
 def _has_domain(base_url: str) -> bool:

@@ -1,7 +1,7 @@
 """What a model is asked: messages made of passages, and the fence that keeps data from reading like an instruction.
 
-A fence is a pair of lines around a text, marked with a digest of that very text: no text can hold its own digest, so none can
-close its fence early. The opening line says what the text is and where it came from.
+A fence is a pair of lines around a text, marked with a digest of that very text, of so many digits that the text does not hold it: so none
+can close its fence early. The opening line says what the text is and where it came from.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any
 
 from babyagi.tasks import Passage
 
-_FENCED = re.compile(r"<<(?P<label>[\w ]+) (?P<digest>[0-9a-f]{8}) from (?P<origin>[^\n]*)\n(?P<text>.*?)\n(?P=digest)>>", re.DOTALL)
+_FENCED = re.compile(r"<<(?P<label>[\w ]+) (?P<digest>[0-9a-f]{8,64}) from (?P<origin>[^\n]*)\n(?P<text>.*?)\n(?P=digest)>>", re.DOTALL)
 _CUTTABLE = ("result:", "tool:", "file:")
 MIN_CUTTABLE_CHARS = 200
+DIGEST_CHARS = 8  # more where somebody has searched for a text that holds as many of its own
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
@@ -91,7 +92,8 @@ def clean(text: str) -> str:
 def fence(label: str, passage: Passage) -> str:
     """Return the passage between two lines that its text cannot forge: `<<label DIGEST from ORIGIN` and `DIGEST>>`."""
     text = clean(passage.text)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    digest = next((digest[:n] for n in range(DIGEST_CHARS, len(digest)) if digest[:n] not in text), digest)
     origin = re.sub(r"\s+", " ", clean(passage.origin))
     return f"<<{label} {digest} from {origin}\n{text}\n{digest}>>"
 

@@ -28,7 +28,7 @@ MIN_QUOTE_CHARS = 30
 MIN_QUOTE_WORDS = 5  # with fewer it is a heading, a link or a piece of a table
 MAX_QUOTE_CHARS = 300
 
-_BLOCK = re.compile(r"^<<([a-z ]+) ([0-9a-f]{8}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^<<([a-z ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
 _ROLE = re.compile(r"^Role: (\w+) agent", re.MULTILINE)
 _TEXT_FORM = re.compile(
     r"^(?P<action>.+): one of \[(?P<tools>.*)\]\n(?P<input>.+?): .*$(?:.*\n)+?(?P<answer>.+): the whole answer", re.MULTILINE

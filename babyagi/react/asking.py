@@ -15,6 +15,7 @@ from babyagi.tools.base import Calls
 
 MAX_REASKS = 2
 MAX_SHRINKS = 3
+MAX_FED_BACK_CHARS = 20_000  # of a reply that cannot be used; the next request holds it
 
 BE_SHORTER = "Your answer was cut off. Give it again, complete and shorter."
 NOT_EMPTY = "Your reply was empty. Give the answer itself."
@@ -102,7 +103,7 @@ class _Asker:
             self._has_more_room = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
-        said = Message(speaker=Speaker.ASSISTANT, text=completion.text, origins=(f"model:{completion.model}",))
+        said = Message(speaker=Speaker.ASSISTANT, text=completion.text[:MAX_FED_BACK_CHARS], origins=(f"model:{completion.model}",))
         told = Message(speaker=Speaker.USER, text=fault, origins=("program",))
         self.prompt = replace(self.prompt, messages=(*self.prompt.messages, *([said] if completion.text else []), told))
 

@@ -9,17 +9,36 @@ from typing import Any
 
 from babyagi.errors import ToolError
 from babyagi.llm.prompt import ToolCall
+from babyagi.react.protocols.json import FAIL_TASK, FINAL_ANSWER
+from babyagi.react.protocols.text import NO_CALL
 from babyagi.tasks import Passage
 from babyagi.tools.base import Calls, Observation, Tool
 from babyagi.tools.validate import parse_arguments
 
 MAX_CALLS_PER_STEP = 8
 
+UNCALLABLE = frozenset({FINAL_ANSWER, FAIL_TASK, *NO_CALL})
+
 Place = tuple[int, ToolCall]
 """A call and its number in the reply, from 1."""
 
 Fingerprint = tuple[str, bool, str, str]
 """A call and what came of it: the tool, whether it failed, what it said, the arguments."""
+
+
+def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
+    """Return the tools, if a model can call each of them in every protocol.
+
+    Raises:
+        ValueError: two have one name, or a name that means something else in a protocol.
+    """
+    by_name: Mapping[str, Tool] = {tool.name: tool for tool in tools}
+    if len(by_name) < len(tools):
+        twice = next(tool.name for tool in tools if by_name[tool.name] is not tool)
+        raise ValueError(f"two tools are called {twice!r}; give one of them another name")
+    if taken := [name for name in by_name if name.casefold() in UNCALLABLE]:
+        raise ValueError(f"no tool can be called {taken[0]!r}: to a model that word means something else")
+    return tuple(tools)
 
 
 class Caller:
@@ -31,7 +50,7 @@ class Caller:
     """
 
     def __init__(self, tools: Sequence[Tool], calls: Calls, *, max_parallel: int) -> None:
-        self.tools = tools
+        self.tools = require_names(tools)
         self._tool_by_name = {tool.name: tool for tool in tools}
         self._calls = calls
         self._max_parallel = max(1, max_parallel)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, ToolCall, shrink
 from babyagi.react.asking import Asked, ask
-from babyagi.react.calling import Caller, Fingerprint, fingerprint, outcome_of
+from babyagi.react.calling import MAX_CALLS_PER_STEP, Caller, Fingerprint, fingerprint, outcome_of
 from babyagi.react.protocols.base import Conversation, Protocol
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.reflection import with_reflection
@@ -26,8 +27,10 @@ from babyagi.react.signals import ModelAsked, ModelDecided, RunEnded, RunStarted
 from babyagi.react.steps import Act, AtLimit, Bounds, Decision, Fail, Finish, Run, Step, Stopped
 from babyagi.tasks import Role, Usage
 from babyagi.tools.base import Calls, Observation, Tool
+from babyagi.tools.validate import MAX_ARGUMENT_CHARS
 
 NO_ANSWER = "The agent was stopped by a limit before it had an answer."
+MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
 NO_TOOL_LEFT = "No tool can be used any more: write the answer itself."
 
 T = TypeVar("T")
@@ -54,14 +57,14 @@ class Planned:
 
 
 class Executor:
-    """Runs one agent on one question at a time.
+    """Runs one agent on one question; another question needs another path, because what was asked there is read from the journal.
 
     Args:
-        tools: what it may use; with `reflect`, wrapped.
+        tools: what it may use, each with a name of its own that a model can call; with `reflect`, wrapped.
         calls: the way to the model and the tools.
         protocol: one of them, or a name. With `auto` it begins with native tool calling, and goes over to text when the endpoint says
             that it takes no tools.
-        path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from 1.
+        path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from 1; `PATH/N/last` for the last question.
     """
 
     def __init__(
@@ -80,20 +83,21 @@ class Executor:
 
     async def run(self, messages: Sequence[Message], *, on_signal: OnSignal | None = None) -> Run:
         """Return what the run came to; `on_signal` is told everything on the way. Raises as `iter`."""
-        async for signal in self.iter(messages):
-            if on_signal is not None:
-                on_signal(signal)
-            if isinstance(signal, RunEnded):
-                return signal.run
+        async with aclosing(self.iter(messages)) as signals:
+            async for signal in signals:
+                if on_signal is not None:
+                    on_signal(signal)
+                if isinstance(signal, RunEnded):
+                    return signal.run
         raise AssertionError("an executor's last signal is RunEnded")
 
-    async def iter(self, messages: Sequence[Message]) -> AsyncIterator[Signal]:
+    async def iter(self, messages: Sequence[Message]) -> AsyncGenerator[Signal, None]:
         """Yield the signals of a run, the last of them `RunEnded`.
 
         Raises:
             What `ask` and `Calls` raise, but `MalformedReplyError`: unreadable replies end the run as its errors do.
         """
-        clock, steps, stopped, detail = _Deadline(self._bounds.max_time_s), list[Step](), None, ""
+        clock, steps, stopped, detail, output = _Deadline(self._bounds.max_time_s), list[Step](), None, "", NO_ANSWER
         yield RunStarted(messages=tuple(messages))
         try:
             while stopped is None and not (self._bounds.max_steps and len(steps) >= self._bounds.max_steps):
@@ -116,7 +120,10 @@ class Executor:
             stopped, detail = Stopped.MAX_ERRORS, error.what
         except _TimeIsUpError:
             stopped, detail = Stopped.MAX_TIME, f"{self._bounds.max_time_s:g} s are over"
-        yield RunEnded(run=await self._conclude(messages, steps, stopped or Stopped.MAX_STEPS, detail))
+            clock = _Deadline(self._bounds.max_time_s)  # for a last question
+        if stopped in (None, Stopped.MAX_TIME) and self._bounds.at_limit is AtLimit.GENERATE:
+            steps, output = await self._generate(messages, steps, clock)
+        yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
     # -- by hand -----------------------------------------------------------------------------------------------------------
 
@@ -197,10 +204,14 @@ class Executor:
                 raise MalformedReplyError(NO_TOOL_LEFT)
             if isinstance(decision, Act) and completion.finish_reason == "length":
                 raise MalformedReplyError("Your call was cut off. Make it shorter.")
+            if isinstance(decision, Act) and _n_chars(decision) > MAX_ACT_CHARS:
+                raise MalformedReplyError(f"Your call was longer than {MAX_ACT_CHARS} characters. Make it shorter.")
             return decision
 
         prompt = self._render(messages, steps, is_last=is_last)
-        asked = await ask(self._calls, f"{self._path}/{n}/model", prompt, role=Role.EXECUTION, read=read, takes_cut=True)
+        # A step whose tools the time cut off has been asked about already, and what was said then is no answer to the last question.
+        path = f"{self._path}/{n}/{'last' if is_last else 'model'}"
+        asked = await ask(self._calls, path, prompt, role=Role.EXECUTION, read=read, takes_cut=True)
         self._n_shrunk += asked.n_shrunk
         return asked
 
@@ -242,15 +253,14 @@ class Executor:
                     return observation.passage.text
         return None
 
-    async def _conclude(self, messages: Sequence[Message], steps: list[Step], stopped: Stopped, detail: str) -> Run:
-        output = ""
+    def _conclude(self, steps: Sequence[Step], stopped: Stopped, detail: str, output: str) -> Run:
         if stopped is Stopped.FINISH:
             last = steps[-1]
             output = last.decision.output if isinstance(last.decision, Finish) else self._direct_output(last) or ""
         elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME):
-            output, detail = NO_ANSWER, detail or f"{len(steps)} steps are used up"
-            if self._bounds.at_limit is AtLimit.GENERATE:
-                steps, output = await self._generate(messages, steps)
+            detail = detail or f"{len(steps)} steps are used up"
+        else:
+            output = ""
         return Run(
             output=output,
             stopped=stopped,
@@ -260,12 +270,12 @@ class Executor:
             origins=tuple(dict.fromkeys(origin for step in steps for origin in step.origins)),
         )
 
-    async def _generate(self, messages: Sequence[Message], steps: list[Step]) -> tuple[list[Step], str]:
+    async def _generate(self, messages: Sequence[Message], steps: list[Step], clock: _Deadline) -> tuple[list[Step], str]:
         """Ask once more, without tools; a model that still gives no answer leaves it at the fixed sentence."""
         await self._recall_fallback()
         try:
-            asked = await self._ask(messages, steps, is_last=True)
-        except MalformedReplyError:
+            asked = await clock.within(self._ask(messages, steps, is_last=True))
+        except (MalformedReplyError, _TimeIsUpError):
             return steps, NO_ANSWER
         planned = Planned(decision=asked.value, asked=asked)
         output = planned.decision.output if isinstance(planned.decision, Finish) else NO_ANSWER
@@ -290,6 +300,11 @@ class _Deadline:
             if timeout.expired():
                 raise _TimeIsUpError from None
             raise
+
+
+def _n_chars(act: Act) -> int:
+    """What every later request would hold of it."""
+    return len(act.log) + sum(len(call.name) + len(call.arguments) for call in act.calls)
 
 
 def _gave_only_errors(step: Step) -> bool:

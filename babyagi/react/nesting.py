@@ -7,9 +7,9 @@ from typing import Any
 
 from babyagi.errors import ToolError
 from babyagi.llm.prompt import Message, Speaker
-from babyagi.react.executor import Executor
+from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.protocols.base import Protocol
-from babyagi.react.steps import Bounds, Stopped
+from babyagi.react.steps import Bounds
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Calls, Tool, run_composed
 
@@ -25,12 +25,13 @@ def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
 def build_agent_tool(
     name: str, description: str, *, instruction: str, tools: Sequence[Tool], bounds: Bounds, protocol: Protocol | str = "auto"
 ) -> Tool:
-    """Return a tool that is an agent. It asks the model of whoever calls it, under the same journal and limits."""
+    """Return a tool that is an agent with these tools, never with itself. It asks its caller's model, under the same journal and limits."""
+    tools = tuple(tools)
 
     async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:
         executor = Executor(tools=tools, calls=calls, protocol=protocol, bounds=bounds, path="agent")
         run = await executor.run(ask_agent(instruction, Passage(text=arguments["question"], origin="model")))
-        if run.stopped not in (Stopped.FINISH, Stopped.MAX_STEPS, Stopped.MAX_TIME):
+        if run.output in ("", NO_ANSWER):
             raise ToolError(f"{name} found no answer: {run.detail[:300]}")
         return Passage(text=run.output, origin=f"tool:{name}")
 

@@ -208,6 +208,16 @@ def report_slice(limits: Limits) -> Reservation:
     )
 
 
+def beside_report_slice(limits: Limits) -> Limits:
+    """Limits of which `report_slice` leaves these: for an objective that ends without a report."""
+    return replace(
+        limits,
+        max_calls=limits.max_calls + min(limits.max_calls, 1),
+        max_tokens=limits.max_tokens + min(limits.max_tokens // 9, 16_000),
+        max_cost_usd=-(-20 * to_microusd(limits.max_cost_usd) // 19) / 1e6,
+    )
+
+
 def refuse_reservation(limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, is_report: bool) -> str | None:
     """The name of the first limit that the reservation does not fit under (`calls`, `tokens`, `cost`), None when it fits."""
     kept = Reservation() if is_report else report_slice(limits)

@@ -6,7 +6,6 @@ Google style: what the tool does, then `Args:` with one entry for each parameter
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 import re
@@ -14,10 +13,12 @@ import types
 import typing
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Union, overload
 
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool
+from babyagi.tools.running import in_thread
 
 _TYPES: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
@@ -110,7 +111,7 @@ def _make_run(function: Function, name: str) -> Callable[[Mapping[str, Any]], Aw
         if inspect.iscoroutinefunction(function):
             value = await function(**arguments)
         else:
-            value = await asyncio.to_thread(function, **arguments)
+            value = await in_thread(partial(function, **arguments))
         return value if isinstance(value, Passage) else Passage(text=to_text(value), origin=f"tool:{name}")
 
     return run

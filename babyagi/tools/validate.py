@@ -19,6 +19,24 @@ MAX_ARGUMENT_CHARS = 50_000
 Schema = Mapping[str, Any]
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
+def _number(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written} is no number of JSON")
+    return number
+
+
+# JSON from a model: what could be read in two ways, or is no JSON though Python takes it, is refused.
+DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_number, parse_constant=_number, strict=False)
+
+
 def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     """Return the arguments that a model wrote for the tool, each of the type that the schema names.
 
@@ -62,7 +80,7 @@ def _load(tool: Tool, arguments: str) -> Any:
     if not arguments.strip():
         return {}
     try:
-        return json.loads(arguments, strict=False)
+        return DECODER.decode(arguments)
     except (ValueError, RecursionError):
         if arguments.lstrip()[0] in "{[":
             raise ToolError(f"the arguments of {tool.name} are not valid JSON; write {_usage(tool)}") from None

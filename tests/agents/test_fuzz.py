@@ -2,7 +2,10 @@
 
 import asyncio
 
-from benchmarks.fuzz_replies import fuzz, is_linear, measure_times
+import pytest
+
+from benchmarks.fuzz_replies import SHAPES, fuzz, read_s
+from tests.linear import grows_faster_than_linearly
 
 
 def test_no_random_text_loses_or_renames_a_task_as_the_prioritizers_reply_or_the_creation_agents():
@@ -12,7 +15,6 @@ def test_no_random_text_loses_or_renames_a_task_as_the_prioritizers_reply_or_the
     assert lists.n_orders > 50 and lists.n_added > 500 and lists.n_malformed > 50
 
 
-def test_reading_a_reply_takes_linear_time_whatever_its_shape():
-    slow = {shape: times for shape, times in measure_times((50_000, 100_000)).items() if not is_linear(times)}
-
-    assert slow == {}
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reading_a_reply_takes_linear_time_whatever_its_shape(shape):
+    assert not grows_faster_than_linearly(lambda n: read_s(SHAPES[shape](n)), 200_000)

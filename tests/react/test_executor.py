@@ -9,7 +9,7 @@ from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
 from babyagi.react.calling import MAX_CALLS_PER_STEP
-from babyagi.react.executor import NO_ANSWER, Executor
+from babyagi.react.executor import NO_ANSWER, Executor, _Deadline
 from babyagi.react.protocols.base import ANSWER_NOW
 from babyagi.react.signals import ModelAsked, ModelDecided, RunEnded, RunStarted, StepEnded, ToolEnded, ToolStarted
 from babyagi.react.steps import Act, AtLimit, Bounds, Finish, Step, Stopped, keep_last
@@ -448,7 +448,9 @@ async def test_plain_text_at_the_limit_is_the_answer_in_every_protocol(protocol)
     desk = await open_desk(lambda prompt, role: "plain words")
 
     run = await open_executor(desk, [echo_tool([])], protocol=protocol, max_errors=0).run(ASK)
-    forced = await open_executor(await open_desk(answering("plain words")), [echo_tool([])], protocol=protocol)._generate(ASK, [])
+    forced = await open_executor(await open_desk(answering("plain words")), [echo_tool([])], protocol=protocol)._generate(
+        ASK, [], _Deadline(0)
+    )
 
     assert run.output == ("plain words" if protocol == "native" else "")
     assert forced[1] == "plain words"

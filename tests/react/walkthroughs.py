@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
 from babyagi.react.protocols.base import Protocol
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.protocols.text import ENGLISH, JAPANESE, Labels, text_protocol
-from babyagi.tasks import Effect
+from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.declare import tool
@@ -40,6 +39,11 @@ class Walkthrough:
     answer: str
 
     @property
+    def calls_made(self) -> list[str]:
+        """The calls as `build_tools` notes them."""
+        return [f"{name} {json.dumps(arguments)}" for name, arguments in self.calls]
+
+    @property
     def messages(self) -> tuple[Message, ...]:
         return (Message(speaker=Speaker.USER, text=self.question, origins=("person",)),)
 
@@ -47,13 +51,18 @@ class Walkthrough:
         """What a model says to a prompt of this protocol."""
 
         def answer(prompt: Prompt, role: object) -> object:
-            n = sum(len(_OBSERVED.findall(message.text)) for message in prompt.messages)
+            n = count_observations(prompt.messages)
             if n < len(self.calls):
                 name, arguments = self.calls[n]
                 return _say_call(protocol, name, arguments)
             return _say_answer(protocol, self.answer)
 
         return answer
+
+
+def count_observations(messages: Sequence[Message]) -> int:
+    """How many calls the model has been shown the outcome of."""
+    return sum(len(_OBSERVED.findall(message.text)) for message in messages)
 
 
 def _labels(protocol: str) -> Labels:
@@ -103,9 +112,11 @@ INVOICES = Walkthrough(
     answer="21100",
 )
 
+WALKTHROUGHS: Mapping[str, Walkthrough] = {"harbour": HARBOUR, "invoices": INVOICES}
 
-def build_tools(made: Counter[str]) -> tuple[Tool, ...]:
-    """The tools of both questions; each call that is really made is counted in `made`."""
+
+def build_tools(note: Callable[[str], object]) -> tuple[Tool, ...]:
+    """The tools of both questions; `note` is told each call that is really made."""
 
     @tool(effect="read")
     def Search(query: str) -> str:
@@ -114,7 +125,6 @@ def build_tools(made: Counter[str]) -> tuple[Tool, ...]:
         Args:
             query: what is looked for
         """
-        made[f"Search {query}"] += 1
         return {"harbour master of Norvik": "Ada Brook", "age of Ada Brook": "47"}[query]
 
     @tool(effect="read")
@@ -124,7 +134,6 @@ def build_tools(made: Counter[str]) -> tuple[Tool, ...]:
         Args:
             month: its name
         """
-        made[f"invoices_of {month}"] += 1
         return ["M-1", "M-2", "M-3"]
 
     @tool(effect="read")
@@ -134,7 +143,6 @@ def build_tools(made: Counter[str]) -> tuple[Tool, ...]:
         Args:
             invoice: its number
         """
-        made[f"is_paid {invoice}"] += 1
         return invoice == "M-2"
 
     @tool(effect=Effect.READ)
@@ -144,7 +152,16 @@ def build_tools(made: Counter[str]) -> tuple[Tool, ...]:
         Args:
             invoice: its number
         """
-        made[f"amount {invoice}"] += 1
         return {"M-1": 20000, "M-3": 1100}[invoice]
 
-    return Search, invoices_of, is_paid, amount, build_calculator()
+    return tuple(noted(made, note) for made in (Search, invoices_of, is_paid, amount, build_calculator()))
+
+
+def noted(made: Tool, note: Callable[[str], object]) -> Tool:
+    """The tool; `note` is told of each call before it is made."""
+
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        note(f"{made.name} {json.dumps(dict(arguments))}")
+        return await made.run(arguments)
+
+    return replace(made, run=run)

@@ -61,6 +61,17 @@ def test_dealing_ranks_only_permutes_the_ranks_of_the_named_tasks(ids, wanted):
     assert sorted(dealt.values()) == sorted(100 - task_id for task_id in named)
 
 
+@given(st.integers(0, 1000), st.integers(0, 10**7), st.integers(0, 10**9))
+def test_without_a_report_exactly_the_limits_that_were_set_can_be_used(calls, tokens, microusd):
+    set_ = Limits(max_calls=calls, max_tokens=tokens, max_cost_usd=microusd / 1e6)
+
+    limits = rules.beside_report_slice(set_)
+    kept = rules.report_slice(limits)
+
+    assert (limits.max_calls - kept.calls, limits.max_tokens - kept.tokens) == (calls, tokens)
+    assert rules.to_microusd(limits.max_cost_usd) - rules.to_microusd(kept.cost_usd) == microusd
+
+
 def test_the_slice_for_the_report_is_out_of_reach_for_everybody_else():
     limits = Limits(max_calls=10, max_tokens=100_000, max_cost_usd=1.0)
     assert rules.report_slice(limits) == Reservation(calls=1, tokens=10_000, cost_usd=0.05)

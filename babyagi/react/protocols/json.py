@@ -28,6 +28,7 @@ from babyagi.react.protocols.base import (
 )
 from babyagi.react.steps import Act, Decision, Fail, Finish
 from babyagi.tools.base import Tool
+from babyagi.tools.validate import DECODER
 
 FINAL_ANSWER = "final_answer"
 FAIL_TASK = "fail_task"
@@ -108,7 +109,7 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
     body = text[opening.end() :] if opening else text
     start = len(body) - len(body.lstrip())
     try:
-        value, end = _DECODER.raw_decode(body, start)
+        value, end = DECODER.raw_decode(body, start)
     except (ValueError, RecursionError):
         raise MalformedReplyError(f"The reply is not valid JSON. {EXPECTED}") from None
     if not isinstance(value, dict):
@@ -120,18 +121,5 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
         raise MalformedReplyError(f"There is text behind the object. {EXPECTED}")
     return value, body[start:end]
 
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) != len(pairs):
-        raise ValueError("a key stands twice")
-    return value
-
-
-def _no_number(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_number, strict=False)
 
 JSON = Protocol(name="json", render=render, parse=parse)

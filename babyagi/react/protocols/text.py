@@ -1,8 +1,8 @@
 """The protocol of models that know nothing of tools: thought, action, input and answer are labelled lines of text (ReAct).
 
-A label counts at the start of a line, outside of code fences, of quotes (`>`) and of the fences in which data is shown; so what a reply
-quotes is never carried out. What stands behind the first observation that the model made up is not read. Reading is linear in the
-length of the reply.
+A label counts at the start of a line, outside of code fences and blocks, of quotes (`>`) and of the fences in which data is shown; so
+what a reply quotes is never carried out, also where a stop word cut the end of the quotation off. What stands behind the first
+observation that the model made up is not read. Reading is linear in the length of the reply.
 """
 
 from __future__ import annotations
@@ -31,13 +31,19 @@ from babyagi.react.protocols.base import (
 from babyagi.react.steps import Act, Decision, Finish, Step
 
 MAX_LABEL_CHARS = 200  # a label stands within this much of its line
+DECIDING = ("action", "answer")
 NO_CALL = frozenset({"", "none", "n/a", "-", "no action", "なし"})
 
-_CODE_FENCE = re.compile(r"\s{0,3}(`{3}|~{3})[`~]*\s*(.{0,1})")
-_DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8}) from ")
-_END_OF_DATA = re.compile(r"([0-9a-f]{8})>>\s*")
+# Nobody sees these, so they change nothing: soft hyphen, zero widths, marks of direction, byte order mark.
+_INVISIBLE = "".join(
+    map(chr, (0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF))
+)
+_CODE_FENCE = re.compile(rf"[\s{_INVISIBLE}]{{0,3}}(`{{3}}|~{{3}})[`~]*\s*(.{{0,1}})")
+_CODE_BLOCK = re.compile(r" {4}| {0,3}\t")  # code by its indentation
+_DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8,64}) from ")
+_END_OF_DATA = re.compile(r"([0-9a-f]{8,64})>>\s*")
 _BRACKETED = re.compile(r"([\w-]{1,64})\s*[\[(](.*)[\])]", re.DOTALL)
-_DECORATION = "*_`[]\"' \t"
+_DECORATION = "*_`[]\"' \t\r" + _INVISIBLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,9 +168,9 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         return Act(calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text)
     if _is_plain(conversation):
         return native.parse(completion, conversation)
-    text = _unwrap(completion.text.strip())
+    text = _unwrap(completion.text.replace("\r\n", "\n").strip())
     lines = text.split("\n")
-    found = _scan(text, labels)
+    found = _scan(lines, labels)
     end = next((label.line for label in found if label.kind == "observation"), len(lines))
     decision = _decide(lines[:end], [label for label in found if label.line < end], labels)
     if decision is not None:
@@ -181,20 +187,20 @@ def _decide(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> De
             answer = "\n".join([label.rest, *lines[label.line + 1 :]]).strip()
             return Finish(output=answer, log="\n".join(lines)) if answer else None
         if label.kind == "action":
-            act = _read_call(lines, found[at:], labels)
+            act = _read_call(lines, found, at, labels)
             if act is not None:
                 return act
     return _find_inline_answer(lines, found, labels)
 
 
-def _read_call(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Act | None:
-    """The call whose label is the first of `found`, with everything up to the next label as its input."""
-    action = found[0]
+def _read_call(lines: Sequence[str], found: Sequence[_Label], at: int, labels: Labels) -> Act | None:
+    """The call whose label is number `at` of `found`, with everything up to the next label as its input."""
+    action, rest = found[at], found[at + 1 : at + 3]
+    following, end = rest[0] if rest else None, rest[1].line if len(rest) > 1 else len(lines)
     name, inline = _split_inline(action.rest, labels)
     given, last = inline, action.line
-    following = found[1] if len(found) > 1 else None
     if inline is None and following is not None and following.kind == "input":
-        last = found[2].line - 1 if len(found) > 2 else len(lines) - 1
+        last = end - 1
         given = "\n".join([following.rest, *lines[following.line + 1 : last + 1]])
     elif inline is not None:
         last = following.line - 1 if following is not None else len(lines) - 1
@@ -223,11 +229,11 @@ def _thought(lines: Sequence[str], labels: Labels) -> str:
 
 def _find_inline_answer(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Finish | None:
     """An answer whose label follows the end of a sentence, in a reply that calls nothing."""
-    if any(label.kind in ("action", "answer") and label.rest.strip(_DECORATION).casefold() not in NO_CALL for label in found):
+    if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)
-    is_quoted = _quoted(lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines])
-    for at, line in enumerate(lines):
+    is_quoted, end = _quoted(lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines])
+    for at, line in enumerate(lines[:end]):
         match = None if is_quoted[at] else patterns.inline_answer.search(line)
         if match:
             answer = "\n".join([line[match.end() :], *lines[at + 1 :]]).strip()
@@ -235,16 +241,26 @@ def _find_inline_answer(lines: Sequence[str], found: Sequence[_Label], labels: L
     return None
 
 
-def _scan(text: str, labels: Labels) -> list[_Label]:
-    """Every label that counts, in order."""
-    lines, patterns = text.split("\n"), _patterns(labels)
+def _decides(label: _Label) -> bool:
+    return label.kind in DECIDING and label.rest.strip(_DECORATION).casefold() not in NO_CALL
+
+
+def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
+    """Every label that counts, in order. In a quotation without an end only a made-up observation does, unless the quotation is part of a
+    call or of an answer."""
+    patterns = _patterns(labels)
     matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
-    is_quoted = _quoted(lines, matches)
-    return [
-        _Label(kind=patterns.kind_by_name[match["name"].casefold()], line=at, rest=lines[at][match.end() :])
-        for at, match in enumerate(matches)
-        if match and not is_quoted[at]
-    ]
+    is_quoted, end = _quoted(lines, matches)
+    found: list[_Label] = []
+    for at, match in enumerate(matches):
+        if match is None or is_quoted[at]:
+            continue
+        label = _Label(kind=patterns.kind_by_name[match["name"].casefold()], line=at, rest=lines[at][match.end() :])
+        is_code = label.kind in DECIDING and _CODE_BLOCK.match(lines[at])
+        if label.kind == "observation" or (at < end and not is_code):
+            found.append(label)
+            end = len(lines) if _decides(label) else end
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,31 +282,43 @@ def _patterns(labels: Labels) -> _Patterns:
     }
     kind_by_name = {name.casefold(): kind for kind, names in kinds.items() for name in names}
     any_name = "|".join(re.escape(name) for name in sorted((name for names in kinds.values() for name in names), key=len, reverse=True))
+    blank = rf"[\s{_INVISIBLE}]*"
     inputs, answers = ("|".join(map(re.escape, names)) for names in (labels.action_input, labels.answer))
     return _Patterns(
-        label=re.compile(rf"\s*(?:[*_#]{{1,6}}\s*)?(?P<name>{any_name})\s*[*_]{{0,3}}\s*[:：][*_]{{0,3}}", re.IGNORECASE),
+        label=re.compile(
+            rf"{blank}(?:[*_#]{{1,6}}{blank})?(?P<name>{any_name})(?:\s?#?\d{{1,3}})?{blank}[*_]{{0,3}}\s*[:：][*_]{{0,3}}", re.IGNORECASE
+        ),
         inline_input=re.compile(rf"[,;\s]\s*(?:{inputs})\s*[:：]", re.IGNORECASE),
         inline_answer=re.compile(rf"(?<=[.!?。])\s{{1,3}}(?:{answers})\s?[:：]", re.IGNORECASE),
         kind_by_name=kind_by_name,
     )
 
 
-def _quoted(lines: Sequence[str], matches: Sequence[re.Match[str] | None]) -> list[bool]:
-    """For each line whether it stands in a quotation: a closed code fence, a data fence, or behind `>`.
+def _quoted(lines: Sequence[str], matches: Sequence[re.Match[str] | None]) -> tuple[list[bool], int]:
+    """For each line whether it stands in a quotation: a code fence, a data fence, or behind `>`; and where one begins that has no end.
 
     Args:
         matches: the label of each line; a fence may open behind one, which then is no part of the quotation.
     """
     bodies = [line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)]
     quoted = [line.lstrip().startswith(">") for line in lines]
-    for first, last in (*_code_blocks(bodies), *_data_blocks(bodies)):
+    code, data = _code_blocks(bodies), _data_blocks(bodies)
+    for first, last in (*code, *data):
         begin = first + 1 if matches[first] else first
         quoted[begin : last + 1] = [True] * (last + 1 - begin)
-    return quoted
+    is_around = matches[:1] == [None] and _CODE_FENCE.match(lines[0])  # the reply as a whole stands in a code fence
+    opens = (_first_open(_CODE_FENCE, bodies, code, start=1 if is_around else 0), _first_open(_DATA_FENCE, bodies, data))
+    return quoted, min((at + 1 for at in opens if at is not None), default=len(lines))
+
+
+def _first_open(fence_: re.Pattern[str], bodies: Sequence[str], blocks: Sequence[tuple[int, int]], start: int = 0) -> int | None:
+    """The line of the first fence from line `start` on that is not closed."""
+    inside = {at for first, last in blocks for at in range(first, last + 1)}
+    return next((at for at in range(start, len(bodies)) if at not in inside and fence_.match(bodies[at].lstrip())), None)
 
 
 def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
-    """The first and the last line of every code fence that is closed; one that is not is no fence."""
+    """The first and the last line of every code fence that is closed."""
     marks = [(at, match[1], not match[2]) for at, line in enumerate(lines) if (match := _CODE_FENCE.match(line))]
     closing: dict[str, list[int]] = {}
     for at, mark, is_bare in reversed(marks):

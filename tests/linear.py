@@ -1,0 +1,31 @@
+"""Whether work grows with its size or faster, told so that a busy machine cannot change the verdict."""
+
+import time
+from collections.abc import Callable
+from math import inf
+
+FACTOR = 16
+MARGIN = 4  # linear work takes FACTOR times as long, quadratic work FACTOR² times
+TOO_SHORT_S = 0.05
+N_TRIES = 5
+
+
+def grows_faster_than_linearly(work: Callable[[int], object], n: int) -> str:
+    """Return the times of `work(n / FACTOR)` and `work(n)` in words when the second is out of proportion; empty when it is not.
+
+    Processor time is counted. A busy machine can only lengthen a time, so the shortest of several counts, and there is a verdict
+    "linear" as soon as one is seen; what is quadratic stays so however often it is tried.
+    """
+    small_s = large_s = inf
+    for _ in range(N_TRIES):
+        small_s = min(small_s, _processor_s(work, n // FACTOR))
+        large_s = min(large_s, _processor_s(work, n))
+        if large_s < max(small_s * FACTOR * MARGIN, TOO_SHORT_S):
+            return ""
+    return f"{small_s:.4f} s for {n // FACTOR}, {large_s:.4f} s for {n}"
+
+
+def _processor_s(work: Callable[[int], object], n: int) -> float:
+    began_s = time.process_time()
+    work(n)
+    return time.process_time() - began_s
