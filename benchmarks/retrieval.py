@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from babyagi.resultstore.builtin import BuiltinIndex, score
-from babyagi.resultstore.context import choose_within
+from babyagi.resultstore.context import N_RELEVANT, N_SPARE, choose_within
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import text_of
 from babyagi.resultstore.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
@@ -104,7 +104,7 @@ class Ways:
             return (await embedder.embed(texts))[0]
 
         async def rank(text: str) -> list[int]:
-            found = await search.relevant(text, k=N_CANDIDATES, embed=embed)
+            found = await search.relevant(text, k=N_RELEVANT + N_SPARE, embed=embed)
             return [entry.result.task_id for entry in found]
 
         return rank
@@ -137,6 +137,7 @@ async def find_ways(ways: Ways, onnx_model: Path | None) -> dict[str, Rank]:
         "full text": ways.by_full_text,
         "both, fused by rank": ways.fused(hashed, ways.by_full_text),
         "hash vectors, compared": ways.compared(hashed),
+        "full text, compared": ways.compared(ways.by_full_text),
         "both, compared (as in a run)": ways.as_in_a_run(),
     }
     if onnx_model is not None:
@@ -164,15 +165,14 @@ def open_onnx(folder: Path) -> Embed:
     return embed
 
 
-async def run(path: Path, n_others: int, onnx_model: Path | None) -> None:
-    data = json.loads(path.read_text(encoding="utf-8"))
+async def run(title: str, data: Mapping[str, Any], others: Sequence[Mapping[str, str]], onnx_model: Path | None) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         offload = ThreadOffload()
         stack.callback(offload.close)
         store = await open_sqlite(folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
         stack.push_async_callback(store.close)
-        objective = await fill(store, [*data["results"], *make_others(n_others, SETS[path])])
+        objective = await fill(store, [*data["results"], *others])
         results = await store.results(objective.id)
         embedder = HashEmbedder()
         vectors = {result.task_id: embedder.embed_text(text_of(result)) for result in results}
@@ -182,7 +182,7 @@ async def run(path: Path, n_others: int, onnx_model: Path | None) -> None:
         for name, rank in (await find_ways(Ways(store, objective, results), onnx_model)).items():
             found = await measure(rank, data["queries"], {result.task_id: result for result in results})
             rows.append((name, *(f"{found[kind][0]:.2f} / {found[kind][1]:.2f}" for kind in KINDS)))
-    title = f"{path.stem}: recall@5 / answer in the fitted context, {len(data['queries'])} queries, {len(results):,} results"
+    title = f"{title}: recall@5 / answer in the fitted context, {len(data['queries'])} queries, {len(results):,} results"
     print_table(title, ("way", *KINDS), rows)
 
 
@@ -195,9 +195,10 @@ def main() -> None:
         print("Chroma's ONNX model is not measured: --onnx-model names a folder with its files, and nothing is downloaded.\n")
     elif importlib.util.find_spec("onnxruntime") is None:
         sys.exit("onnxruntime is not installed")
-    for path in SETS:
+    for path, vocabulary in SETS.items():
+        data = json.loads(path.read_text(encoding="utf-8"))
         for n_others in options.others:
-            asyncio.run(run(path, n_others, options.onnx_model))
+            asyncio.run(run(path.stem, data, make_others(n_others, vocabulary), options.onnx_model))
 
 
 if __name__ == "__main__":
