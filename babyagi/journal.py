@@ -67,6 +67,32 @@ class Backends:
     sleep: Callable[[float], Awaitable[None]]
 
 
+class _Recorded:
+    """What is recorded for an owner, read once: while its claim lives, nobody else adds to it what need not be asked of the store."""
+
+    def __init__(self, store: TaskStore, fence: Fence) -> None:
+        self._store = store
+        self._fence = fence
+        self._step_by_key: dict[str, Step] | None = None
+
+    async def find(self, key: str) -> Step | None:
+        """Return the step if it has an outcome."""
+        if self._step_by_key is None:
+            steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
+            if self._step_by_key is None:  # else a call beside this one has read it meanwhile, and may have added to it
+                self._step_by_key = {step.key: step for step in steps if step.output is not None}
+        return self._step_by_key.get(key)
+
+    async def all(self) -> list[Step]:
+        await self.find("")
+        return list((self._step_by_key or {}).values())
+
+    def add(self, step: Step) -> Step:
+        if self._step_by_key is not None and step.output is not None:
+            self._step_by_key[step.key] = step
+        return step
+
+
 class Journal:
     """The calls of one owner under one claim.
 
@@ -83,23 +109,23 @@ class Journal:
         self._prefix = prefix
         self._try_prefix = prefix
         self._approval = approval
+        self._recorded = _Recorded(self._store, fence)
 
     def below(self, path: str) -> Journal:
         """The same journal with its paths beneath this one, for a tool that is made of other calls."""
         inner = Journal(self._backends, fence=self._fence, prefix=f"{self._prefix}{path}/", approval=self._approval)
-        inner._try_prefix = self._try_prefix
+        inner._try_prefix, inner._recorded = self._try_prefix, self._recorded
         return inner
 
     async def recall(self, path: str) -> str | None:
         """Return the word that was kept at the path, None when none was."""
-        step = await self._store.look_up_step(self._fence, self._prefix + path)
-        return None if step is None or step.output is None else str(json.loads(step.output))
+        step = await self._recorded.find(self._prefix + path)
+        return None if step is None else str(json.loads(step.output or ""))
 
     async def keep(self, path: str, word: str) -> str:
         """Keep a word at the path, and return it; the first one that was kept there holds."""
         output = json.dumps(word)
-        step = await self._store.put_step(self._fence, key=self._prefix + path, kind="inputs", request_hash=_digest(output), output=output)
-        return str(json.loads(step.output or output))
+        return str(json.loads(await self._put(path, kind="inputs", request=output, output=output)))
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return what this try was given, building it only if no earlier claim of this try did.
@@ -107,12 +133,13 @@ class Journal:
         Returns:
             The JSON object that `build` gave the first time.
         """
-        key = f"{self._prefix}inputs"
-        step = await self._store.look_up_step(self._fence, key)
-        if step is None or step.output is None:
+        step = await self._recorded.find(f"{self._prefix}inputs")
+        if step is None:
             output = json.dumps(await build(), ensure_ascii=False)
-            step = await self._store.put_step(self._fence, key=key, kind="inputs", request_hash=_digest(output), output=output)
-        found: Mapping[str, Any] = json.loads(step.output or "{}")
+            output = await self._put("inputs", kind="inputs", request=output, output=output)
+        else:
+            output = step.output or "{}"
+        found: Mapping[str, Any] = json.loads(output)
         return found
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
@@ -146,9 +173,9 @@ class Journal:
         """
         self._backends.gate.check()
         request = inbox.write_request(tool.name, arguments)
-        step = await self._store.look_up_step(self._fence, self._prefix + path)
-        if step is not None and step.output is not None:
-            return Observation.from_json(step.output)
+        step = await self._recorded.find(self._prefix + path)
+        if step is not None:
+            return Observation.from_json(step.output or "")
         if tool.asks_person:
             return await self._ask(path, inbox.QUESTION, request)
         if tool.compose is not None:
@@ -192,8 +219,7 @@ class Journal:
 
     async def _made_in_an_earlier_try(self, request: str) -> Observation | None:
         """What came of the same call in an earlier try of this task, for as many calls as were made there."""
-        steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
-        same = [step for step in steps if step.output is not None and step.request_hash == _digest(request)]
+        same = [step for step in await self._recorded.all() if step.request_hash == _digest(request)]
         n_mine = sum(step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same)
         earlier = [
             Observation.from_json(step.output or "")
@@ -211,15 +237,15 @@ class Journal:
         return Observation.from_json(step.output)
 
     async def _put_observation(self, path: str, observation: Observation, request: str) -> Observation:
+        origins = (observation.passage.origin,)
+        return Observation.from_json(await self._put(path, kind="tool", request=request, output=observation.to_json(), origins=origins))
+
+    async def _put(self, path: str, *, kind: str, request: str, output: str, origins: Sequence[str] = ()) -> str:
+        """Record what cost nothing; returns the output that holds, which is the first."""
         step = await self._store.put_step(
-            self._fence,
-            key=self._prefix + path,
-            kind="tool",
-            request_hash=_digest(request),
-            output=observation.to_json(),
-            origins=(observation.passage.origin,),
+            self._fence, key=self._prefix + path, kind=kind, request_hash=_digest(request), output=output, origins=origins
         )
-        return Observation.from_json(step.output or "")
+        return self._recorded.add(step).output or output
 
     async def embed(self, path: str, texts: Sequence[str]) -> list[bytes]:
         """Return one unit vector per text. A local embedder costs nothing and is not journaled."""
@@ -280,7 +306,8 @@ class Journal:
         """Record an outcome that is paid for, however long the store cannot answer; only a worker that stops gives it up."""
         while True:
             try:
-                return await self._store.record_step(self._fence, key=key, output=output, usage=usage, model=model, origins=origins)
+                step = await self._store.record_step(self._fence, key=key, output=output, usage=usage, model=model, origins=origins)
+                return self._recorded.add(step)
             except StoreUnavailableError:
                 if self._backends.gate.reason:
                     raise

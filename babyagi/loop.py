@@ -237,9 +237,8 @@ class Loop:
         return kept
 
     async def _tasks_to_compare_with(self, task: Task) -> list[Task]:
-        window = await self._store.queue_window(task.objective_id, n_head=N_COMPARED, n_new=N_COMPARED)
-        running = await self._store.tasks(task.objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED])
-        return [*window.tasks, *running, *await self._store.last_finished(task.objective_id, limit=N_COMPARED)]
+        window = await self._store.window(task.objective_id, n_head=N_COMPARED, n_new=N_COMPARED, n_finished=N_COMPARED)
+        return [*window.tasks, *window.at_work, *window.finished]
 
     async def _depth_of(self, task: Task) -> int:
         """How many tasks it descends from, counted up to the bound."""
@@ -256,14 +255,12 @@ class Loop:
 
     async def _known_tasks(self, task: Task) -> list[Task]:
         """What the creation agent is shown: a bounded window of the queue, what runs, and what was finished last."""
-        window = await self._store.queue_window(task.objective_id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
-        running = await self._store.tasks(task.objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED])
-        finished = await self._store.last_finished(task.objective_id, limit=N_KNOWN_FINISHED)
-        known = {other.id: other for other in [*finished, *running, *window.tasks] if other.id != task.id}
+        window = await self._store.window(task.objective_id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW, n_finished=N_KNOWN_FINISHED)
+        known = {other.id: other for other in [*window.finished, *window.at_work, *window.tasks] if other.id != task.id}
         return [known[task_id] for task_id in sorted(known)]
 
     async def _order(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        window = await self._store.queue_window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
+        window = await self._store.window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
         task_ids: tuple[int, ...] = ()
         if len(window.tasks) > 1:
             try:

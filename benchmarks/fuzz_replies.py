@@ -89,7 +89,7 @@ class Lists:
         before = await self.store.tasks(self.id)
         claim = await self.store.claim_duty(self.id, "w", Duty.ORDER)
         assert claim is not None
-        window = await self.store.queue_window(self.id, n_head=12, n_new=8)
+        window = await self.store.window(self.id, n_head=12, n_new=8)
         ids = parse_order(text, window=[(task.id, task.name) for task in window.tasks])
         assert len(set(ids)) == len(ids) and set(ids) <= {task.id for task in window.tasks}
         await self.store.reorder(claim, revision=window.revision, task_ids=ids)

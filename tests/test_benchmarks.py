@@ -79,3 +79,11 @@ def test_the_steps_benchmark_prints_its_goal_beside_its_figure():
         "this, journal on SQLite",
         "this, journal in memory",
     ]
+
+
+@pytest.mark.system
+def test_the_sandbox_benchmark_prints_what_a_run_costs():
+    out = run("sandbox", "--runs", "1")
+
+    for said in ("an interpreter that does nothing", "no import, 8 at once", "processor"):
+        assert said in out

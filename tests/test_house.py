@@ -25,7 +25,7 @@ def test_a_file_and_its_functions_can_be_held_in_the_head(path):
 
 
 def test_every_file_has_a_room():
-    rooms = {"agents", "cli", "files", "guide", "llm", "react", "resultstore", "settings", "taskstore", "tools"}
+    rooms = {"agents", "cli", "files", "guide", "llm", "react", "resultstore", "sandbox", "settings", "taskstore", "tools"}
     halls = {
         *"__main__ agent app errors feeding home inbox journal log loop notify opening outages presence results".split(),
         *("__init__", "serving", "stores", "tasks", "worker"),

@@ -18,6 +18,9 @@ MAX_CALLS_PER_STEP = 8
 Place = tuple[int, ToolCall]
 """A call and its number in the reply, from 1."""
 
+Fingerprint = tuple[str, bool, str, str]
+"""A call and what came of it: the tool, whether it failed, what it said, the arguments."""
+
 
 class Caller:
     """Makes the calls of a decision.
@@ -91,10 +94,15 @@ def _refused(text: str) -> Observation:
     return Observation(passage=Passage(text=text, origin="program"), is_error=True)
 
 
-def fingerprint(call: ToolCall, observation: Observation) -> str:
+def outcome_of(call: ToolCall, observation: Observation) -> tuple[str, bool, str]:
+    """What came of calling the tool, whatever the arguments were."""
+    return call.name, observation.is_error, observation.passage.text
+
+
+def fingerprint(call: ToolCall, observation: Observation) -> Fingerprint:
     """The same for calls of the same tool with the same arguments and the same outcome, however the arguments are written."""
     try:
         arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
     except (ValueError, RecursionError):
         arguments = call.arguments.strip()
-    return json.dumps([call.name, arguments, observation.is_error, observation.passage.text])
+    return *outcome_of(call, observation), arguments

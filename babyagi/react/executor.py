@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 
 from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
 from babyagi.llm.base import Completion
-from babyagi.llm.prompt import Message, Prompt, shrink
+from babyagi.llm.prompt import Message, Prompt, ToolCall, shrink
 from babyagi.react.asking import Asked, ask
-from babyagi.react.calling import Caller, fingerprint
+from babyagi.react.calling import Caller, Fingerprint, fingerprint, outcome_of
 from babyagi.react.protocols.base import Conversation, Protocol
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.reflection import with_reflection
@@ -222,10 +222,14 @@ class Executor:
 
     def _find_repeated(self, steps: Sequence[Step]) -> str:
         """Say which call of the last step was made once too often with the same outcome; empty when none was."""
-        count = Counter(key for step in steps for key in _outcomes(step))
-        for key, name in _outcomes(steps[-1]).items():
-            if self._bounds.max_repeats and count[key] >= self._bounds.max_repeats:
-                return f"{name} was called {count[key]} times with the same arguments and the same outcome"
+        outcomes = {outcome_of(call, observation) for call, observation in _made(steps[-1])}
+        count: Counter[Fingerprint] = Counter()
+        for step in steps if self._bounds.max_repeats else ():  # what one reply calls twice counts once
+            count.update({fingerprint(call, given) for call, given in _made(step) if outcome_of(call, given) in outcomes})
+        for call, observation in _made(steps[-1]):
+            n = count[fingerprint(call, observation)]
+            if n >= self._bounds.max_repeats > 0:
+                return f"{call.name} was called {n} times with the same arguments and the same outcome"
         return ""
 
     def _direct_output(self, step: Step) -> str | None:
@@ -293,9 +297,9 @@ def _gave_only_errors(step: Step) -> bool:
     return bool(found) and all(observation.is_error and observation.passage.origin != "person" for observation in found)
 
 
-def _outcomes(step: Step) -> dict[str, str]:
-    """The tool's name by call and outcome, of the calls that were made; what one reply calls twice counts once."""
+def _made(step: Step) -> list[tuple[ToolCall, Observation]]:
+    """The calls that were really made, with their outcomes."""
     if not isinstance(step.decision, Act):
-        return {}
+        return []
     made = zip(step.decision.calls, step.observations, strict=True)
-    return {fingerprint(call, observation): call.name for call, observation in made if observation.passage.origin != "program"}
+    return [(call, observation) for call, observation in made if observation.passage.origin != "program"]

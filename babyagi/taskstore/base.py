@@ -48,10 +48,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """The part of the list that the prioritizer is shown, in the list's order, and the revision it was read at."""
+    """A bounded part of the list, all of it read at one instant.
+
+    Attributes:
+        revision: of the list's order.
+        tasks: queued ones, in the list's order. at_work: those that are running or recorded. finished: the last ones, the latest first.
+    """
 
     revision: int
     tasks: tuple[Task, ...]
+    at_work: tuple[Task, ...]
+    finished: tuple[Task, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,8 +215,9 @@ class TaskStore(WorkerStore, Protocol):
         """
         ...
 
-    async def queue_window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
-        """The first `n_head` queued tasks and the newest `n_new` among those added since the last order, each once."""
+    async def window(self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0) -> Window:
+        """The first `n_head` queued tasks and the newest `n_new` among those added since the last order, each once; what is at work; and
+        the `n_finished` done and dead tasks that were finished last."""
         ...
 
     async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
@@ -233,8 +241,6 @@ class TaskStore(WorkerStore, Protocol):
     async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None: ...
 
     # -- the journal's steps -------------------------------------------------------------------------------------------
-
-    async def look_up_step(self, fence: Fence, key: str) -> Step | None: ...
 
     async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
         """Record that a call is about to be made, holding its reservation against every limit.
@@ -262,7 +268,7 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:
-        """Record a step that costs nothing (`inputs`), in one write. First write wins and is returned."""
+        """Record a step that cost nothing and would be had again for nothing, in one write. First write wins and is returned."""
         ...
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:

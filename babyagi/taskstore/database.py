@@ -89,11 +89,13 @@ class Database(Protocol):
     is_told: bool
     """Whether `data_version` answers at once, because a thread is told of commits; it must look for them otherwise."""
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
+    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
         """Run the work in one transaction; whatever it raises, nothing is changed. It may be run again when the database asks for it.
 
         Args:
             objective_id: nobody else writes to this objective meanwhile; None: nobody else writes at all.
+            is_lasting: False: it need not be on the disk before the next write that is lasting is. No kill can undo it; a power cut may,
+                with all that was written behind it. A driver may let it last all the same.
         """
         ...
 
@@ -109,9 +111,8 @@ class Database(Protocol):
         """What the engine itself finds wrong with its pages and indexes, at most 20 faults."""
         ...
 
-    def glance(self) -> object:
-        """A sign that changes when anybody has committed, ourselves too; two commits close together may leave the same one. It takes
-        microseconds, blocks on nothing and raises nothing."""
+    def watch(self, on_sign: Callable[[], None]) -> None:
+        """From now on until `close`, call it in a thread of our own when somebody may have committed, ourselves too. Called once."""
         ...
 
     def data_version(self) -> int:

@@ -249,12 +249,16 @@ class MemoryTaskStore(MemoryWorkers, MemoryParking, MemorySteering, MemorySteps)
         book = self._book(objective_id)
         return book.claim_duty(self._clock(), duty, worker_id) if self._can_serve(worker_id, objective_id) else None
 
-    async def queue_window(self, objective_id: int, *, n_head: int, n_new: int) -> Window:
+    async def window(self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0) -> Window:
         book = self._book(objective_id)
         queued = book.listed([TaskStatus.QUEUED])
         news = sorted((task.id for task in queued if task.id > book.ordered_upto), reverse=True)[:n_new]
-        shown = tuple(task for at, task in enumerate(queued) if at < n_head or task.id in news)
-        return Window(revision=book.objective.order_revision, tasks=shown)
+        return Window(
+            revision=book.objective.order_revision,
+            tasks=tuple(task for at, task in enumerate(queued) if at < n_head or task.id in news),
+            at_work=tuple(book.listed(rules.AT_WORK)),
+            finished=tuple(await self.last_finished(objective_id, limit=n_finished)),
+        )
 
     async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
         book, now = self._fenced(claim.fence), self._clock()

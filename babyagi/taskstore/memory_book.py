@@ -346,7 +346,7 @@ class Book:
                 is_new = any(task.id > self.ordered_upto for task in queued)
                 return is_active and not self.is_claimed_met and len(queued) >= 2 and is_new
             case Duty.CHECK:
-                return is_active and self.is_claimed_met and not self.listed([TaskStatus.RUNNING, TaskStatus.RECORDED])
+                return is_active and self.is_claimed_met and not self.listed(rules.AT_WORK)
             case Duty.REPORT:
                 return self.objective.status is ObjectiveStatus.ENDED and self.report is None and not self.holders
             case Duty.INDEX:

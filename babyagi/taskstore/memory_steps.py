@@ -33,11 +33,6 @@ class MemorySteps(ABC):
     @abstractmethod
     def _read(self, book: Book) -> Objective: ...
 
-    async def look_up_step(self, fence: Fence, key: str) -> Step | None:
-        book = self._fenced(fence)
-        book.check_fence(fence)
-        return book.steps.get((fence.owner, key))
-
     async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
         book, now, at = self._fenced(fence), self._clock(), (fence.owner, key)
         book.check_fence(fence)

@@ -77,7 +77,9 @@ class PostgresDatabase:
             self.close()
             raise
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None) -> T:
+    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
+        """As the port says; here everything is lasting, for workers outlive a server that loses its power."""
+
         def transact(connection: psycopg.Connection[Any]) -> T:
             with rolled_back_on_error(connection):
                 connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -104,8 +106,8 @@ class PostgresDatabase:
     def find_damage(self) -> list[str]:
         return []  # the server looks after its own pages
 
-    def glance(self) -> object:
-        return self._listener.n_heard()
+    def watch(self, on_sign: Callable[[], None]) -> None:
+        self._listener.watch(on_sign)
 
     def data_version(self) -> int:
         """Starts to listen at the first call."""

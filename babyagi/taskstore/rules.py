@@ -36,6 +36,7 @@ COMMON_WORD = 100  # results that have a word, from which on it says little; `do
 MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
+AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
 SETTLED = (TaskStatus.DONE, TaskStatus.CANCELLED)  # a task that comes `after` these need not wait for them
 CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)

@@ -61,7 +61,7 @@ class Claims(SqlRoom):
             fence = Fence(objective_id=objective_id, owner=f"task:{task_id}", claim_no=task.claim_no, worker_id=worker_id)
             return Claim(task=task, fence=fence)
 
-        return await self._write(work, objective_id)
+        return await self._write(work, objective_id, is_lasting=False)
 
     async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
         def work(tx: Transaction) -> Result:
@@ -120,7 +120,7 @@ class Claims(SqlRoom):
             claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
             return DutyClaim(duty=duty, fence=Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id))
 
-        return await self._write(work, objective_id)
+        return await self._write(work, objective_id, is_lasting=False)
 
     async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
@@ -137,7 +137,7 @@ class Claims(SqlRoom):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.ORDER_APPLIED, revision=revision + 1, task_ids=list(dealt), n_moved=len(moved))
 
-        await self._write(work, claim.fence.objective_id)
+        await self._write(work, claim.fence.objective_id, is_lasting=False)
 
     async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
         def work(tx: Transaction) -> Objective:
@@ -166,7 +166,7 @@ class Claims(SqlRoom):
             duty = moves.fenced_duty(tx, claim.fence)
             moves.free_duty(tx, claim.fence.objective_id, duty=duty["duty"], owner=duty["owner"], delay_s=delay_s)
 
-        await self._write(work, claim.fence.objective_id)
+        await self._write(work, claim.fence.objective_id, is_lasting=False)
 
 
 def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:

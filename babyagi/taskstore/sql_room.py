@@ -32,13 +32,19 @@ class SqlRoom:
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
         self._version_seen = -1
-        self._sign_seen: object = None
-        self._looks_again = True
+        self._sign = asyncio.Event()  # somebody may have committed
+        self._is_watching = False
+        self._is_in_doubt = True
+        self._looked_at_s = 0.0
 
-    async def _write(self, work: Callable[[Transaction], T], objective_id: int | None) -> T:
-        """Run the work in one transaction, while nobody else writes to the objective, or to any when it is None."""
+    async def _write(self, work: Callable[[Transaction], T], objective_id: int | None, *, is_lasting: bool = True) -> T:
+        """Run the work in one transaction, while nobody else writes to the objective, or to any when it is None.
+
+        Args:
+            is_lasting: False for what would be had again for nothing after a power cut; it does not wait for the disk.
+        """
         try:
-            done = await self._offload(lambda: self._database.write(work, objective_id=objective_id))
+            done = await self._offload(lambda: self._database.write(work, objective_id=objective_id, is_lasting=is_lasting))
         except StoreUnavailableError as error:
             if self._n_calm >= CALM_WRITES:
                 self._tell(f"the task store cannot be written now ({error.why or error.what}); work goes on by itself when it can")
@@ -51,9 +57,9 @@ class SqlRoom:
             self._written.set()
             self._written = asyncio.Event()
 
-    async def _write_all(self, work: Callable[[Transaction], T]) -> T:
+    async def _write_all(self, work: Callable[[Transaction], T], *, is_lasting: bool = True) -> T:
         """Run work over several objectives in one transaction, while nobody else writes at all."""
-        return await self._write(work, None)
+        return await self._write(work, None, is_lasting=is_lasting)
 
     async def _read(self, work: Callable[[Transaction], T]) -> T:
         return await self._offload(lambda: self._database.read(work))

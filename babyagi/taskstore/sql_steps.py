@@ -17,13 +17,6 @@ from babyagi.taskstore.sql_room import SqlRoom
 class Steps(SqlRoom):
     """Intend, record, abandon."""
 
-    async def look_up_step(self, fence: Fence, key: str) -> Step | None:
-        def work(tx: Transaction) -> Step | None:
-            moves.check_fence(tx, fence)
-            return _find(tx, fence, key)[0]
-
-        return await self._read(work)
-
     async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
         def work(tx: Transaction) -> Step:
             moves.check_fence(tx, fence)
@@ -102,7 +95,7 @@ class Steps(SqlRoom):
             moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
             return step
 
-        return await self._write(work, fence.objective_id)
+        return await self._write(work, fence.objective_id, is_lasting=False)
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         return await self._look(

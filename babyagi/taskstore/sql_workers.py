@@ -58,7 +58,7 @@ class Workers(SqlRoom):
             for row in rows:
                 moves.carry_time(tx, row)
 
-        await self._write_all(work)
+        await self._write_all(work, is_lasting=False)
 
     async def remove_worker(self, worker_id: str) -> None:
         def work(tx: Transaction) -> None:

@@ -298,7 +298,7 @@ class TaskStoreContract:
     async def test_an_order_that_was_asked_for_before_a_move_is_stale(self, store):
         objective_id = await begin(store, "B", "C")
         claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
-        window = await store.queue_window(objective_id, n_head=9, n_new=9)
+        window = await store.window(objective_id, n_head=9, n_new=9)
         await store.move_task(objective_id, 3, to=Place.FIRST)
         with pytest.raises(StaleOrderError):
             await store.reorder(claim, revision=window.revision, task_ids=[2, 1, 3])
@@ -431,7 +431,6 @@ class TaskStoreContract:
             store.record_result(claim, text="late", origins=[]),
             store.fail_task(claim, error="late", max_failures=1),
             store.release_task(claim),
-            store.look_up_step(claim.fence, "k"),
             store.put_step(claim.fence, key="k", kind="inputs", request_hash="h", output="{}"),
             store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL),
         ):
@@ -667,10 +666,20 @@ class TaskStoreContract:
 
     async def test_the_window_shows_the_head_and_the_newest_each_once(self, store):
         objective_id = await begin(store, "B", "C", "D", "E")
-        window = await store.queue_window(objective_id, n_head=2, n_new=2)
+        window = await store.window(objective_id, n_head=2, n_new=2)
         assert [task.name for task in window.tasks] == ["Make a list", "B", "D", "E"]
         assert window.revision == 0
-        assert len((await store.queue_window(objective_id, n_head=9, n_new=9)).tasks) == 5
+        assert len((await store.window(objective_id, n_head=9, n_new=9)).tasks) == 5
+
+    async def test_the_window_shows_what_is_at_work_and_what_was_finished_last(self, store):
+        objective_id = await begin(store, "B", "C", "D", "E")
+        for _ in range(2):
+            await finish_one(store, objective_id)
+        recorded = await store.claim_task(objective_id, "w")
+        await store.record_result(recorded, text="r", origins=[])
+        await store.claim_task(objective_id, "w")
+        window = await store.window(objective_id, n_head=9, n_new=9, n_finished=1)
+        assert [[task.id for task in tasks] for tasks in (window.tasks, window.at_work, window.finished)] == [[5], [3, 4], [2]]
 
     async def test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked(self, store):
         objective_id = await begin(store, "B", "C")
@@ -741,7 +750,7 @@ class TaskStoreContract:
         assert (objective.held, objective.usage) == (Reservation(), SPENT)
         assert (await store.task(objective_id, 1)).usage == SPENT
         assert (done.state, done.output, done.model) == (StepState.DONE, '{"a": 1}', "m")
-        assert await store.look_up_step(fence, "1/x") == done
+        assert await store.steps(objective_id, owner=fence.owner) == [done]
         assert await store.intend_step(fence, key="1/x", kind="model", request_hash="h2", reservation=CALL) == done
 
     async def test_an_outcome_that_is_recorded_again_under_its_claim_is_counted_once(self, store):
@@ -815,7 +824,7 @@ class TaskStoreContract:
         await store.abandon_step(fence, key="k", usage=SPENT)
         objective = await store.objective(objective_id)
         assert (objective.held, objective.usage) == (Reservation(), SPENT)
-        assert await store.look_up_step(fence, "k") is None
+        assert await store.steps(objective_id, owner=fence.owner) == []
         late = await store.record_step(fence, key="k", output="1", usage=SPENT)
         assert (late.state, (await store.objective(objective_id)).usage) == (StepState.DONE, SPENT + SPENT)
 
@@ -918,7 +927,7 @@ class TaskStoreContract:
             await store.answer_step(step.id, output='"another"')
         again = await store.claim_task(objective_id, "w")
         assert (again.task.id, again.task.try_no, again.fence.claim_no) == (1, 1, 2)
-        assert (await store.look_up_step(again.fence, "1/q")).output == '"this one"'
+        assert [step.output for step in await store.steps(objective_id, owner="task:1")] == ['"this one"']
         assert (await store.park_task(again.fence, key="1/q", kind="question", request="{}")).output == '"this one"'
         assert (await store.task(objective_id, 1)).status is TaskStatus.RUNNING
 

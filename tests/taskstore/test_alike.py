@@ -44,7 +44,7 @@ class Pair:
             for view in ("outlook", "tasks", "counts", "results", "report", "last_event_id", "events"):
                 await self.do(view, objective_id)
             await self.do("last_finished", objective_id, limit=5)
-            await self.do("queue_window", objective_id, n_head=2, n_new=2)
+            await self.do("window", objective_id, n_head=2, n_new=2, n_finished=2)
             await self.do("unindexed_results", objective_id, limit=3)
             for owner in ("task:1", "task:2", "task:3", "order:0", "report", "report:2", "check:1", "index"):
                 await self.do("steps", objective_id, owner=owner)
@@ -145,7 +145,7 @@ class Pair:
                 await self.do("abandon_step", fence, key=key, usage=usage)
             case 5:
                 await self.do("put_step", fence, key=key, kind="inputs", request_hash="h", output="{}")
-                await self.do("look_up_step", fence, key)
+                await self.do("steps", fence.objective_id, owner=fence.owner)
 
     async def answer(self):
         opened = [await store.inbox() for store in self.stores]

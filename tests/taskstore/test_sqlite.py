@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import stat
+import threading
 
 import pytest
 
@@ -15,8 +16,9 @@ from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import Proposal, StopReason
 from babyagi.taskstore import pieces, sqlite_lock
 from babyagi.taskstore.offload import ThreadOffload, run_inline
-from babyagi.taskstore.sql import POLL_S, open_sqlite
+from babyagi.taskstore.sql import open_sqlite
 from babyagi.taskstore.sqlite import SqliteDatabase
+from babyagi.taskstore.sqlite_watch import LOOK_S
 from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_worker
 from tests.taskstore.races import do_each_task_once
 from tests.workers import join
@@ -190,6 +192,39 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
     connection.execute("PRAGMA max_page_count = 1000000")
     await store.add_tasks(objective_id, [Proposal(name="fits now")])
     assert len(await store.tasks(objective_id)) == 2
+    await store.close()
+
+
+async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_disk(tmp_path):
+    store = await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(store)
+    levels = []
+    store._database._open().set_trace_callback(lambda sql: levels.append(store._database._is_lasting) if sql == "COMMIT" else None)
+
+    async def waits(verb):
+        levels.clear()
+        found = await verb
+        assert len(levels) == 1
+        return levels[0], found
+
+    is_waited_for, claim = await waits(store.claim_task(objective_id, "w"))
+    assert not is_waited_for
+    fence = claim.fence
+    for verb, is_lasting in (
+        (store.put_step(fence, key="inputs", kind="inputs", request_hash="h", output="{}"), False),
+        (store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL), True),
+        (store.record_step(fence, key="k", output='"said"', usage=SPENT), True),
+        (store.renew_lease("w", lease_s=30), False),
+        (store.intend_once(fence, key="once", request="{}"), True),
+        (store.abandon_step(fence, key="once", usage=SPENT), True),
+        (store.record_result(claim, text="found", origins=["model:m"]), True),
+        (store.record_plan(claim, proposals=[]), True),
+        (store.store_vectors(objective_id, space="s", vectors={1: b"1234"}), False),
+        (store.mark_indexed(objective_id, task_ids=[1]), False),
+        (store.end_objective(objective_id, reason=StopReason.CANCELLED), True),
+    ):
+        assert (await waits(verb))[0] is is_lasting, verb
+    assert store._database._open().execute("PRAGMA synchronous").fetchone()[0] == 2, "FULL, after a commit that lasts"
     await store.close()
 
 
@@ -385,15 +420,49 @@ async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
     await writing.close()
 
 
-async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(tmp_path):
-    waiting, writing = await open_inline(tmp_path / "tasks.db"), await open_inline(tmp_path / "tasks.db")
+@pytest.fixture(params=["in a thread", "inline"])
+async def two_stores(request, tmp_path):
+    """One that waits, as a worker or as a simulation does, and one that writes."""
+    offload = ThreadOffload() if request.param == "in a thread" else run_inline
+    waiting = await open_sqlite(tmp_path / "tasks.db", clock=Clock(), offload=offload)
+    writing = await open_inline(tmp_path / "tasks.db")
+    yield waiting, writing
+    await waiting.close()
+    await writing.close()
+    if isinstance(offload, ThreadOffload):
+        offload.close()
+    assert "taskstore-watch" not in [thread.name for thread in threading.enumerate()]
+
+
+async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(two_stores):
+    waiting, writing = two_stores
     objective_id = await begin(waiting)
     await waiting.wait_for_change(timeout_s=60)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         wait = group.create_task(waiting.wait_for_change(timeout_s=60))
         await waiting.pause_objective(objective_id)
-        await asyncio.sleep(3 * POLL_S)
+        await asyncio.sleep(3 * LOOK_S)
         assert not wait.done()
         await writing.resume_objective(objective_id)
+
+
+async def test_whoever_waits_hears_of_every_commit_whenever_the_last_wait_was_given_up(two_stores):
+    waiting, writing = two_stores
+    objective_id = await begin(writing)
+    await waiting.wait_for_change(timeout_s=60)
+    async with asyncio.timeout(30):
+        for number in range(10):
+            given_up = asyncio.create_task(waiting.wait_for_change(timeout_s=60))
+            await asyncio.wait([given_up], timeout=0.013 * number)
+            await writing.append_event(objective_id, kind="said", data={})
+            given_up.cancel()
+            await waiting.wait_for_change(timeout_s=60)
+
+
+async def test_a_wait_for_a_change_that_is_under_way_when_the_store_is_closed_ends_at_its_timeout(two_stores):
+    waiting, _ = two_stores
+    wait = asyncio.create_task(waiting.wait_for_change(timeout_s=0.3))
+    await asyncio.sleep(0)
     await waiting.close()
-    await writing.close()
+    async with asyncio.timeout(5):
+        await wait

@@ -1,0 +1,278 @@
+"""The process that code from a model runs in: it makes itself unable to do anything but compute, proves it, and only then runs the code.
+
+It is started as a file of its own, isolated, with nothing of this project and no third-party module in it. The code comes on standard
+input as UTF-8; on standard output go `CONFIRMED`, or `REFUSED` and why, and then the outcome, `ANSWER` or `FAULT` and a text. After the
+filter is installed nothing in this process can be trusted, this file's own functions included: whatever the code changes here, it
+changes only what the process says last, and that is for the code to say anyway.
+
+The wall is the kernel's filter (seccomp). The list of modules and the names that are taken away are manners: they make the message
+to the model a plain one, and hold nobody.
+
+Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h` (x86_64) and `asm-generic/unistd.h`
+(aarch64).
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import sys
+
+TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any
+
+CONFIRMED, REFUSED = "C", "R"
+ANSWER, FAULT = "A", "F"
+
+MODULES = (
+    "__future__ abc array ast base64 binascii bisect calendar cmath collections contextlib copy csv dataclasses datetime decimal difflib "
+    "enum fractions functools hashlib heapq io itertools json math numbers operator random re statistics string struct textwrap time types "
+    "typing unicodedata zlib"
+).split()
+# What modules import while the code runs: always, or after a word of the code.
+ALWAYS_LOADED = "copy time unicodedata warnings weakref".split()
+LOADED_FOR = {"strptime": "_strptime", "most_common": "heapq", "singledispatch": "typing", "random": "hashlib"}
+CODE_NAME = "<code>"
+MAX_FAULT_CHARS = 300
+
+ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as struct seccomp_data names them
+# What an interpreter with one thread needs to compute: the way out, memory, the clock where it must be asked for, randomness.
+SYSCALLS = {  # the number on each of the architectures
+    "write": (1, 64),
+    "exit_group": (231, 94),
+    "mmap": (9, 222),
+    "munmap": (11, 215),
+    "mremap": (25, 216),
+    "mprotect": (10, 226),
+    "brk": (12, 214),
+    "futex": (202, 98),
+    "clock_gettime": (228, 113),
+    "getrandom": (318, 278),
+}
+_FUTEX_WAKE_PRIVATE, _PROT_EXEC = 129, 4
+ONLY_WITH = {"write": (0, 1), "futex": (1, _FUTEX_WAKE_PRIVATE)}  # an argument, and the value that it must have
+NEVER_WITH = {"mmap": (2, _PROT_EXEC), "mprotect": (2, _PROT_EXEC)}  # an argument, and the bits that it must not have
+
+_LOAD, _EQUALS, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF: ld abs, jeq, jge, jset, ret
+_ALLOW, _KILL, _EPERM = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
+_AT_NUMBER, _AT_ARCHITECTURE, _AT_ARGUMENTS = 0, 4, 16  # in struct seccomp_data
+_X32_BIT = 0x40000000
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
+_SECCOMP_MODE_FILTER = 2
+_SIGKILL = 9
+
+Instruction = tuple[int, int, int, int]
+
+
+class CannotConfineError(Exception):
+    """This machine cannot hold the code; its text says why."""
+
+
+class ForbiddenError(ImportError):
+    """The code wanted a module that it may not have."""
+
+
+def main(parent_pid: int, result: str, max_chars: int, cpu_s: int, memory_bytes: int) -> None:
+    """Be the process, to its end."""
+    try:
+        prctl = find_prctl()
+        die_with_parent(prctl, parent_pid)
+        code = read_all(0).decode("utf-8", "surrogatepass")
+        load_modules(code)
+        limit_resources(cpu_s, memory_bytes)
+        install_filter(prctl)
+        require_filter()
+    except Exception as error:  # whatever it is, the code is not run
+        write_all(f"{REFUSED}{error}")
+        os._exit(1)
+    write_all(CONFIRMED)
+    write_all(run(code, result, max_chars))
+    os._exit(0)
+
+
+# -- becoming unable ----------------------------------------------------------------------------------------------------------------
+
+
+def find_prctl() -> Any:
+    """The C library's `prctl`, which takes plain numbers here and gives 0 when it did what was asked."""
+    machine = os.uname().machine
+    if machine not in ARCHITECTURES or sys.maxsize < 2**32:
+        raise CannotConfineError(f"this is Linux on {machine}, not a 64-bit system on {' or '.join(ARCHITECTURES)}")
+    import ctypes
+
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
+    return prctl
+
+
+def die_with_parent(prctl: Any, parent_pid: int) -> None:
+    """Have the kernel kill this process when the thread that started it ends, however it ends; one that is gone already is noticed."""
+    if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
+        raise CannotConfineError("the kernel does not end a process with its parent")
+    if os.getppid() != parent_pid:
+        os._exit(1)
+
+
+def load_modules(code: str) -> None:
+    """Import what the code may import and names, because nothing can be opened later."""
+    words = set(code.translate({ord(char): " " for char in ".,;:()[]{}=+-*/%<>!&|^~@#'\"\\`"}).split())
+    for name in [*ALWAYS_LOADED, *(name for name in MODULES if name in words), *(LOADED_FOR[word] for word in LOADED_FOR if word in words)]:
+        __import__(name)
+
+
+def limit_resources(cpu_s: int, memory_bytes: int) -> None:
+    """Bound memory and processor time, be the first to go when memory is short, leave no dump, keep no descriptor but the outcome's.
+
+    Needed no more once the filter holds, but a second lock costs nothing: files, descriptors and processes are bounded as well.
+    """
+    import resource
+
+    if os.access("/proc/self/oom_score_adj", os.W_OK):
+        os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000")
+    sys.path.clear()
+    sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # type: ignore[misc]
+    os.close(0)
+    os.closerange(2, os.sysconf("SC_OPEN_MAX"))
+    nothing = (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
+    for kind, wanted in [(resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_s), *((kind, 0) for kind in nothing)]:
+        given = resource.getrlimit(kind)[1]
+        most = wanted if given == resource.RLIM_INFINITY else min(wanted, given)
+        resource.setrlimit(kind, (most, most))
+
+
+def install_filter(prctl: Any) -> None:
+    """Take away every system call that computing does not need, for good: no filter can be removed, and no call adds rights."""
+    import ctypes
+
+    class Program(ctypes.Structure):
+        _fields_ = (("n_instructions", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
+
+    instructions = build_filter(os.uname().machine)
+    packed = b"".join(
+        code.to_bytes(2, "little") + bytes([if_true, if_false]) + value.to_bytes(4, "little")
+        for code, if_true, if_false, value in instructions
+    )
+    text = ctypes.create_string_buffer(packed, len(packed))
+    program = Program(len(instructions), ctypes.addressof(text))
+    if prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) or prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
+        raise CannotConfineError(f"the kernel refuses to give up rights ({os.strerror(ctypes.get_errno())})")
+    if prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0):
+        raise CannotConfineError(f"the kernel takes no filter of system calls ({os.strerror(ctypes.get_errno())})")
+
+
+def build_filter(machine: str) -> Sequence[Instruction]:
+    """Return the program that the kernel runs at each system call: those of `SYSCALLS` are allowed, all others fail with EPERM.
+
+    A call by the rules of another architecture kills the process: the same numbers mean other calls there.
+    """
+    program: list[Instruction] = [
+        (_LOAD, 0, 0, _AT_ARCHITECTURE),
+        (_EQUALS, 1, 0, ARCHITECTURES[machine]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _AT_NUMBER),
+        (_AT_LEAST, 0, 1, _X32_BIT),
+        (_RETURN, 0, 0, _KILL),
+    ]
+    for name, numbers in SYSCALLS.items():
+        body: list[Instruction] = []
+        if name in ONLY_WITH:
+            argument, value = ONLY_WITH[name]
+            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), (_EQUALS, 1, 0, value), (_RETURN, 0, 0, _EPERM)]
+        elif name in NEVER_WITH:
+            argument, bits = NEVER_WITH[name]
+            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), (_HAS_BITS, 0, 1, bits), (_RETURN, 0, 0, _EPERM)]
+        number = numbers[list(ARCHITECTURES).index(machine)]
+        program += [(_EQUALS, 0, len(body) + 1, number), *body, (_RETURN, 0, 0, _ALLOW)]
+    return [*program, (_RETURN, 0, 0, _EPERM)]
+
+
+def require_filter() -> None:
+    """Prove that the filter holds, by three calls that nothing else refuses with EPERM."""
+    for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
+        try:
+            call()
+        except OSError as error:
+            if error.errno == errno.EPERM:
+                continue
+        raise CannotConfineError("the kernel took the filter and does not hold to it")
+
+
+# -- running the code ---------------------------------------------------------------------------------------------------------------
+
+
+def run(code: str, result: str, max_chars: int) -> str:
+    """Return the outcome of the code: `ANSWER` and the text of what it assigned to `result`, or `FAULT` and one line."""
+    scope = {"__name__": "__main__", "__builtins__": {**vars(builtins), "__import__": import_allowed}}
+    try:
+        exec(compile(code, CODE_NAME, "exec", dont_inherit=True), scope)
+        if result not in scope:
+            return f"{FAULT}the code assigned nothing to {result}; what it prints is not read"
+        return ANSWER + cut(str(scope[result]), max_chars)
+    except BaseException as error:
+        try:
+            return FAULT + describe(error)
+        except BaseException:
+            return f"{FAULT}the code raised an error that cannot be shown"
+
+
+def import_allowed(name: str, *scope_and_names: Any) -> ModuleType:
+    """As `__import__`, for the modules that the code may have; C code imports the inner ones that it needs by this way too."""
+    if name.partition(".")[0] not in MODULES and not (name.startswith("_") and name in sys.modules):
+        raise ForbiddenError(f"the code may not import {name[:100]}: only {', '.join(MODULES)}")
+    return __import__(name, *scope_and_names)
+
+
+def cut(text: str, max_chars: int) -> str:
+    """The text in at most `max_chars`, with a word about what is missing."""
+    if len(text) <= max_chars:
+        return text
+    kept = max(0, max_chars - 50)
+    return f"{text[:kept]}\n… cut: {len(text) - kept} more characters"
+
+
+def describe(error: BaseException) -> str:
+    """What went wrong, in one line, with the line of the code."""
+    line, traceback = 0, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == CODE_NAME:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    error.__traceback__ = None
+    text = " ".join(str(error).split())
+    if isinstance(error, SyntaxError):
+        line, text = error.lineno or 0, str(error.msg)
+    if isinstance(error, OSError) and error.errno == errno.EPERM:
+        said = "the code may only compute: no files, no network, no other programs, no sleep"
+    elif isinstance(error, MemoryError):
+        said = "the code wanted more memory than it may use"
+    else:
+        said = text if isinstance(error, ForbiddenError) else f"{type(error).__name__}: {text}".removesuffix(": ")
+        said = said if len(said) <= 2 * MAX_FAULT_CHARS else said[:MAX_FAULT_CHARS] + " …"
+    return f"{said} (line {line})" if line else said
+
+
+# -- descriptors --------------------------------------------------------------------------------------------------------------------
+
+
+def read_all(fd: int) -> bytes:
+    chunks = []
+    while chunk := os.read(fd, 2**16):
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def write_all(text: str) -> None:
+    data = memoryview(text.encode("utf-8", "replace"))
+    while data:
+        data = data[os.write(1, data) :]
+
+
+if __name__ == "__main__":
+    try:
+        main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
+    finally:  # the interpreter's own ending would need calls that there are no more
+        os._exit(1)

@@ -1,0 +1,222 @@
+"""Code from a model computes and does nothing else; each of its ends is one answer or one line."""
+
+import asyncio
+import json
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from babyagi.errors import ToolError
+from babyagi.sandbox import confined
+from babyagi.sandbox.python import run_python
+from tests.sandbox.hostile import ANY, BOUNDED, ESCAPES, OWN_ANSWERS, REFUSED_ANYWAY, SECRET, TOO_LONG
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES, reason="code can be confined on Linux only"
+)
+UNCONFINED = Path(__file__).with_name("unconfined.py")
+BOUND_S = 0.4  # for programs that never end
+
+
+def lay_out(folder):
+    """A file that everybody may read and write, with something beside it."""
+    folder.mkdir()
+    (folder / "secret.txt").write_text(SECRET)
+    (folder / "secret.txt").chmod(0o666)
+    (folder / "lying_around.py").write_text("")
+    return folder / "secret.txt"
+
+
+def look(path):
+    return path.read_text(), path.stat().st_mtime_ns, path.stat().st_mode, {entry.name for entry in path.parent.iterdir()}
+
+
+@pytest.fixture
+def secret(tmp_path):
+    path = lay_out(tmp_path / "folder")
+    before = look(path)
+    yield path
+    assert look(path) == before
+
+
+@pytest.fixture(autouse=True)
+def _no_child_and_no_descriptor_is_left():
+    before = children(), descriptors()
+    yield
+    assert (children(), descriptors()) == before
+
+
+def children(of="self"):
+    return {int(pid) for path in Path(f"/proc/{of}/task").glob("*/children") for pid in path.read_text().split()}
+
+
+def is_confined(pid):
+    """Whether it lives, behind a filter."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return "\nSeccomp:\t2" in status and "\nState:\tZ" not in status
+
+
+def descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def run_parts(programs, parts, folder):
+    """What each program gives under the child's own parts: `none` of the walls, or the `filter` alone."""
+    codes = {name: code.replace("PATH", repr(str(lay_out(folder / name)))) for name, code in programs.items()}
+    command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, parts]
+    return json.loads(subprocess.run(command, input=json.dumps(codes), text=True, capture_output=True, timeout=60, check=True).stdout)
+
+
+@pytest.fixture(scope="module")
+def without_a_wall(tmp_path_factory):
+    return run_parts(ESCAPES, "none", tmp_path_factory.mktemp("none"))
+
+
+@pytest.fixture(scope="module")
+def behind_the_filter_alone(tmp_path_factory):
+    return run_parts(ESCAPES | REFUSED_ANYWAY, "filter", tmp_path_factory.mktemp("filter"))
+
+
+async def outcome(code, **bounds):
+    try:
+        return await run_python(code, **bounds)
+    except ToolError as error:
+        assert "\n" not in error.what
+        assert "/" not in error.what
+        return error
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("final_result = 47 ** 0.23", "2.4242784855673896"),
+        ("from datetime import date\nfinal_result = (date(2026, 3, 1) - date(2026, 2, 1)).days", "28"),
+        ("from datetime import datetime\nfinal_result = datetime.strptime('2 Jan 2026', '%d %b %Y').strftime('%A')", "Friday"),
+        ("import statistics as s\nfinal_result = s.median([3, 1, 2]), s.stdev([1, 3])", "(2, 1.4142135623730951)"),
+        ("from decimal import Decimal\nfinal_result = Decimal('0.1') + Decimal('0.2')", "0.3"),
+        ("from fractions import Fraction\nfinal_result = Fraction(1, 3) + Fraction(1, 6)", "1/2"),
+        ("import re\nfinal_result = re.findall(r'\\d+', 'a1b22')", "['1', '22']"),
+        ('import json\nfinal_result = json.dumps(json.loads(\'{"b": 1, "a": [2]}\'), sort_keys=True)', '{"a": [2], "b": 1}'),
+        ("from collections import Counter\nfinal_result = Counter('abca').most_common(1)", "[('a', 2)]"),
+        ("import hashlib\nfinal_result = hashlib.sha256(b'').hexdigest()[:8]", "e3b0c442"),
+        ("import random\nrandom.seed(1)\nfinal_result = random.randint(1, 6)", "2"),
+        ("def f(n):\n    t = 0\n    for i in range(n):\n        t += i\n    return t\nfinal_result = f(1000)", "499500"),
+        ("final_result = sum(range(10**6))", "499999500000"),
+        ("final_result = sorted('bca')", "['a', 'b', 'c']"),
+        ("final_result = len(str(2 ** 20000))", "6021"),
+        ("final_result = '\\N{BULLET}'", "•"),
+        ("from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\nfinal_result = A(1)", "A(x=1)"),
+        ("if __name__ == '__main__':\n    final_result = 1", "1"),
+        ("try:\n    import numpy\nexcept ImportError:\n    final_result = 'without'", "without"),
+        ("final_result = None", "None"),
+    ],
+)
+async def test_an_ordinary_program_gives_its_answer(code, expected):
+    assert await run_python(code) == expected
+
+
+@pytest.mark.parametrize("name", ESCAPES)
+async def test_a_program_that_escapes_without_the_filter_only_computes_with_it(name, secret, without_a_wall, behind_the_filter_alone):
+    assert without_a_wall[name] == "AESCAPED"
+
+    assert behind_the_filter_alone[name] not in ("", "AESCAPED")
+    assert isinstance(await outcome(ESCAPES[name].replace("PATH", repr(str(secret)))), ToolError)
+
+
+@pytest.mark.parametrize("name", REFUSED_ANYWAY)
+async def test_a_program_that_few_machines_would_let_escape_does_not(name, secret, behind_the_filter_alone):
+    assert behind_the_filter_alone[name] != "AESCAPED"
+    assert isinstance(await outcome(REFUSED_ANYWAY[name].replace("PATH", repr(str(secret)))), ToolError)
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+async def test_a_program_without_bounds_ends_with_one_line(name):
+    code, expected = BOUNDED[name]
+
+    said = await outcome(code, timeout_s=BOUND_S if expected in (TOO_LONG, ANY) else 20.0)
+
+    assert expected.fullmatch(str(said)), str(said)[:500]
+
+
+@pytest.mark.parametrize("name", OWN_ANSWERS)
+async def test_the_worst_that_a_program_may_do_is_to_choose_its_own_answer(name):
+    code, expected = OWN_ANSWERS[name]
+
+    assert await outcome(code, timeout_s=20.0) == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("x = 1\nfinal_result = y", "NameError: name 'y' is not defined (line 2)"),
+        ("def f(x):\n    return 1 / x\nfinal_result = f(0)", "ZeroDivisionError: division by zero (line 2)"),
+        ("print(3)", "the code assigned nothing to final_result; what it prints is not read"),
+        ("import time\ntime.sleep(1)", "the code may only compute: no files, no network, no other programs, no sleep (line 2)"),
+        ("open('x')", "the code may only compute: no files, no network, no other programs, no sleep (line 1)"),
+        ("assert 1 == 2", "AssertionError (line 1)"),
+    ],
+)
+async def test_a_fault_is_one_line_that_says_where(code, said):
+    assert str(await outcome(code)) == said
+
+
+async def test_the_variable_and_the_length_of_its_text_are_the_callers(secret):
+    assert await run_python("answer = 'x' * 20", result="answer", max_output_chars=20) == "x" * 20
+
+    cut = await run_python("answer = 'x' * 1000", result="answer", max_output_chars=100)
+
+    assert cut == "x" * 50 + "\n… cut: 950 more characters"
+
+
+async def test_many_programs_run_at_once_and_know_nothing_of_each_other():
+    code = "import math\nassert not hasattr(math, 'mark')\nmath.mark = 1\nfinal_result = {}"
+
+    answers = await asyncio.gather(*(run_python(code.format(n)) for n in range(8)))
+
+    assert answers == [str(n) for n in range(8)]
+
+
+async def test_a_cancelled_run_leaves_no_process():
+    running = asyncio.create_task(run_python("while True: pass", timeout_s=60.0))
+    while not [pid for pid in children() if is_confined(pid)]:
+        await asyncio.sleep(0.01)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert children() == set()
+
+
+async def test_a_run_that_is_cancelled_as_it_begins_leaves_no_process():
+    running = asyncio.create_task(run_python("final_result = 1"))
+    await asyncio.sleep(0)
+    assert len(children()) == 1
+
+    running.cancel()
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert children() == set()
+
+
+def test_the_process_dies_with_a_parent_that_is_killed():
+    code = "import asyncio; from babyagi.sandbox.python import run_python; asyncio.run(run_python('while True: pass', timeout_s=60.0))"
+    with subprocess.Popen([sys.executable, "-c", code]) as parent:
+        while not (confined_ones := [pid for pid in children(parent.pid) if is_confined(pid)]):
+            time.sleep(0.01)
+
+        parent.kill()
+
+    (pid,) = confined_ones
+    while is_confined(pid):
+        time.sleep(0.01)
