@@ -2,7 +2,7 @@
 
 Each index and size is measured in a process of its own, on vectors of 768 numbers that come in clusters, as those of texts do. The
 results stand in a SQLite task store, whose filling is not measured. The query is the index's own, the context is all that a task waits for,
-and the rest, what of the context is not the query (in time of the processor), says whether anything but the index grows with the results.
+and the rest (the least time of the processor without the query's) says whether anything but the index grows with the results.
 """
 
 from __future__ import annotations
@@ -147,14 +147,12 @@ async def _measure_asking(store: TaskStore, index: VectorIndex, objective: Objec
     start_ms, _ = await _time(choose(others[0]))
     contexts = [await _time(choose(name)) for name in others[2:]]
     queries = [await _time(query(name)) for name in others[2:]]
-    context_ms, context_cpu_ms = (statistics.median(times) for times in zip(*contexts, strict=True))
-    query_ms, query_cpu_ms = (statistics.median(times) for times in zip(*queries, strict=True))
     return {
         "start_ms": start_ms,
-        "context_ms": context_ms,
+        "context_ms": statistics.median(wall_ms for wall_ms, _ in contexts),
         "context_p95_ms": sorted(contexts)[int(0.95 * len(contexts))][0],
-        "query_ms": query_ms,
-        "rest_ms": context_cpu_ms - query_cpu_ms,
+        "query_ms": statistics.median(wall_ms for wall_ms, _ in queries),
+        "rest_ms": min(cpu_ms for _, cpu_ms in contexts) - min(cpu_ms for _, cpu_ms in queries),
     }
 
 
