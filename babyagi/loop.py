@@ -6,7 +6,6 @@ is cut anywhere goes on at the next claim, with every finished call read from th
 
 from __future__ import annotations
 
-import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -179,7 +178,7 @@ class Loop:
             return await journal.embed(embed_path("context", texts), texts)
 
         chosen, degraded = await choose_context(
-            task, objective=objective, reader=self._store, search=self._search, embed=embed, budget_tokens=self._bounds.context_tokens
+            task, objective=objective, search=self._search, embed=embed, budget_tokens=self._bounds.context_tokens
         )
         if degraded:
             logger.info("task %d: earlier results were %s", task.id, degraded)
@@ -223,8 +222,8 @@ class Loop:
     async def _is_repeat(self, result: Result, known: Sequence[Task]) -> bool:
         """Whether the result only repeats one that was there before it."""
         known_ids = [task.id for task in known if task.status in (TaskStatus.RECORDED, TaskStatus.DONE)]
-        results = await self._store.results(result.objective_id, task_ids=[*known_ids, result.task_id])
-        earlier = itertools.takewhile(lambda other: other.task_id != result.task_id, results)
+        own = (result.created_at, result.task_id)
+        earlier = [other for other in await self._search.results(known_ids) if (other.created_at, other.task_id) < own]
         return any(self._nearness_of_results.is_repeat(result.text, other.text) for other in earlier)
 
     async def _drop_what_leads_nowhere(self, task: Task, proposals: Sequence[Proposal], known: Sequence[Task]) -> list[Proposal]:

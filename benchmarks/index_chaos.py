@@ -37,7 +37,7 @@ from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
-from benchmarks.retrieval import make_others
+from benchmarks.retrieval_set import make_others
 from benchmarks.table import print_table, verdict
 from tests.world import make_spec
 

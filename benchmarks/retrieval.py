@@ -1,7 +1,8 @@
 """How well earlier results are found: recall@5, and whether the answer stands in the context that a task is given.
 
-Each way is measured on the same results and queries (`tests/data/retrieval.json`), alone in the corpus and among results about other
-things. The task store is SQLite; the way `as in a run` is what the loop does, the others take a part of it alone.
+Each way is measured on two sets (`tests/data/retrieval*.json`), alone in the corpus and among results about other things. The search was
+tuned on the first and never on the second. The task store is SQLite; the way `as in a run` is what the loop does, the others take a part
+of it alone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import argparse
 import asyncio
 import importlib.util
 import json
-import random
 import sys
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from babyagi.resultstore.builtin import BuiltinIndex, score
-from babyagi.resultstore.context import choose_within
+from babyagi.resultstore.context import N_RELEVANT, N_SPARE, choose_within
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import text_of
 from babyagi.resultstore.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
@@ -30,30 +30,14 @@ from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
-from benchmarks.retrieval_set import ASPECTS, FILLERS, KINDS
+from benchmarks.retrieval_set import KINDS, SETS, make_others
 from benchmarks.table import print_table
 from tests.world import make_spec
 
-DATA = Path(__file__).parent.parent / "tests" / "data" / "retrieval.json"
 CONTEXT_TOKENS = 1200
 N_GIVEN = 5
-SYLLABLES = "ba lo ri ten mak sul per don vi cha gru nel tor fi wa hes".split()
-PLACES = "station office market bridge council hall survey engine club workshop service museum database server".split()
 Rank = Callable[[str], Awaitable[Sequence[int]]]  # what is asked → task ids, the best first
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[bytes]]]
-
-
-def make_others(n: int) -> list[dict[str, str]]:
-    """Results about subjects that nobody asks for, in the same sentences."""
-    draw = random.Random(7)
-    others: list[dict[str, str]] = []
-    for _ in range(n):
-        subject = f"the {''.join(draw.choices(SYLLABLES, k=3))} {draw.choice(PLACES)}"
-        name, fact, _, _ = draw.choice(ASPECTS)
-        sentences = draw.choices(FILLERS, k=draw.randint(3, 7))
-        sentences.insert(draw.randint(0, 3), fact.format(s=subject, n=draw.randint(100_000, 999_999)))
-        others.append({"name": f"{name.format(s=subject)} ({len(others)})", "text": " ".join(sentences)})
-    return others
 
 
 async def fill(store: TaskStore, results: Sequence[Mapping[str, str]]) -> Objective:
@@ -120,7 +104,7 @@ class Ways:
             return (await embedder.embed(texts))[0]
 
         async def rank(text: str) -> list[int]:
-            found = await search.relevant(text, k=N_CANDIDATES, embed=embed)
+            found = await search.relevant(text, k=N_RELEVANT + N_SPARE, embed=embed)
             return [entry.result.task_id for entry in found]
 
         return rank
@@ -153,6 +137,7 @@ async def find_ways(ways: Ways, onnx_model: Path | None) -> dict[str, Rank]:
         "full text": ways.by_full_text,
         "both, fused by rank": ways.fused(hashed, ways.by_full_text),
         "hash vectors, compared": ways.compared(hashed),
+        "full text, compared": ways.compared(ways.by_full_text),
         "both, compared (as in a run)": ways.as_in_a_run(),
     }
     if onnx_model is not None:
@@ -180,15 +165,14 @@ def open_onnx(folder: Path) -> Embed:
     return embed
 
 
-async def run(n_others: int, onnx_model: Path | None) -> None:
-    data = json.loads(DATA.read_text(encoding="utf-8"))
+async def run(title: str, data: Mapping[str, Any], others: Sequence[Mapping[str, str]], onnx_model: Path | None) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         offload = ThreadOffload()
         stack.callback(offload.close)
         store = await open_sqlite(folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
         stack.push_async_callback(store.close)
-        objective = await fill(store, [*data["results"], *make_others(n_others)])
+        objective = await fill(store, [*data["results"], *others])
         results = await store.results(objective.id)
         embedder = HashEmbedder()
         vectors = {result.task_id: embedder.embed_text(text_of(result)) for result in results}
@@ -198,7 +182,7 @@ async def run(n_others: int, onnx_model: Path | None) -> None:
         for name, rank in (await find_ways(Ways(store, objective, results), onnx_model)).items():
             found = await measure(rank, data["queries"], {result.task_id: result for result in results})
             rows.append((name, *(f"{found[kind][0]:.2f} / {found[kind][1]:.2f}" for kind in KINDS)))
-    title = f"recall@5 / answer in the fitted context, {len(data['queries'])} queries, {len(results):,} results"
+    title = f"{title}: recall@5 / answer in the fitted context, {len(data['queries'])} queries, {len(results):,} results"
     print_table(title, ("way", *KINDS), rows)
 
 
@@ -211,8 +195,10 @@ def main() -> None:
         print("Chroma's ONNX model is not measured: --onnx-model names a folder with its files, and nothing is downloaded.\n")
     elif importlib.util.find_spec("onnxruntime") is None:
         sys.exit("onnxruntime is not installed")
-    for n_others in options.others:
-        asyncio.run(run(n_others, options.onnx_model))
+    for path, vocabulary in SETS.items():
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for n_others in options.others:
+            asyncio.run(run(path.stem, data, make_others(n_others, vocabulary), options.onnx_model))
 
 
 if __name__ == "__main__":

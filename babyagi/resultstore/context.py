@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from babyagi.resultstore.hashing import WORD
 from babyagi.resultstore.projector import Embed
 from babyagi.resultstore.search import RankedResult, ResultSearch
 from babyagi.resultstore.words import Words, fold, split_passages
@@ -17,12 +18,7 @@ NEAR_EQUAL = 0.9  # share of words that two results have in common, of those tha
 BYTES_PER_TOKEN = 4
 MIN_EXCERPT_BYTES = 240
 MAX_CUT_CHARS = 64_000  # of a text in which passages are looked for
-
-
-class ResultReader(Protocol):
-    """What is needed of the task store."""
-
-    async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]: ...
+_DIGIT = re.compile(r"\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +33,7 @@ class Chosen:
 
 
 async def choose_context(
-    task: Task, *, objective: Objective, reader: ResultReader, search: ResultSearch, embed: Embed, budget_tokens: int
+    task: Task, *, objective: Objective, search: ResultSearch, embed: Embed, budget_tokens: int
 ) -> tuple[list[Chosen], str]:
     """The results that the task was derived from, then the nearest to the task and the objective, each thing said once.
 
@@ -47,7 +43,7 @@ async def choose_context(
     reasons = {task_id: "after" for task_id in task.after}
     if task.parent_id is not None:
         reasons.setdefault(task.parent_id, "parent")
-    needed = await reader.results(objective.id, task_ids=list(reasons)) if reasons else []
+    needed = await search.results(list(reasons))
     needed.sort(key=lambda result: (reasons[result.task_id] == "parent", result.task_id))
     found = await search.relevant(
         task.name, k=N_RELEVANT + N_SPARE, embed=embed, exclude={task.id, *reasons}, background=objective.spec.text
@@ -56,7 +52,7 @@ async def choose_context(
     needed_scores = words.score([f"{result.task_name}\n{result.text}" for result in needed])
     ranked = [RankedResult(result=result, score=round(score, 3)) for result, score in zip(needed, needed_scores, strict=True)]
     n_near = N_RELEVANT - sum(reasons[result.task_id] == "parent" for result in needed)
-    ranked += drop_repetitions(found.ranked, beside=needed)[:n_near]
+    ranked += drop_repetitions(found.ranked, beside=needed, limit=n_near)
     cut = choose_within([entry.result for entry in ranked], budget_tokens, words=words, n_always=len(needed))
     return [
         Chosen(
@@ -69,11 +65,14 @@ async def choose_context(
     ], found.degraded
 
 
-def drop_repetitions(ranked: Sequence[RankedResult], *, beside: Sequence[Result] = ()) -> list[RankedResult]:
-    """Without those that say, in nearly the same words and with the same figures, what a better one (or one of `beside`) says."""
+def drop_repetitions(ranked: Sequence[RankedResult], *, limit: int, beside: Sequence[Result] = ()) -> list[RankedResult]:
+    """The first `limit`, without those that say, in nearly the same words and with the same figures, what a better one (or one of
+    `beside`) says."""
     seen = [_signs(result.text) for result in beside]
-    kept = []
+    kept: list[RankedResult] = []
     for entry in ranked:
+        if len(kept) == limit:
+            break
         signs = _signs(entry.result.text)
         if not any(_are_near_equal(signs, other) for other in seen):
             seen.append(signs)
@@ -133,7 +132,7 @@ def _cut(text: bytes, max_bytes: int, words: Words | None) -> str:
 def _best_passages(text: str, max_bytes: int, words: Words) -> str:
     """The sentences and lines that fit best, in their order, with "…" where something is left out; empty when none fits the bound."""
     passages = split_passages(text[:MAX_CUT_CHARS])
-    scores = words.score_passages(passages)
+    scores = words.score(passages)
     kept: set[int] = set()
     left = max_bytes - len("…".encode())
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):
@@ -150,8 +149,8 @@ def _best_passages(text: str, max_bytes: int, words: Words) -> str:
 
 def _signs(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Its words, and those of them that must be equal in two texts that say the same."""
-    words = frozenset(fold(text).split())
-    return words, frozenset(word for word in words if any(character.isdigit() for character in word))
+    words = frozenset(WORD.findall(fold(text)))
+    return words, frozenset(word for word in words if _DIGIT.search(word))
 
 
 def _are_near_equal(one: tuple[frozenset[str], frozenset[str]], other: tuple[frozenset[str], frozenset[str]]) -> bool:

@@ -13,11 +13,13 @@ import struct
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from zlib import crc32
 
 from babyagi.tasks import Reservation, Usage
 
 MAX_TEXT_BYTES = 32_768  # 10 kB of prose take about 5 ms, all-different words several times that
+N_KEPT, MAX_KEPT_CHARS = 100, 1_000  # texts whose vectors are remembered: an objective is embedded beside each of its tasks
 MAX_WORD_CHARS = 64  # a run without spaces is cut into words of this length, so that no word costs more than its share
 CHAR_SHARE = 0.7  # of the vector is pieces of words, the rest whole words; at 0.4 a quarter of the misspelt queries was lost
 STOP_WORDS = frozenset(
@@ -27,7 +29,7 @@ STOP_WORDS = frozenset(
     "this those through to too under until up us very was we were what when where which while who whom why will with would you your".split()
 )
 # A letter or digit of any script. Outside of the western letters also the signs that are written onto letters, which `\w` leaves out.
-_WORD = re.compile(r"(?:[^\W_]|[^\x00-ʯ\s\u2000-\u206f\u3000-\u303f])+")
+WORD = re.compile(r"(?:[^\W_]|[^\x00-ʯ\s\u2000-\u206f\u3000-\u303f])+")
 
 
 class HashEmbedder:
@@ -41,6 +43,7 @@ class HashEmbedder:
     def __init__(self, dimension: int = 768) -> None:
         self.dimension = dimension
         self.space = f"hash:v1:{dimension}"
+        self._embed_again = lru_cache(maxsize=N_KEPT)(self._embed_text)
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
         return Reservation()
@@ -57,6 +60,9 @@ class HashEmbedder:
 
     def embed_text(self, text: str) -> bytes:
         """Return the unit vector of one text as little-endian float32."""
+        return self._embed_again(text) if len(text) <= MAX_KEPT_CHARS else self._embed_text(text)
+
+    def _embed_text(self, text: str) -> bytes:
         words = split_words(text)
         by_word, by_gram = _hash(words, self.dimension), _hash(_split_grams(words), self.dimension)
         vector = [(1 - CHAR_SHARE) * one + CHAR_SHARE * other for one, other in zip(by_word, by_gram, strict=True)]
@@ -70,7 +76,7 @@ def split_words(text: str) -> Counter[str]:
     """Count the words of a text, folded, without the commonest ones (unless there are no others)."""
     head = text.encode("utf-8", "replace")[:MAX_TEXT_BYTES].decode("utf-8", "ignore")
     folded = unicodedata.normalize("NFKC", head).casefold()
-    runs = _WORD.findall(folded)
+    runs = WORD.findall(folded)
     words = Counter(run[start : start + MAX_WORD_CHARS] for run in runs for start in range(0, len(run), MAX_WORD_CHARS))
     return Counter({word: n for word, n in words.items() if word not in STOP_WORDS}) or words
 

@@ -17,7 +17,7 @@ from typing import Protocol
 from uuid import UUID, uuid5
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
-from babyagi.resultstore.base import IndexItem, VectorIndex
+from babyagi.resultstore.base import Hit, IndexItem, VectorIndex
 from babyagi.tasks import Objective, Result, Task, TaskStatus
 
 logger = logging.getLogger(__name__)
@@ -268,7 +268,7 @@ def embed_path(owner: str, texts: Sequence[str]) -> str:
 def item_id(uid: str, task_id: int) -> str:
     """The id that a result has in every index: a UUID, its head from the objective's random `uid`, its last 12 digits the task's id.
 
-    The same on every replay, no other objective's in a shared index, and `task_id_of` reads it back without a look-up.
+    The same on every replay, no other objective's in a shared index, and `scores_of` reads it back without a look-up.
     """
     return id_head(uid) + f"{task_id:012x}"
 
@@ -278,10 +278,10 @@ def id_head(uid: str) -> str:
     return str(uuid5(NAMESPACE, uid))[:-12]
 
 
-def task_id_of(uid: str, id_: str) -> int | None:
-    """The task's id, None for an id that is not of this objective."""
-    head, digits = id_[:-12], id_[-12:]
-    return int(digits, 16) if head == id_head(uid) and re.fullmatch("[0-9a-f]{12}", digits) else None
+def scores_of(uid: str, hits: Sequence[Hit]) -> dict[int, float]:
+    """Scores by task id, without hits whose ids are not of this objective."""
+    head = id_head(uid)
+    return {int(hit.id[-12:], 16): hit.score for hit in hits if hit.id[:-12] == head and re.fullmatch("[0-9a-f]{12}", hit.id[-12:])}
 
 
 def collection_of(objective: Objective) -> str:

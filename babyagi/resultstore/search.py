@@ -21,15 +21,16 @@ from babyagi.errors import (
 )
 from babyagi.resultstore.base import IndexItem, VectorIndex
 from babyagi.resultstore.builtin import BuiltinIndex, score
-from babyagi.resultstore.projector import Embed, ResultSource, collection_of, id_head, task_id_of, text_of
-from babyagi.resultstore.words import Words, searchable
+from babyagi.resultstore.projector import Embed, ResultSource, collection_of, id_head, scores_of, text_of
+from babyagi.resultstore.words import MAX_CHARS, Words, searchable
 from babyagi.tasks import Objective, Result, TaskStatus
 
 MAX_PENDING = 200  # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_NEW_VECTORS = 32  # of them are embedded for one search, the latest; the projector embeds the others
-N_CANDIDATES = 50  # that each way brings; measured by `python -m benchmarks.retrieval`
-N_LATEST = 20  # candidates beside those with common words while there are no vectors
+N_CANDIDATES = 100  # that each way brings; measured by `python -m benchmarks.retrieval`
+N_LATEST = 100  # candidates beside those with rare words while there are no vectors
 MAX_WORDS = 24
+MAX_KEPT = 500  # results that are remembered for the next search, unless they are longer than is looked at
 FILL_BATCH = 2_000
 BACKGROUND_SHARE = 0.25  # of what a text is asked for, beside the text itself
 RANK_DAMPING = 60  # of reciprocal rank fusion
@@ -80,6 +81,7 @@ class ResultSearch:
         self._collection = collection_of(objective)
         self._memory: BuiltinIndex | None = None  # the stored vectors, while the index cannot be asked
         self._n_held = 0  # by the index when it was last counted, which reads all of its ids
+        self._kept: dict[int, Result] = {}  # by task id; a result never changes
 
     async def relevant(self, text: str, *, k: int, embed: Embed, exclude: Collection[int] = (), background: str = "") -> Ranking:
         """Return the `k` results that bear most on the text; fewer if there are fewer. Of equals the latest comes first.
@@ -119,6 +121,16 @@ class ResultSearch:
         by_words = await self._by_words(text, n, has_vectors=bool(nearest))
         return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
+    async def results(self, task_ids: Sequence[int]) -> list[Result]:
+        """The results of these tasks, as far as they have one, in any order. Those that were read lately are not read again."""
+        unknown = [task_id for task_id in task_ids if task_id not in self._kept]
+        read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
+        found = [*(self._kept[task_id] for task_id in task_ids if task_id in self._kept), *read]
+        self._kept |= {result.task_id: result for result in read if len(result.text) <= MAX_CHARS}
+        for task_id in list(self._kept)[:-MAX_KEPT]:
+            del self._kept[task_id]
+        return found
+
     async def fill_memory(self) -> None:
         """Put what the index lacks into it when it is one that lives in this process's memory."""
         if self._index.is_memory:
@@ -150,8 +162,7 @@ class ResultSearch:
             self._memory = self._memory or BuiltinIndex()
             await self._fill(self._memory, n_bytes=len(query))
             hits = await self._memory.query(self._collection, query, k=k)
-            found = {task_id_of(self._uid, hit.id): hit.score for hit in hits}
-            return {task_id: score for task_id, score in found.items() if task_id is not None}, f"the index was not used: {error.what}"
+            return scores_of(self._uid, hits), f"the index was not used: {error.what}"
         self._memory = None
         return scores, ""
 
@@ -172,8 +183,7 @@ class ResultSearch:
         if len(hits) < min(k, n_expected):
             self._n_held = 0
             raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
-        found = {task_id_of(self._uid, hit.id): hit.score for hit in hits}
-        return {task_id: score for task_id, score in found.items() if task_id is not None}
+        return scores_of(self._uid, hits)
 
     async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
         """Put the stored vectors that the index lacks into it; with `n_bytes` those of that length alone (not those of another model
@@ -202,7 +212,7 @@ class ResultSearch:
     async def _rank(self, words: Words, *, by_vectors: Sequence[int], by_words: Sequence[int]) -> list[RankedResult]:
         """The candidates with their texts, the best first. What the task store does not know is a ghost, and is left out."""
         task_ids = list(dict.fromkeys([*by_vectors, *by_words]))
-        results = await self._source.results(self._objective_id, task_ids=task_ids) if task_ids else []
+        results = await self.results(task_ids)
         scores = dict(zip((result.task_id for result in results), words.score([text_of(result) for result in results]), strict=True))
         if by_vectors and not is_lexical(self._space):
             scores = fuse(by_vectors, sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)))

@@ -61,8 +61,9 @@ class SharedSearch(ResultSearch):
         own = await super().relevant(text, k=k, embed=asking.embed_all, exclude=exclude, background=background)
         others, notes = await self._search_others(text, asking, background=background)
         ranked = await self._rank_together([*own, *others], Words(text, background=background), asking) if others else list(own)
-        best = drop_repetitions([entry for entry in ranked if self._is_other(entry)][: 2 * k], beside=[entry.result for entry in own])
-        kept = [entry for entry in ranked if entry in best[: self._n_others] or not self._is_other(entry)]
+        foreign = [entry for entry in ranked if self._is_other(entry)]
+        best = drop_repetitions(foreign, limit=k if self._n_others is None else self._n_others, beside=[entry.result for entry in own])
+        kept = [entry for entry in ranked if entry in best or not self._is_other(entry)]
         return Ranking(ranked=tuple(kept[:k]), degraded="; ".join(filter(None, [own.degraded, *notes])))
 
     async def _search_others(self, text: str, asking: _Asking, *, background: str) -> tuple[list[RankedResult], list[str]]:

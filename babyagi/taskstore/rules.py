@@ -32,7 +32,7 @@ MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
 MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
 MAX_COST_MICROUSD = 10**12
-COMMON_WORD = 2_000  # results that have a word, from which on it says little and to rank them takes milliseconds
+COMMON_WORD = 100  # results that have a word, from which on it says little; `docs/retrieval.md`
 MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
@@ -363,14 +363,14 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
 
 
 def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
-    """The words to look for, the rarest first: as many as together stand in fewer than `COMMON_WORD` results."""
-    chosen, n_results = [], 0
-    for word in sorted(n_by_word, key=lambda word: (n_by_word[word], word)):
+    """The words to look for, the rarest first: as many as together stand in at most `COMMON_WORD` results."""
+    chosen: list[str] = []
+    n_results = 0
+    for word in sorted((word for word, n in n_by_word.items() if n), key=lambda word: (n_by_word[word], word)):
         n_results += n_by_word[word]
-        if n_results >= COMMON_WORD:
+        if n_results > COMMON_WORD:
             break
-        if n_by_word[word]:
-            chosen.append(word)
+        chosen.append(word)
     return chosen
 
 

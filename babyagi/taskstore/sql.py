@@ -280,7 +280,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         def work(tx: Transaction) -> list[int]:
-            counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=rules.COMMON_WORD)
+            counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=rules.COMMON_WORD + 1)
             rare = rules.choose_words({row["word"]: row["n"] for row in counted})
             if not rare:
                 return []

@@ -15,9 +15,7 @@ from tests.resultstore.library import START, TEXTS, Embedding, id_by_name, open_
 
 async def choose(store, objective, task, *, embed=None, budget_tokens=1200):
     search = ResultSearch(store, BuiltinIndex(), objective=objective)
-    chosen, _ = await choose_context(
-        task, objective=objective, reader=store, search=search, embed=embed or Embedding(), budget_tokens=budget_tokens
-    )
+    chosen, _ = await choose_context(task, objective=objective, search=search, embed=embed or Embedding(), budget_tokens=budget_tokens)
     return chosen
 
 
@@ -68,14 +66,14 @@ async def test_the_objective_has_its_say_in_what_is_near():
 async def test_repetitions_are_given_once_and_the_same_words_with_another_figure_are_no_repetition():
     texts = {
         "First": "The museum of manuscripts is open on 3 days of the week, and closed in winter.",
-        "Second": "The museum of manuscripts is open on 3 days of the week, and closed in winter!",
+        "Other": "The museum of manuscripts is open on 3 days of the week, and closed in winter!",
         "Third": "The museum of manuscripts is open on 5 days of the week, and closed in winter.",
     }
     store, objective, task = await open_task("When is the museum of manuscripts open", texts=texts)
 
     chosen = await choose(store, objective, task)
 
-    assert sorted(entry.result.task_name for entry in chosen) == ["Second", "Third"]  # of equals the latest
+    assert sorted(entry.result.task_name for entry in chosen) == ["Other", "Third"]  # of equals the latest
 
 
 async def test_without_an_embedder_the_context_is_found_by_words():
@@ -136,8 +134,24 @@ def test_passages_never_pass_the_budget(budget_tokens):
     assert sum(len(text.encode()) for _, text in chosen) <= 4 * budget_tokens
 
 
+async def test_a_result_that_was_read_for_one_task_is_not_read_again_for_the_next():
+    store, objective, task = await open_task("Opening hours of the exhibition", parent="Solar")
+    search, read = ResultSearch(store, BuiltinIndex(), objective=objective), []
+    store_results = store.results
+
+    async def results(objective_id, *, task_ids=None):
+        read.extend(task_ids)
+        return await store_results(objective_id, task_ids=task_ids)
+
+    store.results = results
+    for _ in range(2):
+        await choose_context(task, objective=objective, search=search, embed=Embedding(), budget_tokens=1200)
+
+    assert len(read) == len(set(read)) == len(TEXTS)
+
+
 def test_what_is_dropped_as_a_repetition_is_like_one_that_stays():
     ranked = [RankedResult(result=make_result(n, text), score=0.5) for n, text in enumerate(["One thing.", "one THING", "another thing"])]
 
-    assert [entry.result.task_id for entry in drop_repetitions(ranked)] == [0, 2]
-    assert [entry.result.task_id for entry in drop_repetitions(ranked, beside=[make_result(9, "another thing")])] == [0]
+    assert [entry.result.task_id for entry in drop_repetitions(ranked, limit=5)] == [0, 2]
+    assert [entry.result.task_id for entry in drop_repetitions(ranked, limit=5, beside=[make_result(9, "another thing")])] == [0]

@@ -7,9 +7,9 @@ import pytest
 
 from babyagi import log
 from babyagi.errors import IndexUnavailableError, LimitReachedError, StoreUnusableError
-from babyagi.resultstore.base import IndexItem
+from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.projector import BATCH, MAX_REBUILDS, Projector, collection_name, collection_of, item_id, task_id_of
+from babyagi.resultstore.projector import BATCH, MAX_REBUILDS, Projector, collection_name, collection_of, item_id, scores_of
 from babyagi.tasks import Proposal
 from tests.resultstore.library import TEXTS, Busy, Embedding, LaggingIndex, add_result, id_by_name, open_library
 
@@ -305,9 +305,8 @@ async def test_an_index_that_was_away_and_came_back_with_less_is_compared_before
 
 
 def test_an_id_says_which_task_it_is_of_and_belongs_to_one_objective_only():
-    assert task_id_of("0a1b", item_id("0a1b", 7)) == 7
-    assert task_id_of("other", item_id("0a1b", 7)) is None
-    assert task_id_of("0a1b", "no id") is None
+    hits = [Hit(id=item_id("0a1b", 7), score=0.5), Hit(id=item_id("other", 8), score=0.4), Hit(id="no id", score=0.3)]
+    assert scores_of("0a1b", hits) == {7: 0.5}
     assert item_id("0a1b", 7) == item_id("0a1b", 7) != item_id("0a1b", 8)
     assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-000000000007", item_id("0a1b", 7))
 
