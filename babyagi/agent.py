@@ -7,9 +7,11 @@ import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from babyagi.app import App
+from babyagi.components.description import load_description
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import Decision, decide, decisions, describe
 from babyagi.journal import Backends, Gate, Journal
@@ -21,7 +23,7 @@ from babyagi.react.protocols.base import Protocol, fill
 from babyagi.react.signals import RunEnded, Signal
 from babyagi.react.steps import AtLimit, Bounds, Run
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.settings import declared_fields, load_here
+from babyagi.settings import Secret, declared_fields, load_here, variables_here
 from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
@@ -72,9 +74,26 @@ class Agent:
         self._model = model
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
-        self._has_time = "max_time_s" in options
+        self._has_time = bool(options.get("max_time_s"))
         for name in self._options.keys() - (declared_fields().keys() if isinstance(model, str) else set(_LIMITS)):
             raise TypeError(f"there is no such option here: {name}")
+
+    @classmethod
+    def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent:
+        """Return the agent of this name that a file describes in components, pipelines and agents; without a name its only one.
+
+        Args:
+            options: as for an agent; each goes before what the file says.
+
+        Raises:
+            SettingsError: the file cannot be used; the text names the culprit and what to do.
+        """
+        has_model = bool({"model", "llm_model"} & set(options))
+        found = load_description(Path(path), agent_name, variables=variables_here(), has_model=has_model)
+        described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
+        described |= {field.name: getattr(found.bounds, field.name) for field in fields(Bounds)}
+        described |= {name: given for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key))) if given}
+        return cls(**{**described, **options})
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
         """Add a tool, from the next run on.
@@ -133,7 +152,7 @@ class Agent:
                             n += 1
                             if n > n_told:  # after an answer of a person the journal gives all that came before it once more
                                 n_told = n
-                                yield signal
+                                yield await desk.settle(signal) if isinstance(signal, RunEnded) else signal
                     return
                 except ParkedError:
                     if self._ask is None:
@@ -169,7 +188,7 @@ class Agent:
         """What a run may use, and the model that it asks. The limit of time is the run's own where one is given."""
         if not isinstance(self._model, str):
             return Limits(**{"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0), **self._options}), self._model
-        settings = load_here({**self._options, **({"llm_model": self._model} if self._model else {})})
+        settings = load_here({**self._options, **({"llm_model": self._model, "model_execution": self._model} if self._model else {})})
         app = App(settings, store, identity=worker)
         limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
         return replace(limits, max_time_s=0) if self._has_time else limits, await stack.enter_async_context(app.open_model(Role.EXECUTION))
@@ -191,6 +210,11 @@ class _Desk:
         if claim is None:
             raise NotFoundError("the question can no longer be worked on")
         return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
+
+    async def settle(self, ended: RunEnded) -> RunEnded:
+        """The end with all that the run took, calls within tools included."""
+        objective = await self.store.objective(self.objective.id)
+        return RunEnded(run=replace(ended.run, usage=objective.usage))
 
     async def put_questions(self, ask: Ask) -> None:
         for step in await self.store.inbox(self.objective.id):

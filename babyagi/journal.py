@@ -26,6 +26,7 @@ from babyagi.errors import (
     ObjectiveStoppedError,
     ParkedError,
     RequestRefusedError,
+    SettingsError,
     StoreUnavailableError,
     ToolError,
 )
@@ -315,9 +316,15 @@ class Journal:
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """What came of a call, without a journal: a fault or a time-out is an error observation."""
+    """What came of a call, without a journal: a fault or a time-out is an error observation.
+
+    Raises:
+        SettingsError: no call of the tool can work before a person has done something.
+    """
     try:
         return await _try_tool(tool, arguments)
+    except SettingsError:
+        raise
     except OutOfTimeError:
         text = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
         return Observation(passage=Passage(text=text, origin=f"tool:{tool.name}"), is_error=True)

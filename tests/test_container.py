@@ -8,7 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # stubs for three lines of a test are not worth a dependency
+import yaml
 
 from babyagi.settings import Settings, declared_fields
 

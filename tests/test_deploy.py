@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # stubs for three lines of a test are not worth a dependency
+import yaml
 
 from babyagi.settings import declared_fields
 

@@ -25,7 +25,7 @@ def test_a_file_and_its_functions_can_be_held_in_the_head(path):
 
 
 def test_every_file_has_a_room():
-    rooms = {"agents", "cli", "files", "guide", "llm", "react", "resultstore", "sandbox", "settings", "taskstore", "tools"}
+    rooms = set("agents cli components files guide llm net react resultstore sandbox settings taskstore tools".split())
     halls = {
         *"__main__ agent app errors feeding home inbox journal log loop notify opening outages presence results".split(),
         *("__init__", "serving", "stores", "tasks", "worker"),
@@ -68,7 +68,7 @@ def test_only_the_command_line_prints():
     ["import babyagi", "import babyagi.settings", "import babyagi.taskstore.memory", "import babyagi.llm.openai", "import babyagi.cli"],
 )
 def test_importing_loads_no_heavy_client(statement):
-    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2"}
+    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2", "yaml"}
     code = f"{statement}\nimport sys\nprint(' '.join(sorted(set(sys.modules) & {heavy!r})))"
 
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -8,6 +8,7 @@ from babyagi.errors import (
     LimitReachedError,
     ModelUnavailableError,
     ObjectiveStoppedError,
+    SettingsError,
     StoreUnavailableError,
     ToolError,
 )
@@ -273,3 +274,14 @@ async def test_a_worker_that_stops_gives_up_what_the_store_cannot_record():
 
     with pytest.raises(StoreUnavailableError):
         await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+
+
+async def test_what_a_person_must_mend_before_a_tool_can_work_is_told_to_the_person():
+    async def run(arguments):
+        raise SettingsError("this machine cannot do that")
+
+    desk = await open_desk()
+    tool = Tool(name="t", description="d", parameters={"type": "object"}, effect=Effect.READ, run=run)
+
+    with pytest.raises(SettingsError, match="this machine cannot"):
+        await desk.open_journal().call_tool("execute/1/tool/1", tool, {})

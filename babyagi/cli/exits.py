@@ -18,6 +18,7 @@ from babyagi.errors import (
     StoreUnavailableError,
     StoreUnusableError,
 )
+from babyagi.react.steps import Stopped
 from babyagi.tasks import Objective, StopReason
 
 
@@ -70,6 +71,13 @@ def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = N
     if stopped_by_signal and not objective.has_report:
         return 128 + stopped_by_signal
     return int(_CODE_BY_REASON[objective.stop_reason] if objective.stop_reason is not None else ExitCode.OK)
+
+
+def code_of_run(stopped: Stopped) -> ExitCode:
+    """Return the code that says how an agent's run ended."""
+    if stopped is Stopped.FINISH:
+        return ExitCode.OK
+    return ExitCode.LIMIT if stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) else ExitCode.FAILED
 
 
 def code_of_error(error: BabyagiError) -> int:

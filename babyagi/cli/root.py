@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import cooperating, inbox, index, journal, list_steering, looking, running, steering, surroundings, toolbox
+from babyagi.cli import asking, cooperating, inbox, index, journal, list_steering, looking, running, steering, surroundings, toolbox
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -35,6 +35,7 @@ COMMANDS = (
     running.demo,
     running.run,
     running.watch,
+    asking.ask,
     cooperating.submit,
     cooperating.worker,
     cooperating.workers,

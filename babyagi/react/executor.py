@@ -12,7 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
@@ -189,6 +189,7 @@ class Executor:
     def _render(self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False) -> Prompt:
         """The request after these steps, cut as often as those before had to be."""
         prompt = self._speak(len(steps) + 1).render(self._converse(messages, steps, is_last=is_last))
+        prompt = replace(prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words))))
         for _ in range(self._n_shrunk):
             prompt = shrink(prompt) or prompt
         return prompt

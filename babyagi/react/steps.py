@@ -72,6 +72,8 @@ class AtLimit(StrEnum):
     GENERATE = "generate"  # the model is asked once more, without tools
 
 
+MAX_STOP_WORDS = 2  # an endpoint takes four, and the text protocol has two
+
 Trim = Callable[[Sequence[Step]], Sequence[Step]]
 
 
@@ -84,7 +86,8 @@ def keep_last(n: int) -> Trim:
 class Bounds:
     """Where a run must stop; 0 means no such limit. `max_errors` counts steps in a row that gave nothing but errors.
 
-    `trim` chooses the steps that the model is shown; the result always has them all.
+    `trim` chooses the steps that the model is shown; the result always has them all. A reply should also end before the first of
+    `stop_words`, at most `MAX_STOP_WORDS` beside those of the protocol.
     """
 
     max_steps: int = 8
@@ -95,6 +98,7 @@ class Bounds:
     max_output_tokens: int = 2000
     at_limit: AtLimit = AtLimit.GENERATE
     trim: Trim | None = None
+    stop_words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,19 @@ def load_here(flags: Mapping[str, object]) -> Settings:
     return load_settings(flags=flags, environ={**os.environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=Path.cwd()).settings
 
 
+def variables_here() -> Mapping[str, str]:
+    """The variables of this process, and those of .env in its folder that it has not.
+
+    Raises:
+        SettingsError: .env cannot be read.
+    """
+    path = Path(".env")
+    try:
+        return {**(_read_env_file(path) if path.is_file() else {}), **os.environ}
+    except (OSError, ValueError) as error:
+        raise _build_error([f".env cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+
+
 def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Loaded:
     """Read every setting: flag > environment > extra env files (a later one wins) > .env in `cwd` > default.
 

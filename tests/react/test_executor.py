@@ -454,3 +454,16 @@ async def test_plain_text_at_the_limit_is_the_answer_in_every_protocol(protocol)
 
     assert run.output == ("plain words" if protocol == "native" else "")
     assert forced[1] == "plain words"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "reply"), [("native", "a"), ("json", '{"tool": "final_answer", "tool_input": "a"}'), ("text", "Final Answer: a")]
+)
+async def test_stop_words_are_sent_beside_those_of_the_protocol(protocol, reply):
+    desk = await open_desk(answering(reply))
+
+    await open_executor(desk, [echo_tool([])], protocol=protocol, stop_words=("Stop", "\nObservation:")).run(ASK)
+
+    (stop,) = [prompt.stop for _, prompt in desk.model.calls]
+    assert {"Stop", "\nObservation:"} <= set(stop)
+    assert len(stop) == len(set(stop)) == (3 if protocol == "text" else 2)

@@ -1,0 +1,172 @@
+"""What a file says about one agent: its model, its tools and its bounds, ready to be made an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from babyagi.components.document import ROOT, AgentEntry, Document, ToolEntry, read_document
+from babyagi.components.kinds import PromptModel, PromptNode, PythonRuntime, SerpAPIComponent, read_kinds
+from babyagi.components.pipeline import Stage, Work, build_pipeline_tool, check_flow
+from babyagi.components.source import fault, parse_yaml, read_source, shown
+from babyagi.errors import SettingsError
+from babyagi.react.nesting import build_agent_tool
+from babyagi.react.protocols.base import fill
+from babyagi.react.steps import Bounds
+from babyagi.tools.base import Tool
+from babyagi.tools.python import build_python
+from babyagi.tools.search import build_serpapi_search
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentDescription:
+    """An agent as a file describes it. `model` and `api_key` are empty where the file leaves them to the settings."""
+
+    tools: tuple[Tool, ...]
+    protocol: str
+    bounds: Bounds
+    model: str
+    api_key: str = field(repr=False)
+
+
+def load_description(path: Path, name: str, *, variables: Mapping[str, str], has_model: bool) -> AgentDescription:
+    """Return what the file says about the agent of this name; without a name about its only one.
+
+    Args:
+        variables: of the environment: keys that the file only names, and `<NAME>_PARAMS_<PARAM>`.
+        has_model: the model is given elsewhere, so those of the file, and how many there are, do not matter.
+
+    Raises:
+        SettingsError: with the file, the culprit, and what to do.
+    """
+    with _named(path):
+        document = read_document(parse_yaml(read_source(path)))
+        entry = document.find_agent(name)
+        builder = _Builder(document, variables)
+        builder.check_pipelines()
+        tools, bounds = builder.build_agent(entry)
+        model = None if has_model else builder.require_one_model()
+        return AgentDescription(
+            tools=tools,
+            protocol=entry.protocol,
+            bounds=bounds,
+            model=model.model if model else "",
+            api_key=model.api_key.reveal(variables) if model and model.api_key else "",
+        )
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except SettingsError as error:
+        raise SettingsError(f"{shown(path.name)[1:-1]}: {error.what}", fix=error.fix, guide=error.guide) from None
+
+
+class _Builder:
+    """Builds the tools of agents, those of each agent once, however often it is named."""
+
+    def __init__(self, document: Document, variables: Mapping[str, str]) -> None:
+        self._document = document
+        self._variables = variables
+        self._kinds = read_kinds(document.components, variables)
+        self._agents: dict[str, tuple[tuple[Tool, ...], Bounds]] = {}
+        self._underway: list[str] = []
+        self._models: dict[str, PromptModel] = {}  # by the agent or node that asks it
+
+    def check_pipelines(self) -> None:
+        """Look at the pipelines that nobody uses, too."""
+        for name in self._document.pipelines:
+            check_flow(self._stages(name))
+
+    def require_one_model(self) -> PromptModel | None:
+        """The model that all ask, None when the settings name it.
+
+        Raises:
+            SettingsError: they ask different ones.
+        """
+        asked = list(self._models.items())
+        for other, model in asked[1:]:
+            if model != asked[0][1]:
+                what = f"{shown(asked[0][0])} asks {shown(asked[0][1].model)}, {shown(other)} asks {shown(model.model)}"
+                why = "" if model.model != asked[0][1].model else " with another key"
+                raise fault(f"{what}{why}; a run asks one model", "name the same PromptModel in both, or hand in a model")
+        return asked[0][1] if asked else None
+
+    def build_agent(self, entry: AgentEntry) -> tuple[tuple[Tool, ...], Bounds]:
+        if entry.name in self._underway:
+            circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
+            raise fault(f"agents use each other in a circle: {circle}", "take one of these tools away")
+        if entry.name not in self._agents:
+            self._underway.append(entry.name)
+            node = self._kinds.get(entry.prompt_node)
+            if not isinstance(node, PromptNode):
+                raise fault(f"agent {shown(entry.name)}: prompt_node {shown(entry.prompt_node)} is no PromptNode of the file")
+            self._note_model(node)
+            tools = tuple(self._build_tool(tool, entry) for tool in entry.tools)
+            self._agents[entry.name] = (tools, replace(entry.bounds, stop_words=node.stop_words))
+            self._underway.pop()
+        return self._agents[entry.name]
+
+    def _build_tool(self, entry: ToolEntry, agent: AgentEntry) -> Tool:
+        where = f"agent {shown(agent.name)}, tool {shown(entry.name)}"
+        try:
+            tool = self._open_target(entry, where)
+            return replace(tool, reflect=entry.reflect) if entry.reflect else tool
+        except ValueError as error:
+            raise fault(f"{where}: {error}") from None
+
+    def _open_target(self, entry: ToolEntry, where: str) -> Tool:
+        name, description = entry.name, entry.description
+        if entry.target in self._document.pipelines:
+            return self._build_pipeline(entry, self._stages(entry.target))
+        if entry.target in self._document.agents:
+            inner = self._document.agents[entry.target]
+            tools, bounds = self.build_agent(inner)
+            return build_agent_tool(name, description, instruction=fill("agent"), tools=tools, bounds=bounds, protocol=inner.protocol)
+        match self._kinds.get(entry.target):
+            case PromptNode() as node:
+                stages = [Stage(name=entry.target, takes=(ROOT,), work=node)]
+                check_flow(stages)
+                return self._build_pipeline(entry, stages)
+            case SerpAPIComponent() as search:
+                return self._build_search(search, name, description)
+            case PythonRuntime():
+                return build_python(name=name, description=description)
+            case None:
+                raise fault(
+                    f"{where}: there is no component, pipeline or agent {shown(entry.target)} in the file", "add it, or mend the name"
+                )
+        raise fault(f"{where}: {shown(entry.target)} cannot be run", "name a PromptNode, a search, a PythonRuntime, a pipeline or an agent")
+
+    def _build_pipeline(self, entry: ToolEntry, stages: Sequence[Stage]) -> Tool:
+        tools: dict[str, Tool] = {}
+        for stage in stages:
+            match stage.work:
+                case PromptNode():
+                    self._note_model(stage.work)
+                case SerpAPIComponent():
+                    tools[stage.name] = self._build_search(stage.work, "search", "")
+                case PythonRuntime():
+                    tools[stage.name] = build_python(name="python", description="")
+        return build_pipeline_tool(entry.name, entry.description, stages, tools)
+
+    def _stages(self, pipeline: str) -> list[Stage]:
+        stages = []
+        for node in self._document.pipelines[pipeline].nodes:
+            kind = self._kinds[node.name]
+            if not isinstance(kind, Work):
+                what = f"pipeline {shown(pipeline)}: the node {shown(node.name)} cannot be run"
+                raise fault(what, "a pipeline is made of PromptNode, SerpAPIComponent and PythonRuntime")
+            stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
+        return stages
+
+    def _build_search(self, search: SerpAPIComponent, name: str, description: str) -> Tool:
+        key = search.api_key.reveal(self._variables)
+        return build_serpapi_search(key, name=name, description=description, top_k=search.top_k, base_url=search.base_url)
+
+    def _note_model(self, node: PromptNode) -> None:
+        if node.model is not None:
+            self._models[node.name] = node.model

@@ -1,0 +1,189 @@
+"""The kinds of component, each with its parameters read; a parameter whose value is a component's name is that component.
+
+A variable of the environment, `<NAME>_PARAMS_<PARAM>`, goes before what the file says.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from babyagi.components.document import Component
+from babyagi.components.fields import Fields
+from babyagi.components.source import fault, shown
+from babyagi.react.steps import MAX_STOP_WORDS
+from babyagi.tools.search import SERPAPI_URL
+
+logger = logging.getLogger(__name__)
+
+MAX_TOP_K = 100
+DEFAULT_OUTPUT = "results"
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,100})\}")
+_PLACE = re.compile(r"\$\$|\{\{([A-Za-z_]\w*)\}\}|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """A key as the file gives it: itself, or the variable that holds it. No repr shows it."""
+
+    where: str = field(compare=False)
+    written: str = field(repr=False)
+
+    def reveal(self, variables: Mapping[str, str]) -> str:
+        """Return the key.
+
+        Raises:
+            SettingsError: the variable is not set, or this is no key. The key is not shown.
+        """
+        variable = _VARIABLE.fullmatch(self.written.strip())
+        key = (variables.get(variable[1], "") if variable else self.written).strip()
+        if variable and not key:
+            raise fault(f"{self.where}: api_key is in the variable {variable[1]}, which is not set", f"set {variable[1]}")
+        if not (key.isascii() and key.isprintable()) or " " in key:
+            raise fault(f"{self.where}: api_key must be one word of printable ASCII characters")
+        return key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptModel:
+    """A language model: its name, and the key for it where the file has one."""
+
+    model: str
+    api_key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTemplate:
+    """A text with places: `$query`, `${query}` or `{query}`; `$$` stands for `$`, `{{query}}` for `{query}`."""
+
+    name: str
+    text: str
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for place in _PLACE.finditer(self.text) if (name := _variable(place))))
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """The text with a value at each place; what a value holds is not looked at again."""
+        return _PLACE.sub(lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptNode:
+    """A question to a model. Without a template what it is given is the question; without a model the settings name one."""
+
+    name: str
+    model: PromptModel | None
+    template: PromptTemplate | None
+    stop_words: tuple[str, ...]
+    output_variable: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SerpAPIComponent:
+    name: str
+    api_key: Key
+    base_url: str
+    top_k: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonRuntime:
+    name: str
+
+
+Kind = PromptModel | PromptTemplate | PromptNode | SerpAPIComponent | PythonRuntime
+
+
+def read_kinds(components: Mapping[str, Component], variables: Mapping[str, str]) -> dict[str, Kind]:
+    """Return every component by its name, used or not.
+
+    Raises:
+        SettingsError: with the component, the parameter that is wrong, and what to do.
+    """
+    found: dict[str, Kind] = {}
+    for is_node in (False, True):  # a prompt node refers to the others
+        for name, component in components.items():
+            if (component.type == "PromptNode") is is_node:
+                found[name] = _read_kind(_override(component, variables), found)
+    return found
+
+
+def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
+    where = f"component {shown(component.name)}"
+    match component.type:
+        case "PromptModel":
+            params = Fields(component.params, where, known=("model_name_or_path", "api_key"))
+            return PromptModel(model=params.text("model_name_or_path").strip(), api_key=_read_key(params))
+        case "PromptTemplate":
+            params = Fields(component.params, where, known=("name", "prompt_text"))
+            params.text("name", "")
+            return PromptTemplate(name=component.name, text=params.text("prompt_text"))
+        case "PromptNode":
+            return _read_prompt_node(component, where, others)
+        case "SerpAPIComponent":
+            params = Fields(component.params, where, known=("api_key", "base_url", "top_k"))
+            key = _read_key(params)
+            if key is None:
+                raise fault(f"{where} has no api_key", "add the line: api_key: ${SERPAPI_API_KEY}")
+            top_k = int(params.number("top_k", 10, at_most=MAX_TOP_K))
+            return SerpAPIComponent(name=component.name, api_key=key, base_url=params.text("base_url", SERPAPI_URL), top_k=max(1, top_k))
+        case "PythonRuntime":
+            Fields(component.params, where, known=())
+            return PythonRuntime(name=component.name)
+        case "RemotePipeline":
+            raise fault(f"{where}: pipelines on another machine cannot be used", "take it away")
+    kinds = "PromptModel, PromptNode, PromptTemplate, PythonRuntime, SerpAPIComponent"
+    raise fault(f"{where} is of the unknown type {shown(component.type)}", f"there are: {kinds}")
+
+
+def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kind]) -> PromptNode:
+    known = ("model_name_or_path", "default_prompt_template", "stop_words", "output_variable")
+    params = Fields(component.params, where, known=known)
+    named, template = params.text("model_name_or_path", ""), params.text("default_prompt_template", "")
+    model = others.get(named, PromptModel(model=named.strip())) if named.strip() else None
+    if model is not None and not isinstance(model, PromptModel):
+        raise fault(f"{where}: model_name_or_path names {shown(named)}, which is no PromptModel")
+    filled = others.get(template)
+    if template and not isinstance(filled, PromptTemplate):
+        raise fault(f"{where}: default_prompt_template {shown(template)} is no PromptTemplate of the file", "add one to components")
+    stop_words = params.texts("stop_words")
+    if len(stop_words) > MAX_STOP_WORDS:
+        raise fault(f"{where} has {len(stop_words)} stop_words", f"keep {MAX_STOP_WORDS}: the rest of what an endpoint takes is in use")
+    output_variable = params.text("output_variable", DEFAULT_OUTPUT)
+    if not _IDENTIFIER.fullmatch(output_variable):
+        raise fault(f"{where}: output_variable must be letters, digits and _, got {shown(output_variable)}")
+    return PromptNode(
+        name=component.name,
+        model=model,
+        template=filled if isinstance(filled, PromptTemplate) else None,
+        stop_words=stop_words,
+        output_variable=output_variable,
+    )
+
+
+def _read_key(params: Fields) -> Key | None:
+    return Key(where=params.where, written=params.text("api_key")) if params.has("api_key") else None
+
+
+def _override(component: Component, variables: Mapping[str, str]) -> Component:
+    """The component with what the environment says about its parameters."""
+    prefix = re.sub(r"\W", "_", component.name).upper() + "_PARAMS_"
+    given: dict[str, Any] = {name[len(prefix) :].lower(): value for name, value in variables.items() if name.startswith(prefix)}
+    for param in given:
+        logger.info("%s%s=*** goes before what the file says", prefix, param.upper())
+    return replace(component, params={**component.params, **given}) if given else component
+
+
+def _variable(place: re.Match[str]) -> str:
+    """The name of the variable at a place; empty where the place only writes a sign."""
+    return place[2] or place[3] or place[4] or ""
+
+
+def _literal(place: re.Match[str]) -> str:
+    return "$" if place[0] == "$$" else f"{{{place[1]}}}"

@@ -1,0 +1,126 @@
+"""The one door of tools to the network: a JSON object is asked for, and nothing is taken on trust.
+
+Covers: one address that the program chose, a deadline, a bound on the body, no redirects, no compression. A secret among the parameters
+stands in no error and no log. Does not cover: addresses that a model chose.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote, quote_plus, urlsplit
+
+from babyagi.errors import SettingsError, ToolError
+
+MAX_BODY_BYTES = 2 * 2**20
+MAX_SHOWN_CHARS = 200
+_HERE = ("127.0.0.1", "::1", "localhost")
+_UNSHOWABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
+
+
+def require_https(url: str) -> str:
+    """Return the address without its closing slash.
+
+    Raises:
+        SettingsError: a secret could be read on the way there: it is not https, and not on this machine.
+    """
+    try:
+        parts = urlsplit(url)
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
+        is_usable = is_safe and bool(parts.hostname) and parts.port != 0 and not set("@?#\\") & set(url) and url.isprintable()
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise SettingsError("the address of a search must be https://HOST, or http on this machine", fix="correct the address")
+    return url.rstrip("/")
+
+
+async def get_json(url: str, params: Mapping[str, str], *, secret: str = "", timeout_s: float = 20.0) -> dict[str, Any]:
+    """Return the JSON object at the address.
+
+    Args:
+        url: as `require_https` gave it, with a path.
+        secret: one of the parameters' values, that nobody may see.
+        timeout_s: seconds that all of it may take.
+
+    Raises:
+        ToolError: one line: unreachable, too slow, too long, an error status with a piece of what was said, or no JSON object.
+    """
+    host = urlsplit(url).netloc
+    try:
+        with _unlogged():
+            async with asyncio.timeout(timeout_s):
+                status, body = await _fetch(url, params)
+    except TimeoutError:
+        raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
+    except _FetchError as error:
+        raise ToolError(f"{host} {error}") from None
+    found = _parse(body)
+    if status != 200:
+        said = found.get("error") if isinstance(found, dict) else body.decode("utf-8", "replace")
+        raise ToolError(f"{host} answered {status}: {_show(said, secret)}")
+    if not isinstance(found, dict):
+        raise ToolError(f"{host} answered with something that is no JSON object")
+    return found
+
+
+class _FetchError(Exception):
+    """What went wrong on the way, as it follows the name of the host."""
+
+
+async def _fetch(url: str, params: Mapping[str, str]) -> tuple[int, bytes]:
+    """The status and the body. No error of the client leaves here: each of them may hold the address with the secret."""
+    import httpx2
+
+    try:
+        async with (
+            httpx2.AsyncClient(follow_redirects=False, timeout=None) as client,
+            client.stream("GET", url, params=dict(params), headers={"accept-encoding": "identity", "user-agent": "babyagi"}) as response,
+        ):
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise _FetchError("answered compressed, though plain was asked for")
+            body = bytearray()
+            async for chunk in response.aiter_raw():
+                body += chunk
+                if len(body) > MAX_BODY_BYTES:
+                    raise _FetchError(f"answered with more than {MAX_BODY_BYTES // 2**20} MiB")
+            return response.status_code, bytes(body)
+    except httpx2.ConnectError:
+        raise _FetchError("cannot be reached") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError, ValueError) as error:
+        raise _FetchError(f"cannot be asked ({type(error).__name__})") from None
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Let the client's own log, which shows whole addresses, say nothing for so long."""
+
+    def drop(record: logging.LogRecord) -> bool:
+        return False
+
+    client_log = logging.getLogger("httpx2")
+    client_log.addFilter(drop)
+    try:
+        yield
+    finally:
+        client_log.removeFilter(drop)
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(body.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _show(said: object, secret: str) -> str:
+    """What the server said, as one short line without the secret, however that is written."""
+    text = said if isinstance(said, str) else json.dumps(said)
+    for written in {secret, quote(secret, safe=""), quote_plus(secret)} - {""}:
+        text = text.replace(written, "***")
+    return _UNSHOWABLE.sub(" ", text).strip()[:MAX_SHOWN_CHARS] or "nothing more"

@@ -1,0 +1,47 @@
+"""Running Python that a model wrote, where it can do nothing but compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from babyagi.sandbox.python import run_python
+from babyagi.tasks import Effect, Passage
+from babyagi.tools.base import Tool
+
+RESULT = "final_result"
+
+
+def build_python(*, name: str, description: str) -> Tool:
+    """Return a tool that runs code and gives the value of the variable `final_result`.
+
+    Raises:
+        ValueError: no tool can have that name.
+    """
+
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        return Passage(text=await run_python(strip_fence(arguments["code"]), result=RESULT), origin=f"tool:{name}")
+
+    return Tool(
+        name=name,
+        description=description,
+        parameters={
+            "type": "object",
+            "properties": {"code": {"type": "string", "description": f"Python code that assigns its result to the variable {RESULT}."}},
+            "required": ["code"],
+            "additionalProperties": False,
+        },
+        effect=Effect.READ,
+        run=run,
+    )
+
+
+def strip_fence(text: str) -> str:
+    """The code within the first code fence of the text; all of the text when it has none that is closed."""
+    lines = text.split("\n")
+    marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
+    if not marks:
+        return text
+    first = marks[0]
+    last = next((at for at in marks[1:] if lines[at].strip() == "```"), None)
+    return text if last is None else "\n".join(lines[first + 1 : last])

@@ -1,0 +1,114 @@
+"""babyagi ask: an agent of a file, asked by a real process."""
+
+import json
+
+import pytest
+
+from babyagi.cli.exits import ExitCode, code_of_run
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.logfile import close_log
+from babyagi.react.steps import Stopped
+from tests.components.test_walkthrough import CODE, FILE, WALK, answering, find, is_for_the_calculator
+from tests.local_server import Answer, LocalServer
+from tests.search_server import SearchServer
+from tests.system.processes import babyagi, environ
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    yield tmp_path / "home"
+    close_log()
+
+
+def say(request):
+    """The model of the walk-through, behind a server."""
+    if is_for_the_calculator(request):
+        return Answer(text=CODE)
+    said = answering("native")(request, None)
+    return Answer(tool_calls=said) if isinstance(said, tuple) else Answer(text=said)
+
+
+async def ask(home, *line):
+    async with LocalServer(say) as model, SearchServer(find) as search:
+        more = {"SERP_PARAMS_BASE_URL": search.base_url, "DAVINCIMODEL_PARAMS_MODEL_NAME_OR_PATH": "some-model"}
+        ended = await babyagi("ask", str(FILE), WALK.question, *line, env=environ(home, model.base_url, **more))
+        assert {record.body["model"] for record in model.requests} == {"some-model"}
+        assert {record.headers["authorization"] for record in model.requests} == {"Bearer XYZ"}
+    return ended
+
+
+async def test_each_step_is_printed_and_the_answer_last(home):
+    ended = await ask(home)
+
+    assert ended.code == 0, ended.said
+    lines = ended.out.splitlines()
+    assert lines[0] == '1. Search: {"query": "harbour master of Norvik"}'
+    assert lines[1].startswith("   Search gave: 1. Harbour office https://norvik.example")
+    assert lines[-2:] == ["   Calculator gave: 2.4242784855673896", WALK.answer]
+    assert len(lines) == 7
+    assert "XYZ" not in ended.said
+    assert not any("XYZ" in path.read_text("utf-8", "replace") for path in home.rglob("*") if path.is_file())
+
+
+async def test_json_has_the_answer_and_every_step(home):
+    ended = await ask(home, "--json")
+
+    found = json.loads(ended.out)
+    assert (found["v"], found["answer"], found["stopped"], found["usage"]["calls"]) == (1, WALK.answer, "finish", 5)
+    assert [tool["name"] for step in found["steps"] for tool in step["tools"]] == ["Search", "Search", "Calculator"]
+    assert found["steps"][2]["tools"][0]["text"] == "2.4242784855673896"
+
+
+def write(tmp_path, text):
+    (tmp_path / "agents.yaml").write_text(text, encoding="utf-8")
+    return "agents.yaml"
+
+
+SMALL = """
+version: ignore
+components:
+  - {name: Node, type: PromptNode}
+  - {name: Run, type: PythonRuntime}
+agents:
+  - {name: one, params: {prompt_node: Node, tools: [{name: Try, pipeline_or_node: Run, description: computes}]}}
+  - {name: two, params: {prompt_node: Node, tools: [{name: Try, pipeline_or_node: Run, description: computes}]}}
+"""
+
+
+def test_the_rehearsal_says_that_it_is_one(tmp_path, capsys):
+    assert run_guarded(["ask", write(tmp_path, SMALL), "What?", "--agent", "two", "--model", "rehearsal"]) == ExitCode.OK
+
+    assert "REHEARSAL: no language model was asked" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["nowhere.yaml", "What?"], "nowhere.yaml: it cannot be read"),
+        (["agents.yaml", "What?"], "it describes 2 agents"),
+        (["agents.yaml", "What?", "--agent", "x\x1b[31m"], "there is no agent 'x"),
+        (["agents.yaml"], "QUESTION"),
+        (["agents.yaml", " "], "empty"),
+    ],
+)
+def test_what_cannot_be_asked_is_told_in_four_lines_and_a_code(tmp_path, capsys, line, said):
+    write(tmp_path, SMALL)
+
+    assert run_guarded(["ask", *line]) == ExitCode.USAGE
+
+    told = capsys.readouterr().err
+    assert said in told and "\x1b" not in told and "Traceback" not in told
+    assert len(told.splitlines()) <= 4
+
+
+def test_every_end_of_a_run_has_a_code():
+    assert {stopped: int(code_of_run(stopped)) for stopped in Stopped} == {
+        Stopped.FINISH: 0,
+        Stopped.FAIL: 6,
+        Stopped.MAX_STEPS: 3,
+        Stopped.MAX_TIME: 3,
+        Stopped.MAX_ERRORS: 6,
+        Stopped.REPEATED: 6,
+    }

@@ -1,0 +1,95 @@
+"""Components: their keys, what the environment says about them, and the places of a template."""
+
+import logging
+import re
+
+import pytest
+
+from babyagi.components.document import Component
+from babyagi.components.kinds import PromptNode, PromptTemplate, SerpAPIComponent, read_kinds
+from babyagi.errors import SettingsError
+
+
+def search(variables=(), **params):
+    component = Component(name="My-Serp", type="SerpAPIComponent", params=params)
+    found = read_kinds({"My-Serp": component}, dict(variables))["My-Serp"]
+    assert isinstance(found, SerpAPIComponent)
+    return found
+
+
+def test_a_parameter_that_names_a_component_is_that_component():
+    components = [
+        Component(name="Node", type="PromptNode", params={"model_name_or_path": "Davinci", "default_prompt_template": "Words"}),
+        Component(name="Davinci", type="PromptModel", params={"model_name_or_path": "text-davinci-003", "api_key": "XYZ"}),
+        Component(name="Words", type="PromptTemplate", params={"prompt_text": "Say $query"}),
+        Component(name="Bare", type="PromptNode", params={"model_name_or_path": "some-model"}),
+        Component(name="Plain", type="PromptNode", params={}),
+    ]
+
+    kinds = read_kinds({component.name: component for component in components}, {})
+
+    node, bare, plain = (kinds[name] for name in ("Node", "Bare", "Plain"))
+    assert isinstance(node, PromptNode) and isinstance(bare, PromptNode) and isinstance(plain, PromptNode)
+    assert node.model is kinds["Davinci"] and node.template is kinds["Words"] and node.output_variable == "results"
+    assert bare.model is not None and bare.model.model == "some-model"
+    assert plain.model is None
+
+
+def test_the_environment_goes_before_the_file_and_is_shown_as_stars(caplog):
+    caplog.set_level(logging.INFO)
+
+    found = search({"MY_SERP_PARAMS_API_KEY": "other", "MY_SERP_PARAMS_TOP_K": "3", "SERP_PARAMS_API_KEY": "wrong"}, api_key="XYZ")
+
+    assert (found.api_key.reveal({}), found.top_k) == ("other", 3)
+    assert "MY_SERP_PARAMS_API_KEY=***" in caplog.text and "other" not in caplog.text
+    with pytest.raises(SettingsError, match="unknown key 'api_kei'"):
+        search({"MY_SERP_PARAMS_API_KEI": "other"}, api_key="XYZ")
+
+
+def test_a_key_may_be_in_a_variable_and_is_never_shown():
+    found = search(api_key="${SERP_KEY}")
+
+    assert found.api_key.reveal({"SERP_KEY": " s3cret \n"}) == "s3cret"
+    assert search(api_key="s3cret").api_key.reveal({}) == "s3cret"
+    assert "s3cret" not in repr(search(api_key="s3cret")) + repr(Component(name="a", type="b", params={"api_key": "s3cret"}))
+    with pytest.raises(SettingsError, match="variable SERP_KEY, which is not set"):
+        found.api_key.reveal({})
+    for bad in ("s3cret two", "s3cret\x00", "s3crét"):
+        with pytest.raises(SettingsError, match="one word of printable ASCII") as raised:
+            search(api_key=bad).api_key.reveal({})
+        assert "s3cr" not in raised.value.what + raised.value.fix
+
+
+@pytest.mark.parametrize("params", [{}, {"api_key": 12}, {"api_key": ""}, {"api_key": ["a"]}, {"api_key": "a", "top_k": -1}])
+def test_a_search_without_a_usable_key_or_bound_is_refused(params):
+    with pytest.raises(SettingsError, match="component 'My-Serp'"):
+        search(**params)
+
+
+TEXTS = {
+    "Say $query.": "Say VALUE.",
+    "Say {query}, ${query}": "Say VALUE, VALUE",
+    "$$5 and $5 and {5} and {}": "$5 and $5 and {5} and {}",
+    "{{query}} is written out": "{query} is written out",
+    'like {"a": 1}': 'like {"a": 1}',
+    "price in $": "price in $",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_the_places_of_a_template_are_filled_and_all_else_stays(text):
+    assert PromptTemplate(name="t", text=text).fill({"query": "VALUE"}) == TEXTS[text]
+
+
+def test_a_value_is_put_in_as_it_is_and_not_filled_again():
+    assert PromptTemplate(name="t", text="$a").fill({"a": r"$b {a} \1"}) == r"$b {a} \1"
+    assert PromptTemplate(name="t", text="$a {b} ${a} {{c}}").variables == ("a", "b")
+
+
+def test_every_kind_that_an_error_offers_is_one():
+    with pytest.raises(SettingsError) as raised:
+        read_kinds({"a": Component(name="a", type="Fly", params={})}, {})
+
+    for kind in re.findall(r"[A-Z]\w+", raised.value.fix):
+        with pytest.raises(SettingsError, match="unknown key"):
+            read_kinds({"a": Component(name="a", type=kind, params={"unknown_key_of_it": 1})}, {})

@@ -1,0 +1,32 @@
+"""Python that a model wrote, as a tool."""
+
+import pytest
+
+from babyagi.errors import ToolError
+from babyagi.tools.python import build_python, strip_fence
+
+CODE = "final_result = 6 * 7"
+WRITTEN = {
+    CODE: CODE,
+    f"```python\n{CODE}\n```": CODE,
+    f"Here it is:\n```\n{CODE}\n```\nIt assigns the result.\n```\nother\n```": CODE,
+    f"  ```py\n{CODE}\n  ```  ": CODE,
+    "```python\nno end": "```python\nno end",
+    "a = '```'\nb = 1": "a = '```'\nb = 1",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_fence_around_the_code_is_taken_off(text):
+    assert strip_fence(text) == WRITTEN[text]
+
+
+async def test_the_result_is_what_the_code_assigned():
+    tool = build_python(name="Calculator", description="computes")
+
+    passage = await tool.run({"code": f"```python\n{CODE}\nprint('noise')\n```"})
+
+    assert (passage.text, passage.origin) == ("42", "tool:Calculator")
+    with pytest.raises(ToolError):
+        await tool.run({"code": "open('/etc/passwd')"})
