@@ -91,7 +91,7 @@ class Agent:
         has_model = bool({"model", "llm_model"} & set(options))
         found = load_description(Path(path), agent_name, variables=variables_here(), has_model=has_model)
         described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
-        described |= {field.name: getattr(found.bounds, field.name) for field in fields(Bounds)}
+        described |= {name: bound for name in _BOUNDS if (bound := getattr(found.bounds, name)) != getattr(Bounds(), name)}
         described |= {name: given for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key))) if given}
         return cls(**{**described, **options})
 
