@@ -74,7 +74,7 @@ class Agent:
         self._model = model
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
-        self._has_time = "max_time_s" in options
+        self._has_time = bool(options.get("max_time_s"))
         for name in self._options.keys() - (declared_fields().keys() if isinstance(model, str) else set(_LIMITS)):
             raise TypeError(f"there is no such option here: {name}")
 
