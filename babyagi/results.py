@@ -50,7 +50,7 @@ class Results:
     def _look_at(self, objective: Objective) -> None:
         self._objective = objective
         self._search = ResultSearch(self._store, self._index, objective=objective)
-        self._projector = Projector(self._store, self._index, objective=objective)
+        self._projector = Projector(self._store, self._index, objective=objective, sleep=self._backends.sleep)
 
     async def search(self, text: str, *, k: int, in_all: bool = False) -> Ranking:
         """The `k` results nearest to the text, with `in_all` those of the store's other objectives too. Only the text is embedded,
@@ -128,6 +128,7 @@ class Results:
             return await journal.embed(embed_path("index", texts), texts)
 
         await self._projector.drop()
+        await self._store.owe_index(self._objective.id)  # whoever fed before us may have ticked off since what is dropped now
         while n_owed := len(await self._store.result_ids(self._objective.id, is_indexed=False)):
             tell(n_results - n_owed, n_results)
             await self._projector.run_once(embed=embed)

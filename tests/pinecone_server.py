@@ -43,6 +43,12 @@ class State:
             past = [held for at, held in self.seen if at <= time.monotonic() - self.lag_s]
             return past[-1] if past else {}
 
+    def forget(self) -> None:
+        """As when the process was killed."""
+        with self.lock:
+            for held in (self.dimensions, self.deployments, self.namespaces, self.seen):
+                held.clear()
+
     def written(self) -> None:
         if self.lag_s:
             self.seen.append((time.monotonic(), {key: dict(held) for key, held in self.namespaces.items()}))
@@ -109,7 +115,7 @@ class Handler(BaseHTTPRequestHandler):
                 "vectors/upsert": self._upsert, "query": self._query, "vectors/list": self._list, "vectors/delete": self._delete,
                 "describe_index_stats": self._stats,
             }.get(path)  # fmt: skip
-            if work is None:
+            if work is None or index not in self.state.dimensions:
                 self._refuse(404, "no such path")
             else:
                 work(key, given)

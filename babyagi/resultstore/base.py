@@ -35,9 +35,11 @@ class VectorIndex(Protocol):
     which case `drop` followed by `upsert` of everything makes it whole again.
 
     `is_memory`: it holds only what this process put in, so that whoever asks it must first put in what is missing.
+    `read_lag_s`: so long reads may not show what an upsert or a drop has done; 0 where they show it at once.
     """
 
     is_memory: bool
+    read_lag_s: float
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         """Put the items in, creating the collection if there is none. Idempotent by id; all or raise."""

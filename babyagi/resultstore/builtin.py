@@ -31,6 +31,7 @@ class BuiltinIndex:
     """A `VectorIndex` in memory. A collection of 100,000 vectors of 768 numbers takes 307 MB and some 20 ms a query."""
 
     is_memory = True
+    read_lag_s = 0.0
 
     def __init__(self) -> None:
         self._collections: dict[str, _Rows] = {}

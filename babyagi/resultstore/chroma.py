@@ -61,6 +61,7 @@ class ChromaIndex:
     """
 
     is_memory = False
+    read_lag_s = 0.0
 
     def __init__(self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD) -> None:
         self._offload = offload

@@ -45,6 +45,7 @@ class ChromaServerIndex:
     """
 
     is_memory = False
+    read_lag_s = 0.0
 
     def __init__(self, url: str, *, timeout_s: float = CALL_TIMEOUT_S) -> None:
         self._url = url
@@ -53,15 +54,17 @@ class ChromaServerIndex:
         self._collections: dict[str, AsyncCollection] = {}
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
-        async def put(found: AsyncCollection) -> None:
+        async def put(found: AsyncCollection) -> bool:
             for batch in batches(items):
                 await found.upsert(**to_records(batch))
+            return True
 
         async with self._calling() as client:
-            if await self._find(client, collection) is None:
-                settings = collection_settings()
-                await client.get_or_create_collection(collection, configuration=settings, embedding_function=None)
-            await self._use(client, collection, put)
+            if not items or await self._use(client, collection, put):
+                return
+            await client.get_or_create_collection(collection, configuration=collection_settings(), embedding_function=None)
+            if not await self._use(client, collection, put):
+                raise self._unavailable(f"the collection {collection} was removed while it was written")
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
         import numpy as np
@@ -120,7 +123,7 @@ class ChromaServerIndex:
         try:
             return await work(collection)
         except NotFoundError:
-            del self._collections[name]
+            self._collections.pop(name, None)
             collection = await self._find(client, name)
             return None if collection is None else await work(collection)
 

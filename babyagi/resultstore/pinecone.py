@@ -21,6 +21,7 @@ from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableErr
 from babyagi.resultstore.base import Hit, IndexItem
 
 CALL_TIMEOUT_S = 20.0
+READ_LAG_S = 5.0  # the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness, 2026-11-21)
 CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
 MAX_BATCH = 100  # of 1,536 numbers: 1.2 MB, under the 2 MB of a request
 PAGE = 100
@@ -40,6 +41,7 @@ class PineconeIndex:
     """
 
     is_memory = False
+    read_lag_s = READ_LAG_S
 
     def __init__(self, api_key: str, *, cloud: str, region: str, host: str = "", timeout_s: float = CALL_TIMEOUT_S) -> None:
         self._api_key = api_key
@@ -76,18 +78,19 @@ class PineconeIndex:
             return [Hit(id=found.id, score=float(found.score)) for found in reply.matches]
 
     async def ids(self, collection: str) -> list[str]:
-        async with self._calling():
-            dimension = await self._dimension_of(collection)
-            index = await self._index(dimension) if dimension else None
-            found: list[str] = []
-            token: str | None = None
-            while index is not None:
+        found: list[str] = []
+        token: str | None = None
+        while True:
+            async with self._calling():
+                dimension = await self._dimension_of(collection)
+                index = await self._index(dimension) if dimension else None
+                if index is None:
+                    return found
                 page = await index.list_paginated(namespace=collection, limit=PAGE, pagination_token=token)
-                found += [entry.id for entry in page.vectors]
-                token = page.pagination.next if page.pagination else None
-                if not token:
-                    break
-            return found
+            found += [entry.id for entry in page.vectors]
+            token = page.pagination.next if page.pagination else None
+            if not token:
+                return found
 
     async def drop(self, collection: str) -> None:
         async with self._calling():
@@ -99,11 +102,9 @@ class PineconeIndex:
 
     async def close(self) -> None:
         client, self._client = self._client, None
-        indexes, self._index_by_dimension = list(self._index_by_dimension.values()), {}
-        self._dimension_by_name.clear()
-        for opened in (*indexes, client):
-            if opened is not None:
-                await opened.close()
+        await self._forget()
+        if client is not None:
+            await client.close()
 
     # -- indexes and namespaces ----------------------------------------------------------------------------------------------
 
@@ -150,6 +151,19 @@ class PineconeIndex:
             raise IndexUnavailableError("Pinecone does not show the index that it made", guide="results")
         return index
 
+    async def _forget_if_gone(self, error: Exception) -> None:
+        """An index that somebody deleted, or that is at another address now, is looked for again by the next call."""
+        from pinecone.errors import NotFoundError, PineconeConnectionError
+
+        if isinstance(error, NotFoundError | PineconeConnectionError):
+            await self._forget()
+
+    async def _forget(self) -> None:
+        indexes, self._index_by_dimension = list(self._index_by_dimension.values()), {}
+        self._dimension_by_name.clear()
+        for index in indexes:
+            await index.close()
+
     # -- calls -------------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
@@ -158,7 +172,11 @@ class PineconeIndex:
             async with asyncio.timeout(timeout_s or self._timeout_s):
                 if self._client is None:
                     self._client = await asyncio.to_thread(self._open)
-                yield
+                try:
+                    yield
+                except Exception as error:
+                    await self._forget_if_gone(error)
+                    raise
 
     def _open(self) -> Any:
         try:

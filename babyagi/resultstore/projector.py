@@ -6,6 +6,7 @@ so that feeding them again changes nothing.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -85,9 +86,19 @@ class Projector:
     """Keeps the index of one objective in step with its results. One runs at a time, under the lease of the duty to index.
 
     `n_rebuilds` counts how often the index was found damaged and begun anew.
+
+    Args:
+        sleep: waits until reads of the index show what was written, where they lag behind.
     """
 
-    def __init__(self, source: ResultSource, index: VectorIndex, *, objective: Objective) -> None:
+    def __init__(
+        self,
+        source: ResultSource,
+        index: VectorIndex,
+        *,
+        objective: Objective,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self.n_rebuilds = 0
         self._source = source
         self._index = index
@@ -95,28 +106,33 @@ class Projector:
         self._uid = objective.uid
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
-        self._n_batches = 0
+        self._sleep = sleep
+        self._n_batches = 0  # since the index was compared for another reason than their number
         self._n_rebuilds_in_a_row = 0
 
     async def run_once(self, *, embed: Embed, limit: int = BATCH) -> int:
         """Feed the oldest results that are owed, at most `limit`, and return how many went in.
 
-        At its first run in a process, and every `CHECK_EVERY` batches, it first compares the index with the truth: what the
-        index lost is fed again from the stored vectors, and a damaged index is dropped and owed anew (0 is returned then). One that
-        lacks more than half, as after a change to another index, is owed everything: the batches that follow show how far it is.
+        At its first run in a process, after the index could not answer (it may come back with less than it had), and every
+        `CHECK_EVERY` batches, it first compares the index with the truth: what the index lost is fed again from the stored
+        vectors, and a damaged index is dropped and owed anew (0 is returned then). One that lacks more than half, as after a change to
+        another index, is owed everything: the batches that follow show how far it is.
 
         Raises:
             IndexUnavailableError: the index or the embedder cannot answer now; nothing is ticked off.
             Whatever `embed` raises.
         """
-        owed = await self._source.unindexed_results(self._objective_id, limit=limit)
         try:
             if self._n_batches % CHECK_EVERY == 0:
                 await self._mend(embed)
+            owed = await self._source.unindexed_results(self._objective_id, limit=limit)
             await self._feed(owed, embed)
         except StoreUnusableError as error:
             await self._begin_anew(error)
             return 0
+        except IndexUnavailableError:
+            self._n_batches = 0
+            raise
         if owed:
             await self._source.mark_indexed(self._objective_id, task_ids=[result.task_id for result in owed])
         self._n_batches += 1
@@ -124,7 +140,8 @@ class Projector:
         return len(owed)
 
     async def check(self, *, n_probes: int = N_PROBES) -> CheckReport:
-        """Compare the index with the truth; changes nothing.
+        """Compare the index with the truth; changes nothing. Others may work meanwhile. Where reads lag behind, a difference is looked
+        at again after a while.
 
         Args:
             n_probes: how many results are looked up by their own vectors. When one is missed, `N_CLOSE_PROBES` are.
@@ -132,28 +149,38 @@ class Projector:
         Raises:
             IndexUnavailableError, StoreUnusableError: the index cannot be asked.
         """
-        owed = set(await self._source.result_ids(self._objective_id, is_indexed=False))
-        head = id_head(self._uid)
-        expected = {f"{head}{task_id:012x}": task_id for task_id in await self._source.result_ids(self._objective_id)}
-        held = set(await self._index.ids(self._collection))
-        missing = {task_id for id_, task_id in expected.items() if id_ not in held} - owed
-        present = sorted(task_id for id_, task_id in expected.items() if id_ in held)
-        probed, misses = await self._probe(present, n_probes)
-        if misses and n_probes < N_CLOSE_PROBES:
-            probed, misses = await self._probe(present, N_CLOSE_PROBES)
-        return CheckReport(
-            missing=tuple(sorted(missing)),
-            extra=tuple(sorted(held - set(expected))),
-            probe_misses=tuple(misses),
-            n_probes=len(probed),
-            n_expected=len(expected) - len(owed),
-            n_held=len(present),
-            n_owed=len(owed),
-        )
+        return await self._compare(n_probes, is_in_doubt=lambda report: bool(report.extra) or not report.is_whole)
 
     async def drop(self) -> None:
         """Remove the objective's collection; what the task store owes is not changed by it."""
         await self._index.drop(self._collection)
+
+    async def _compare(self, n_probes: int, *, is_in_doubt: Callable[[CheckReport], bool]) -> CheckReport:
+        report = await self._compare_once(n_probes)
+        if self._index.read_lag_s and is_in_doubt(report):
+            await self._sleep(self._index.read_lag_s)
+            report = await self._compare_once(n_probes)
+        return report
+
+    async def _compare_once(self, n_probes: int) -> CheckReport:
+        # In this order nothing that others do meanwhile looks like a loss: they record, then feed, then tick off.
+        ticked = await self._source.result_ids(self._objective_id, is_indexed=True)
+        held = set(await self._index.ids(self._collection))
+        head = id_head(self._uid)
+        id_by_task = {task_id: f"{head}{task_id:012x}" for task_id in await self._source.result_ids(self._objective_id)}
+        present = sorted(task_id for task_id, id_ in id_by_task.items() if id_ in held)
+        probed, misses = await self._probe(present, n_probes)
+        if misses and n_probes < N_CLOSE_PROBES:
+            probed, misses = await self._probe(present, N_CLOSE_PROBES)
+        return CheckReport(
+            missing=tuple(sorted(task_id for task_id in ticked if id_by_task[task_id] not in held)),
+            extra=tuple(sorted(held - set(id_by_task.values()))),
+            probe_misses=tuple(misses),
+            n_probes=len(probed),
+            n_expected=len(ticked),
+            n_held=len(present),
+            n_owed=len(id_by_task) - len(ticked),
+        )
 
     async def _probe(self, task_ids: Sequence[int], n: int) -> tuple[list[int], list[int]]:
         """Look `n` of the results up, spread over all; return which they were, and which of them were not found."""
@@ -168,7 +195,7 @@ class Projector:
         return any(hit.id == item_id(self._uid, task_id) or hit.score >= SAME for hit in hits)
 
     async def _mend(self, embed: Embed) -> None:
-        report = await self.check()
+        report = await self._compare(N_PROBES, is_in_doubt=lambda report: report.is_damaged)  # to feed something twice does no harm
         if report.is_damaged:
             raise StoreUnusableError(f"{len(report.probe_misses)} of {report.n_probes} results are not found by their own vectors")
         lost = [*report.missing, *report.probe_misses]

@@ -43,6 +43,7 @@ class WeaviateIndex:
     """
 
     is_memory = False
+    read_lag_s = 0.0
 
     def __init__(
         self, url: str, *, api_key: str = "", grpc_port: int | None = None, is_embedded: bool = False, timeout_s: float = CALL_TIMEOUT_S

@@ -195,8 +195,9 @@ def require_filter() -> None:
     for call in (lambda: os.open("/", os.O_RDONLY), lambda: os.getpgid(0), os.sched_yield):
         try:
             call()
-        except PermissionError:
-            continue
+        except OSError as error:
+            if error.errno == errno.EPERM:
+                continue
         raise CannotConfineError("the kernel took the filter and does not hold to it")
 
 
@@ -205,7 +206,6 @@ def require_filter() -> None:
 
 def run(code: str, result: str, max_chars: int) -> str:
     """Return the outcome of the code: `ANSWER` and the text of what it assigned to `result`, or `FAULT` and one line."""
-    reserve = bytearray(2**20)  # for the words, when the code has used all memory
     scope = {"__name__": "__main__", "__builtins__": {**vars(builtins), "__import__": import_allowed}}
     try:
         exec(compile(code, CODE_NAME, "exec", dont_inherit=True), scope)
@@ -213,7 +213,6 @@ def run(code: str, result: str, max_chars: int) -> str:
             return f"{FAULT}the code assigned nothing to {result}; what it prints is not read"
         return ANSWER + cut(str(scope[result]), max_chars)
     except BaseException as error:
-        del reserve
         try:
             return FAULT + describe(error)
         except BaseException:

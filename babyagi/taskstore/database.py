@@ -111,9 +111,8 @@ class Database(Protocol):
         """What the engine itself finds wrong with its pages and indexes, at most 20 faults."""
         ...
 
-    def glance(self) -> object:
-        """A sign that changes when anybody has committed, ourselves too; two commits close together may leave the same one. It takes
-        microseconds, blocks on nothing and raises nothing."""
+    def watch(self, on_sign: Callable[[], None]) -> None:
+        """From now on until `close`, call it in a thread of our own when somebody may have committed, ourselves too. Called once."""
         ...
 
     def data_version(self) -> int:

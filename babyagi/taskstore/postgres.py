@@ -106,8 +106,8 @@ class PostgresDatabase:
     def find_damage(self) -> list[str]:
         return []  # the server looks after its own pages
 
-    def glance(self) -> object:
-        return self._listener.n_heard()
+    def watch(self, on_sign: Callable[[], None]) -> None:
+        self._listener.watch(on_sign)
 
     def data_version(self) -> int:
         """Starts to listen at the first call."""

@@ -29,6 +29,7 @@ class Listener:
         self._pieces = pieces
         self._is_own = is_own
         self._n_heard = -1
+        self._on_heard: Callable[[], None] = lambda: None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._closed_fd, self._close_fd = os.pipe()
@@ -40,6 +41,11 @@ class Listener:
                 self._thread = threading.Thread(target=self._run, name="taskstore-listener", daemon=True)
                 self._thread.start()
         return self._n_heard
+
+    def watch(self, on_heard: Callable[[], None]) -> None:
+        """Begin to listen; call it in the thread whenever the number changes."""
+        self._on_heard = on_heard
+        self.n_heard()
 
     def close(self) -> None:
         """End the thread. A second call does nothing."""
@@ -57,7 +63,7 @@ class Listener:
         while not self._is_closed(0):
             with suppress(psycopg.Error), self._connect() as connection:
                 connection.execute(self._pieces["listen"])
-                self._n_heard += 1
+                self._hear_one()
                 self._hear(connection)
                 return
             if self._is_closed(RECONNECT_PAUSE_S):
@@ -73,7 +79,11 @@ class Listener:
                 connection.execute(self._pieces["ping"])
             for notice in connection.notifies(timeout=0):
                 if not self._is_own(notice.pid):
-                    self._n_heard += 1
+                    self._hear_one()
+
+    def _hear_one(self) -> None:
+        self._n_heard += 1
+        self._on_heard()
 
     def _is_closed(self, timeout_s: float) -> bool:
         return bool(select.select([self._closed_fd], [], [], timeout_s)[0])

@@ -5,7 +5,6 @@ The verbs of workers are in `sql_workers` and `sql_claims`, those of the journal
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from babyagi import log
-from babyagi.errors import StoreUnavailableError
 from babyagi.tasks import (
     Event,
     Limits,
@@ -35,10 +33,8 @@ from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
+from babyagi.taskstore.sql_waiting import Waiting
 from babyagi.taskstore.sql_workers import Workers
-
-POLL_S = 0.05
-CHANGE_POLL_S = 0.08  # a wake within 100 ms
 
 
 async def open_sqlite(
@@ -102,7 +98,7 @@ async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
     return await offload(lambda: migrate(url))
 
 
-class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------
@@ -241,61 +237,12 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking):
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:
         return await self._list(objective_id, "events", event_from_row, after_id=after_id, limit=limit)
 
-    async def last_event_id(self, objective_id: int) -> int:
-        return await self._look(objective_id, lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]))
-
     async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None:
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)
             moves.append_event(tx, objective_id, kind, task_id, **data)
 
         await self._write(work, objective_id)
-
-    async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
-        try:
-            async with asyncio.timeout(timeout_s):
-                while True:
-                    written, version = self._written, await self._data_version()
-                    if await self.last_event_id(objective_id) > after_id:
-                        return
-                    await self._next_commit(written, version)
-        except TimeoutError:
-            return
-
-    async def _next_commit(self, written: asyncio.Event, version: int) -> None:
-        """Return when this store has written, or another process has."""
-        while not written.is_set():
-            try:
-                await asyncio.wait_for(written.wait(), POLL_S)
-            except TimeoutError:
-                if await self._data_version() != version:
-                    return
-
-    async def wait_for_change(self, *, timeout_s: float) -> None:
-        try:
-            async with asyncio.timeout(timeout_s):
-                while True:
-                    await asyncio.sleep(CHANGE_POLL_S)
-                    sign = self._database.glance()
-                    if sign == self._sign_seen and not self._looks_again:
-                        continue
-                    self._sign_seen, self._looks_again = sign, sign != self._sign_seen
-                    version = await self._version()
-                    if version is not None and version != self._version_seen:
-                        self._version_seen = version
-                        return
-        except TimeoutError:
-            return
-
-    async def _version(self) -> int | None:
-        """The data version, None while the store is out of reach."""
-        try:
-            return await self._data_version()
-        except StoreUnavailableError:
-            return None
-
-    async def _data_version(self) -> int:
-        return self._database.data_version() if self._database.is_told else await self._offload(self._database.data_version)
 
     # -- the duty to index -----------------------------------------------------------------------------------------------
 

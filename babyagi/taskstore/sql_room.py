@@ -32,8 +32,10 @@ class SqlRoom:
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()
         self._version_seen = -1
-        self._sign_seen: object = None
-        self._looks_again = True
+        self._sign = asyncio.Event()  # somebody may have committed
+        self._is_watching = False
+        self._is_in_doubt = True
+        self._looked_at_s = 0.0
 
     async def _write(self, work: Callable[[Transaction], T], objective_id: int | None, *, is_lasting: bool = True) -> T:
         """Run the work in one transaction, while nobody else writes to the objective, or to any when it is None.

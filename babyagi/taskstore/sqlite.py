@@ -21,6 +21,7 @@ from babyagi.taskstore import pieces
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import from_time
 from babyagi.taskstore.sqlite_lock import FileLock
+from babyagi.taskstore.sqlite_watch import FileWatch
 
 T = TypeVar("T")
 
@@ -68,6 +69,7 @@ class SqliteDatabase:
         self._pieces = pieces.load_pieces("sqlite")
         self._wal = path.with_name(path.name + "-wal")
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
+        self._watch: FileWatch | None = None
         self._connection: sqlite3.Connection | None = None
         self._is_lasting = True  # whether a commit waits for the disk; the log keeps their order
         try:
@@ -104,12 +106,8 @@ class SqliteDatabase:
             found = [str(row[0]) for row in self._open().execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
 
-    def glance(self) -> object:
-        try:
-            found = self._wal.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size
+    def watch(self, on_sign: Callable[[], None]) -> None:
+        self._watch = FileWatch(self._wal, on_sign=on_sign)
 
     def data_version(self) -> int:
         """A number that changes when another connection has committed."""
@@ -118,6 +116,8 @@ class SqliteDatabase:
 
     def close(self) -> None:
         """Fold the log into the file and close both. A second call does nothing."""
+        if self._watch is not None:
+            self._watch.close()
         if self._connection is None:
             return
         with self._errors(), self._lock.held():

@@ -1,7 +1,9 @@
 """An objective with results to search in, in the memory task store."""
 
+import copy
 from datetime import UTC, datetime
 
+from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
@@ -35,6 +37,46 @@ class Embedding:
             raise self.error
         self.asked += texts
         return (await self.embedder.embed(texts))[0]
+
+
+class LaggingIndex(BuiltinIndex):
+    """Reads see what was written before the last `catch_up`, which is given as the way to sleep."""
+
+    is_memory = False
+    read_lag_s = 5.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept_s: list[float] = []
+        self.seen = BuiltinIndex()
+
+    async def catch_up(self, slept_s):
+        self.slept_s.append(slept_s)
+        self.seen._collections = copy.deepcopy(self._collections)
+
+    async def ids(self, collection):
+        return await self.seen.ids(collection)
+
+    async def query(self, collection, vector, *, k):
+        return await self.seen.query(collection, vector, k=k)
+
+
+class Busy:
+    """A task store, or an index, that finds others at work: before each call of the named method they carry `work` out."""
+
+    def __init__(self, inner, *, method, work):
+        self._inner, self._method, self._work = inner, method, work
+
+    def __getattr__(self, name):
+        called = getattr(self._inner, name)
+        if name != self._method:
+            return called
+
+        async def after_the_others(*args, **options):
+            await self._work()
+            return await called(*args, **options)
+
+        return after_the_others
 
 
 async def open_library(texts=TEXTS):

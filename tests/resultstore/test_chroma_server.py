@@ -88,6 +88,17 @@ async def test_a_collection_that_another_worker_made_anew_is_found_again(index, 
     await other.close()
 
 
+async def test_a_collection_that_another_worker_dropped_is_made_anew_by_the_next_upsert(index, url):
+    other = ChromaServerIndex(url)
+    await index.upsert("one", ITEMS)
+    await other.drop("one")
+
+    await index.upsert("one", ITEMS[:2])
+
+    assert sorted(await other.ids("one")) == sorted(item.id for item in ITEMS[:2])
+    await other.close()
+
+
 async def test_eight_workers_that_begin_at_once_share_one_collection(url):
     indexes = [ChromaServerIndex(url) for _ in range(8)]
     await asyncio.gather(*(index.upsert("eight", [make_item(n, f"text {n}")]) for n, index in enumerate(indexes, start=1)))

@@ -67,6 +67,54 @@ async def test_eight_workers_that_begin_at_once_share_one_index(server):
         await index.close()
 
 
+async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
+    state, _ = server
+    index = open_other(server)
+    await index.upsert("one", ITEMS)
+    state.forget()
+
+    with pytest.raises(IndexUnavailableError):
+        await index.upsert("one", ITEMS)
+    await index.upsert("one", ITEMS)
+    state.forget()
+    with pytest.raises(IndexUnavailableError):
+        await index.query("one", ITEMS[0].vector, k=3)
+
+    assert await index.query("one", ITEMS[0].vector, k=3) == []
+    assert await index.ids("one") == []
+    await index.close()
+
+
+async def test_a_projector_outlives_a_service_that_has_forgotten_everything():
+    store, objective = await open_library()
+    with serving() as server:
+        index, embed = open_other(server), Embedding()
+        projector = Projector(store, index, objective=objective)
+        await projector.run_once(embed=embed, limit=6)
+        server[0].forget()
+        with pytest.raises(IndexUnavailableError):
+            await projector.run_once(embed=embed)
+        await projector.run_once(embed=embed)
+
+        report = await projector.check()
+        await index.close()
+
+    assert report.is_whole and (report.n_held, report.n_owed, len(embed.asked)) == (10, 0, 10)
+
+
+async def test_what_a_check_does_not_see_because_reads_lag_is_not_called_missing():
+    store, objective = await open_library()
+    with serving(lag_s=0.5) as server:
+        index = open_other(server)
+        projector = Projector(store, index, objective=objective, sleep=lambda _: asyncio.sleep(0.7))
+        await projector.run_once(embed=Embedding())
+
+        report = await projector.check()
+        await index.close()
+
+    assert report.is_whole and report.n_held == 10
+
+
 async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
     store, objective = await open_library()
     with serving(lag_s=1.0) as server:

@@ -11,7 +11,7 @@ from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.projector import BATCH, MAX_REBUILDS, Projector, collection_name, collection_of, item_id, task_id_of
 from babyagi.tasks import Proposal
-from tests.resultstore.library import TEXTS, Embedding, add_result, id_by_name, open_library
+from tests.resultstore.library import TEXTS, Busy, Embedding, LaggingIndex, add_result, id_by_name, open_library
 
 
 class Crash(BaseException):
@@ -116,17 +116,14 @@ async def test_another_index_is_fed_everything_in_batches_that_say_how_far_it_is
     store, objective = await open_library(texts)
     embed = Embedding()
     await feed_all(Projector(store, Kept(), objective=objective), embed, limit=BATCH)
-    await store.add_tasks(objective.id, [Proposal(name="The last")])
-    await add_result(store, objective, {"The last": "It is done."})
     before_id, index = await store.last_event_id(objective.id), Kept()
 
     counts = await feed_all(Projector(store, index, objective=objective), embed, limit=BATCH)
 
     indexed = [event.data for event in await store.events(objective.id, after_id=before_id) if event.kind == log.RESULTS_INDEXED]
-    assert counts == [1, BATCH, BATCH, 50]
-    assert [data["n_owed"] for data in indexed] == [2 * BATCH + 50, BATCH + 50, 50, 0]
-    assert len(await index.ids(collection_of(objective))) == len(texts) + 1
-    assert len(embed.asked) == len(texts) + 1
+    assert counts == [BATCH, BATCH, 50]
+    assert [data["n_owed"] for data in indexed] == [BATCH + 50, 50, 0]
+    assert len(await index.ids(collection_of(objective))) == len(embed.asked) == len(texts)
 
 
 async def test_a_damaged_index_is_begun_anew_without_embedding_again():
@@ -233,6 +230,75 @@ async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_
     assert report.extra == (item_id(objective.uid, 999),)
     assert report.probe_misses == (task_ids[0],)
     assert report.n_probes == 9
+
+
+async def open_unfinished_library():
+    """A library, and what carries its next task out, of which there are 30 more."""
+    texts = TEXTS | {f"Shelf {n}": f"Shelf {n} holds {n * n} books." for n in range(30)}
+    store, objective = await open_library()
+    await store.add_tasks(objective.id, [Proposal(name=name) for name in texts if name not in TEXTS])
+    return store, objective, lambda: add_result(store, objective, texts)
+
+
+@pytest.mark.parametrize("method", ["result_ids", "vectors"])
+async def test_a_result_that_is_recorded_while_the_index_is_checked_is_not_missing(method):
+    store, objective, work = await open_unfinished_library()
+    index = BuiltinIndex()
+    await feed_all(Projector(store, index, objective=objective), Embedding())
+
+    report = await Projector(Busy(store, method=method, work=work), index, objective=objective).check()
+
+    assert report.is_whole and report.extra == ()
+
+
+@pytest.mark.parametrize("method", ["ids", "query"])
+async def test_a_result_that_is_fed_while_the_index_is_checked_is_not_too_much(method):
+    store, objective, work = await open_unfinished_library()
+    index, embed = BuiltinIndex(), Embedding()
+    feeding = Projector(store, index, objective=objective)
+    await feed_all(feeding, embed)
+
+    async def work_and_feed():
+        await work()
+        await feed_all(feeding, embed)
+
+    report = await Projector(store, Busy(index, method=method, work=work_and_feed), objective=objective).check()
+
+    assert report.is_whole and report.extra == ()
+
+
+async def test_where_reads_lag_behind_writes_only_what_is_missing_after_a_while_is_called_missing():
+    store, objective = await open_library()
+    index = LaggingIndex()
+    projector = Projector(store, index, objective=objective, sleep=index.catch_up)
+    await feed_all(projector, Embedding())
+    index.slept_s.clear()
+
+    fed = await projector.check()
+    await index.drop(collection_of(objective))
+    await index.seen.drop(collection_of(objective))
+    lost = await projector.check()
+
+    assert fed.is_whole and (fed.n_held, fed.n_expected) == (10, 10)
+    assert len(lost.missing) == 10
+    assert index.slept_s == [5.0, 5.0]
+
+
+async def test_an_index_that_was_away_and_came_back_with_less_is_compared_before_it_is_fed_on():
+    store, objective = await open_library()
+    index, embed = TroubledIndex(), Embedding()
+    projector = Projector(store, index, objective=objective)
+    await projector.run_once(embed=embed, limit=5)
+    index.error, index.failing = IndexUnavailableError("no answer"), {"upsert"}
+    with pytest.raises(IndexUnavailableError):
+        await projector.run_once(embed=embed, limit=1)
+    index.error = None
+    await index.drop(collection_of(objective))
+
+    await projector.run_once(embed=embed, limit=1)
+
+    assert len(await index.ids(collection_of(objective))) == 6
+    assert len(embed.asked) == 6
 
 
 def test_an_id_says_which_task_it_is_of_and_belongs_to_one_objective_only():

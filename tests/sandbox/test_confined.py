@@ -107,12 +107,35 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine):
 
 
 @needs_filter
-def test_without_a_filter_there_is_no_proof():
-    command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, "proof"]
-    ran = subprocess.run(command, input="{}", capture_output=True, text=True, timeout=30, check=False)
+def test_a_kernel_that_takes_the_filter_and_does_not_hold_to_it_gets_no_code():
+    command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, "lie"]
+    ran = subprocess.run(command, input="final_result = 1", capture_output=True, text=True, timeout=30, check=False)
 
-    assert ran.stdout == ""
-    assert "the kernel took the filter and does not hold to it" in ran.stderr
+    assert ran.stdout == f"{confined.REFUSED}the kernel took the filter and does not hold to it"
+
+
+@needs_filter
+def test_the_process_keeps_the_descriptor_of_its_outcome_alone():
+    script = f"""
+import errno, fcntl, os, sys
+sys.path.insert(0, {str(Path(confined.__file__).parents[2])!r})
+from babyagi.sandbox import confined
+for _ in range(20):
+    os.dup(0)
+confined.limit_resources(60, 2 ** 29)
+for fd in (0, *range(2, 40)):
+    try:
+        fcntl.fcntl(fd, fcntl.F_GETFD)
+    except OSError as error:
+        assert error.errno == errno.EBADF
+    else:
+        os.write(1, b"%d " % fd)
+os.write(1, b"looked")
+os._exit(0)
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+
+    assert ran.stdout == "looked"
 
 
 CALL_RUN_PYTHON = """

@@ -1,7 +1,8 @@
-"""The child's own parts, put together in other ways: `python -I -S unconfined.py FILE none|filter|proof`, with programs on standard input.
+"""The child's own parts, put together in other ways: `python -I -S unconfined.py FILE none|filter|lie`, with programs on standard input.
 
-`none` runs each program without a wall, which shows that a hostile one is hostile; `filter` runs it behind the filter alone; `proof`
-asks for the proof of a filter that is not there. Programs and outcomes are JSON objects by name; each program has a process of its own.
+`none` runs each program without a wall, which shows that a hostile one is hostile; `filter` runs it behind the filter alone. Programs
+and outcomes are JSON objects by name; each program has a process of its own. `lie` is the whole child under a kernel that says yes to
+everything and does nothing, with one program as it is.
 """
 
 import ctypes  # noqa: F401  # what `install_filter` imports in any case
@@ -21,7 +22,6 @@ def be_the_process(code):
     confined.load_modules(code)
     if sys.argv[2] == "filter":
         confined.install_filter(confined.find_prctl())
-    if sys.argv[2] != "none":
         confined.require_filter()
     confined.write_all(confined.run(code, "final_result", 1000))
 
@@ -41,6 +41,7 @@ def outcome_of(code):
     return said.decode()
 
 
-if sys.argv[2] == "proof":
-    be_the_process("")
+if sys.argv[2] == "lie":
+    vars(confined)["find_prctl"] = lambda: lambda *asked: 0
+    confined.main(os.getppid(), "final_result", 1000, 60, 2**29)
 sys.stdout.write(json.dumps({name: outcome_of(code) for name, code in json.loads(sys.stdin.read()).items()}))

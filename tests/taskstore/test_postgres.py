@@ -17,7 +17,8 @@ from babyagi.tasks import Proposal, TaskStatus
 from babyagi.taskstore import pieces, postgres, postgres_bounded, postgres_connections, postgres_errors, postgres_listener
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
-from babyagi.taskstore.sql import POLL_S, open_postgres, open_sqlite
+from babyagi.taskstore.sql import open_postgres, open_sqlite
+from babyagi.taskstore.sql_waiting import POLL_S
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
 from tests.taskstore.races import do_each_task_once

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import stat
+import threading
 from contextlib import closing
 
 import pytest
@@ -16,8 +17,9 @@ from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import Memory, Proposal, StopReason
 from babyagi.taskstore import pieces, sqlite_lock
 from babyagi.taskstore.offload import ThreadOffload, run_inline
-from babyagi.taskstore.sql import POLL_S, open_sqlite
+from babyagi.taskstore.sql import open_sqlite
 from babyagi.taskstore.sqlite import SqliteDatabase
+from babyagi.taskstore.sqlite_watch import LOOK_S
 from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_worker
 from tests.taskstore.races import do_each_task_once
 from tests.workers import join
@@ -430,15 +432,49 @@ async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
     await writing.close()
 
 
-async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(tmp_path):
-    waiting, writing = await open_inline(tmp_path / "tasks.db"), await open_inline(tmp_path / "tasks.db")
+@pytest.fixture(params=["in a thread", "inline"])
+async def two_stores(request, tmp_path):
+    """One that waits, as a worker or as a simulation does, and one that writes."""
+    offload = ThreadOffload() if request.param == "in a thread" else run_inline
+    waiting = await open_sqlite(tmp_path / "tasks.db", clock=Clock(), offload=offload)
+    writing = await open_inline(tmp_path / "tasks.db")
+    yield waiting, writing
+    await waiting.close()
+    await writing.close()
+    if isinstance(offload, ThreadOffload):
+        offload.close()
+    assert "taskstore-watch" not in [thread.name for thread in threading.enumerate()]
+
+
+async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(two_stores):
+    waiting, writing = two_stores
     objective_id = await begin(waiting)
     await waiting.wait_for_change(timeout_s=60)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         wait = group.create_task(waiting.wait_for_change(timeout_s=60))
         await waiting.pause_objective(objective_id)
-        await asyncio.sleep(3 * POLL_S)
+        await asyncio.sleep(3 * LOOK_S)
         assert not wait.done()
         await writing.resume_objective(objective_id)
+
+
+async def test_whoever_waits_hears_of_every_commit_whenever_the_last_wait_was_given_up(two_stores):
+    waiting, writing = two_stores
+    objective_id = await begin(writing)
+    await waiting.wait_for_change(timeout_s=60)
+    async with asyncio.timeout(30):
+        for number in range(10):
+            given_up = asyncio.create_task(waiting.wait_for_change(timeout_s=60))
+            await asyncio.wait([given_up], timeout=0.013 * number)
+            await writing.append_event(objective_id, kind="said", data={})
+            given_up.cancel()
+            await waiting.wait_for_change(timeout_s=60)
+
+
+async def test_a_wait_for_a_change_that_is_under_way_when_the_store_is_closed_ends_at_its_timeout(two_stores):
+    waiting, _ = two_stores
+    wait = asyncio.create_task(waiting.wait_for_change(timeout_s=0.3))
+    await asyncio.sleep(0)
     await waiting.close()
-    await writing.close()
+    async with asyncio.timeout(5):
+        await wait
