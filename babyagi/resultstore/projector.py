@@ -122,10 +122,10 @@ class Projector:
             IndexUnavailableError: the index or the embedder cannot answer now; nothing is ticked off.
             Whatever `embed` raises.
         """
-        owed = await self._source.unindexed_results(self._objective_id, limit=limit)
         try:
             if self._n_batches % CHECK_EVERY == 0:
                 await self._mend(embed)
+            owed = await self._source.unindexed_results(self._objective_id, limit=limit)
             await self._feed(owed, embed)
         except StoreUnusableError as error:
             await self._begin_anew(error)
