@@ -7,7 +7,7 @@ from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.context import choose_within
 from babyagi.resultstore.projector import Projector, collection_of, item_id
-from babyagi.resultstore.search import MAX_PENDING, ResultSearch
+from babyagi.resultstore.search import MAX_PENDING, ResultSearch, fuse
 from babyagi.tasks import Proposal, Result
 from tests.resultstore.library import START, TEXTS, Embedding, add_result, id_by_name, open_library
 
@@ -224,3 +224,12 @@ def test_short_results_leave_their_share_to_long_ones():
 def test_without_a_budget_there_is_nothing():
     assert choose_within([make_result(1, "one")], 0) == []
     assert choose_within([], 100) == []
+
+
+def test_what_one_way_puts_first_comes_before_what_both_put_in_the_middle():
+    meant, spelt = [1, *range(10, 40)], [2, *reversed(range(10, 40))]
+
+    scores = fuse(meant, spelt)
+
+    assert set(sorted(scores, key=lambda task_id: -scores[task_id])[:2]) == {1, 2}
+    assert fuse([1, 2], [1, 2])[1] == 1.0
