@@ -28,7 +28,9 @@ NAMESPACE = UUID("5b0f0d0e-6f43-5b8e-9d0a-3f3c1c2a7e51")
 BATCH = 100  # measured with Chroma: 50 ms a batch in a small collection, where a hundred single upserts take 700
 N_PROBES = 20
 N_CLOSE_PROBES = 200  # once one of the first is missed; a file cut in half was seen to lose as few as one in ten
-MAX_MISS_SHARE = 0.02  # an approximate index may miss a few, which are fed again; with more it is begun anew
+# An approximate index may miss a few, which are fed again; with more it is begun anew. Of 352 results that differ in two numbers alone
+# Chroma misses 3 in 100 however often it is begun anew.
+MAX_MISS_SHARE = 0.05
 CHECK_EVERY = 50  # batches
 MAX_REBUILDS = 3  # in a row, without one batch that went in
 SAME = 0.999  # a score from which on two vectors count as one: results may have equal texts

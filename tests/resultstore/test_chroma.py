@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.chroma import CRASH_FILE, ChromaIndex
-from babyagi.resultstore.projector import Projector, collection_of
+from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.resultstore.projector import BATCH, MAX_MISS_SHARE, Projector, collection_of
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql import open_sqlite
-from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
+from tests.resultstore.contract import ITEMS, VectorIndexContract, make_id, make_item
 from tests.resultstore.library import START, TEXTS, Embedding, fill_library
 
 MANY = [make_item(n, f"result number {n} is about {n * 7919 % 1000}") for n in range(1, 161)]
@@ -118,6 +120,18 @@ async def test_nothing_is_opened_before_the_first_call(tmp_path, offload):
     await index.close()
 
     assert not (tmp_path / "chroma").exists()
+
+
+async def test_results_that_differ_in_two_numbers_alone_are_found_and_taken_for_no_damage(tmp_path, index):
+    embedder = HashEmbedder()
+    texts = {n: f"Result number {n} about {n * 7}" for n in range(352)}
+    items = [IndexItem(id=make_id(n), vector=embedder.embed_text(text), text=text, task_id=n) for n, text in texts.items()]
+    for start in range(0, len(items), BATCH):
+        await index.upsert("one", items[start : start + BATCH])
+
+    missed = [item.id for item in items if item.id not in [hit.id for hit in await index.query("one", item.vector, k=5)]]
+
+    assert len(missed) <= MAX_MISS_SHARE * len(items)
 
 
 async def test_a_second_owner_is_refused_and_told_the_two_ways_out(tmp_path, offload, index):
