@@ -86,8 +86,8 @@ async def compare(options: argparse.Namespace) -> None:
     print_table(title, ("concurrency", "all done", "goal", "", "with the report"), rows)
 
 
-async def measure_workers(kind: str, *, n_workers: int, latency_s: float) -> float:
-    """Seconds from the commit of 200 tasks to the end of the last one, with workers that waited for them."""
+async def measure_workers(kind: str, *, n_workers: int, n_tasks: int, latency_s: float) -> float:
+    """Seconds from the commit of the tasks to the end of the last one, with workers that waited for them."""
     with open_stores(kind) as make_store:
         async with open_board(make_store("parallel")) as board, open_store(board.store_url) as store:
             first_id = await board.submit(1, 1)
@@ -97,21 +97,21 @@ async def measure_workers(kind: str, *, n_workers: int, latency_s: float) -> flo
             board.model.latency_s, board.model.n_items_by_survey[2] = latency_s, 0
             spec = replace((await store.objective(first_id)).spec, text="Write survey 2.", initial_task=name_of(2, 1))
             objective, _ = await store.create_objective(spec, uid="parallel")
-            await store.add_tasks(objective.id, [Proposal(name=name_of(2, item)) for item in range(2, N_SHARED_TASKS + 1)])
+            await store.add_tasks(objective.id, [Proposal(name=name_of(2, item)) for item in range(2, n_tasks + 1)])
             if not await board.until(lambda: board.is_over(objective.id), timeout_s=TIMEOUT_S, every_s=0.2):
-                raise RuntimeError(f"{board.n_done(objective.id)} of {N_SHARED_TASKS} tasks were done in {TIMEOUT_S:g} s")
-            events = await store.events(objective.id, limit=100 * N_SHARED_TASKS)
+                raise RuntimeError(f"{board.n_done(objective.id)} of {n_tasks} tasks were done in {TIMEOUT_S:g} s")
+            events = await store.events(objective.id, limit=100 * n_tasks)
     done_at = [event.at for event in events if event.kind == TASK_DONE]
-    assert len(done_at) == N_SHARED_TASKS
+    assert len(done_at) == n_tasks
     return (max(done_at) - events[0].at).total_seconds()
 
 
-async def compare_workers(kind: str, latency_s: float) -> None:
-    one_s, four_s = [await measure_workers(kind, n_workers=n, latency_s=latency_s) for n in (1, N_WORKERS)]
+async def compare_workers(kind: str, n_tasks: int, latency_s: float) -> None:
+    one_s, four_s = [await measure_workers(kind, n_workers=n, n_tasks=n_tasks, latency_s=latency_s) for n in (1, N_WORKERS)]
     goal_s = GOAL_SHARE * one_s / N_WORKERS
     share = f"{four_s / (one_s / N_WORKERS):.2f} times a quarter"
     rows = [("1", f"{one_s:.1f} s", "", ""), (N_WORKERS, f"{four_s:.1f} s", f"{goal_s:.1f} s", f"{verdict(four_s <= goal_s)}, {share}")]
-    title = f"{N_SHARED_TASKS} independent tasks on {kind}, calls of {latency_s:g} s, {CONCURRENCY} at once in each worker"
+    title = f"{n_tasks} independent tasks on {kind}, calls of {latency_s:g} s, {CONCURRENCY} at once in each worker"
     print_table(title, ("workers", "all done", "goal", ""), rows)
 
 
@@ -121,12 +121,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--latency-s", type=float, default=LATENCY_S)
     parser.add_argument("--embedding-latency-s", type=float, default=EMBEDDING_LATENCY_S)
     parser.add_argument("--skip-one-by-one", action="store_true", help="leave out the run of a minute that nothing does at once")
-    parser.add_argument("--workers-on", choices=STORES, action="append", help="the 200 tasks of several workers alone, on this store")
+    parser.add_argument("--shared-tasks", type=int, default=N_SHARED_TASKS, help="that one worker, and then four, carry out")
+    parser.add_argument("--workers-on", choices=STORES, action="append", help="the tasks of several workers alone, on this store")
     options = parser.parse_args(argv)
     if not options.workers_on:
         asyncio.run(compare(options))
     for kind in options.workers_on or STORES:
-        asyncio.run(compare_workers(kind, options.latency_s))
+        asyncio.run(compare_workers(kind, options.shared_tasks, options.latency_s))
 
 
 if __name__ == "__main__":

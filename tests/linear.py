@@ -5,7 +5,7 @@ from collections.abc import Callable
 from math import inf
 
 FACTOR = 16
-MARGIN = 4  # linear work takes FACTOR times as long, quadratic work FACTOR² times
+MARGIN = 8  # linear work takes FACTOR times as long, quadratic work FACTOR² times; caches and neighbours take two or three times
 TOO_SHORT_S = 0.05
 N_TRIES = 5
 
