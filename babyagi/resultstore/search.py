@@ -213,8 +213,7 @@ class ResultSearch:
 
     async def _rank(self, words: Words, *, by_vectors: Sequence[int], by_words: Sequence[int]) -> list[RankedResult]:
         """The candidates with their texts, the best first. What the task store does not know is a ghost, and is left out."""
-        task_ids = list(dict.fromkeys([*by_vectors, *by_words]))
-        results = await self.results(task_ids)
+        results = sorted(await self.results(list({*by_vectors, *by_words})), key=lambda result: result.task_id)  # sums depend on the order
         scores = dict(zip((result.task_id for result in results), words.score([text_of(result) for result in results]), strict=True))
         if by_vectors and not is_lexical(self._space):
             scores = fuse(by_vectors, sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)))
