@@ -380,7 +380,7 @@ class TaskStore(WorkerStore, Protocol):
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         """Full text: the tasks in whose results at least one of the words stands, the best match first.
 
-        Words are letters and digits only. Those that very many results have are passed over (`rules.choose_words`).
+        Words are letters and digits only. Those that very many results have are passed over (`full_text.choose_words`).
         """
         ...
 

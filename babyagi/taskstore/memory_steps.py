@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from babyagi import log
 from babyagi.tasks import Fence, Objective, Reservation, Result, Step, StepState, TaskStatus, Usage
-from babyagi.taskstore import changes, rules
+from babyagi.taskstore import changes, full_text, rules
 from babyagi.taskstore.base import Verification
 from babyagi.taskstore.memory_book import Book
 
@@ -122,13 +123,13 @@ class MemorySteps(ABC):
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         wanted = {word.casefold() for word in words}
-        found = {
-            task_id: set(_WORD.findall(result.text.casefold())) & wanted for task_id, result in self._book(objective_id).results.items()
-        }
-        n_by_word = {word: sum(word in having for having in found.values()) for word in wanted}
-        rare = rules.choose_words(n_by_word)
-        scores = {task_id: sum(1 / n_by_word[word] for word in having if word in rare) for task_id, having in found.items()}
-        return [task_id for task_id in sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)) if scores[task_id] > 0][:limit]
+        pairs = [
+            (word, task_id)
+            for task_id, result in self._book(objective_id).results.items()
+            for word in set(_WORD.findall(result.text.casefold())) & wanted
+        ]
+        rare = full_text.choose_words(Counter(word for word, _ in pairs))
+        return full_text.order_by_words((word, task_id) for word, task_id in pairs if word in rare)[:limit]
 
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         self._book(objective_id).vectors.setdefault(space, {}).update(vectors)

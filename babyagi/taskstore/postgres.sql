@@ -52,8 +52,6 @@ SELECT w.value AS word,
   FROM json_each(:words) AS w;
 
 -- results_with_words --
--- The results that have at least one of the words, those that have most of them first.
-SELECT r.task_id FROM result AS r
- CROSS JOIN (SELECT to_tsquery('english', string_agg('''' || named.value || '''', ' | ')) AS query FROM json_each(:words) AS named) AS asked
- WHERE r.objective_id = :objective_id AND to_tsvector('english', left(r.text, 100000)) @@ asked.query
- ORDER BY ts_rank_cd(to_tsvector('english', left(r.text, 100000)), asked.query, 1) DESC, r.id DESC LIMIT :limit;
+-- Which of the words stands in which result: a row for each pair.
+SELECT w.value AS word, r.task_id FROM json_each(:words) AS w
+  JOIN result AS r ON r.objective_id = :objective_id AND to_tsvector('english', left(r.text, 100000)) @@ plainto_tsquery('english', w.value);

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError, SettingsError
@@ -32,7 +32,6 @@ MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
 MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
 MAX_COST_MICROUSD = 10**12
-COMMON_WORD = 100  # results that have a word, from which on it says little; `docs/retrieval.md`
 MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
 
 EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
@@ -360,18 +359,6 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
     if snapshot.n_unblocked and not snapshot.is_barren:
         return StopReason.LIMIT_TASKS if is_reached(snapshot.limits.max_tasks, snapshot.n_executed) else None
     return StopReason.WAITING if snapshot.n_waiting else StopReason.STALLED
-
-
-def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
-    """The words to look for, the rarest first: as many as together stand in at most `COMMON_WORD` results."""
-    chosen: list[str] = []
-    n_results = 0
-    for word in sorted((word for word, n in n_by_word.items() if n), key=lambda word: (n_by_word[word], word)):
-        n_results += n_by_word[word]
-        if n_results > COMMON_WORD:
-            break
-        chosen.append(word)
-    return chosen
 
 
 def explain(reason: StopReason, snapshot: Snapshot) -> str:

@@ -23,7 +23,7 @@ from babyagi.tasks import (
     Task,
     TaskStatus,
 )
-from babyagi.taskstore import moves, rules
+from babyagi.taskstore import full_text, moves, rules
 from babyagi.taskstore.base import Window
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.moves import ALL_ROWS
@@ -280,11 +280,10 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         def work(tx: Transaction) -> list[int]:
-            counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=rules.COMMON_WORD + 1)
-            rare = rules.choose_words({row["word"]: row["n"] for row in counted})
-            if not rare:
-                return []
-            return [row["task_id"] for row in tx.all("results_with_words", objective_id=objective_id, words=to_json(rare), limit=limit)]
+            counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=full_text.COMMON_WORD + 1)
+            rare = full_text.choose_words({row["word"]: row["n"] for row in counted})
+            rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
+            return full_text.order_by_words((row["word"], row["task_id"]) for row in rows)[:limit]
 
         return await self._look(objective_id, work)
 

@@ -12,8 +12,7 @@ SELECT w.value AS word,
   FROM json_each(:words) AS w;
 
 -- results_with_words --
--- The results that have at least one of the words, the best by BM25 first.
-SELECT r.task_id FROM result_words JOIN result AS r ON r.id = result_words.rowid
- WHERE result_words MATCH (SELECT 'objective_id:"' || :objective_id || '" AND text:(' || group_concat('"' || value || '"', ' OR ') || ')'
-                             FROM json_each(:words))
- ORDER BY bm25(result_words, 0.0, 1.0), r.id DESC LIMIT :limit;
+-- Which of the words stands in which result: a row for each pair.
+SELECT w.value AS word, r.task_id FROM json_each(:words) AS w
+  JOIN result_words ON result_words MATCH 'objective_id:"' || :objective_id || '" AND text:"' || w.value || '"'
+  JOIN result AS r ON r.id = result_words.rowid;
