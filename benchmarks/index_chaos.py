@@ -26,10 +26,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, LeaseLostError
-from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.chroma import ChromaIndex
-from babyagi.resultstore.chroma_server import ChromaServerIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
@@ -37,15 +33,18 @@ from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
+from benchmarks.index_servers import INDEXES, find_ports, open_index, server_line
 from benchmarks.retrieval_set import make_others
 from benchmarks.table import print_table, verdict
 from tests.world import make_spec
 
-INDEXES = ("chroma", "chroma-server", "builtin", "weaviate", "pinecone")
 N_WORKERS = 3
 LEASE_S = 5.0
 SETTLE_S = 120.0
 PAUSE_S = (0.3, 2.0)  # between two kills
+CALL_TIMEOUT_S = 5.0
+SYNC_THRESHOLD = 200  # Chroma writes its graph so often that kills strike it
+READ_LAG_S = 0.3  # of Pinecone
 
 
 async def open_store(home: Path, stack: AsyncExitStack) -> tuple[TaskStore, Objective]:
@@ -66,27 +65,6 @@ async def enter(store: TaskStore, objective: Objective, name: str) -> Worker:
     await store.register_worker(worker, lease_s=LEASE_S)
     await store.join_objective(worker.id, objective.id)
     return worker
-
-
-def open_index(name: str, home: Path, ports: Sequence[int], stack: AsyncExitStack) -> VectorIndex:
-    if name == "builtin":
-        return BuiltinIndex()
-    if name == "chroma":
-        offload = ThreadOffload(name="chroma")
-        stack.callback(offload.close)
-        index: VectorIndex = ChromaIndex(home / "chroma", offload=offload, sync_threshold=200)
-    elif name == "chroma-server":
-        index = ChromaServerIndex(f"http://127.0.0.1:{ports[0]}", timeout_s=5)
-    elif name == "weaviate":
-        from babyagi.resultstore.weaviate import WeaviateIndex
-
-        index = WeaviateIndex(f"http://127.0.0.1:{ports[0]}", grpc_port=ports[1], timeout_s=5)
-    else:
-        from babyagi.resultstore.pinecone import PineconeIndex
-
-        index = PineconeIndex("sk-test", cloud="aws", region="us-east-1", host=f"http://127.0.0.1:{ports[0]}", timeout_s=5)
-    stack.push_async_callback(index.close)
-    return index
 
 
 async def embed(texts: Sequence[str]) -> list[bytes]:
@@ -132,7 +110,7 @@ async def feed(home: Path, index_name: str, ports: Sequence[int], *, until_settl
     """Feed the index under the lease of its duty; with `until_settled` until nothing is owed, then print what a check says."""
     async with AsyncExitStack() as stack:
         store, objective = await open_store(home, stack)
-        index = open_index(index_name, home, ports, stack)
+        index = open_index(index_name, home, ports, stack, timeout_s=CALL_TIMEOUT_S, sync_threshold=SYNC_THRESHOLD)
         projector = Projector(store, index, objective=objective)
         worker = await enter(store, objective, "projector")
         deadline_s = time.monotonic() + SETTLE_S
@@ -199,15 +177,6 @@ def acting(lines: dict[str, list[str]], log: Path) -> Iterator[Cast]:
             cast.processes[role].wait()
 
 
-def server_line(name: str, home: Path, ports: Sequence[int]) -> list[str]:
-    if name == "chroma-server":
-        chroma = str(Path(sys.executable).with_name("chroma"))
-        return [chroma, "run", "--path", str(home / "server"), "--host", "127.0.0.1", "--port", str(ports[0])]
-    if name == "weaviate":
-        return [sys.executable, "-m", "tests.weaviate_server", str(ports[0]), str(ports[1])]
-    return [sys.executable, "-m", "tests.pinecone_server", str(ports[0]), "0.3"]
-
-
 async def prepare(home: Path, n_tasks: int) -> None:
     (home / "claims").mkdir()
     async with AsyncExitStack() as stack:
@@ -242,18 +211,16 @@ async def count_owed(home: Path) -> int:
 
 
 def campaign(name: str, *, seconds: float, n_results: int, seed: int) -> tuple[object, ...]:
-    from tests.resultstore.test_chroma_server import find_free_port
-
     draw = random.Random(seed)
-    ports = [find_free_port(), find_free_port()]
+    ports = find_ports()
     with TemporaryDirectory() as folder:
         home = Path(folder)
         asyncio.run(prepare(home, N_WORKERS * n_results))
         me = [sys.executable, "-m", "benchmarks.index_chaos", "--home", folder, "--index", name, "--ports", *map(str, ports)]
         lines = {f"worker{n}": [*me, "--act", f"worker{n}", "--results", str(n_results)] for n in range(N_WORKERS)}
         lines["projector"] = [*me, "--act", "projector"]
-        if name not in ("chroma", "builtin"):
-            lines["server"] = server_line(name, home, ports)
+        if server := server_line(name, home, ports, lag_s=READ_LAG_S):
+            lines["server"] = server
         with acting(lines, home / "log") as cast:
             end_s = time.monotonic() + seconds
             while time.monotonic() < end_s:

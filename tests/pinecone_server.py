@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
-Vectors = dict[str, np.ndarray]
+from tests.held_vectors import HeldVectors
 
 
 @dataclass
@@ -28,15 +28,15 @@ class State:
 
     dimensions: dict[str, int] = field(default_factory=dict)
     deployments: dict[str, Any] = field(default_factory=dict)
-    namespaces: dict[tuple[str, str], Vectors] = field(default_factory=dict)  # by index and namespace, as written
-    seen: list[tuple[float, dict[tuple[str, str], Vectors]]] = field(default_factory=list)  # what reads see from when on
+    namespaces: dict[tuple[str, str], HeldVectors] = field(default_factory=dict)  # by index and namespace, as written
+    seen: list[tuple[float, dict[tuple[str, str], HeldVectors]]] = field(default_factory=list)  # what reads see from when on
     lock: threading.RLock = field(default_factory=threading.RLock)
     lag_s: float = 0.0
     silent_s: float = 0.0
     key: str = "sk-test"
     statuses: list[int] = field(default_factory=list)
 
-    def readable(self) -> dict[tuple[str, str], Vectors]:
+    def readable(self) -> dict[tuple[str, str], HeldVectors]:
         with self.lock:
             if not self.lag_s:
                 return self.namespaces
@@ -51,7 +51,7 @@ class State:
 
     def written(self) -> None:
         if self.lag_s:
-            self.seen.append((time.monotonic(), {key: dict(held) for key, held in self.namespaces.items()}))
+            self.seen.append((time.monotonic(), {key: held.copy() for key, held in self.namespaces.items()}))
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -128,23 +128,21 @@ class Handler(BaseHTTPRequestHandler):
         if any(len(json.dumps(found.get("metadata", {}))) > 40_960 for found in given["vectors"]):
             self._refuse(400, "Metadata size exceeds the limit of 40960 bytes per vector")
             return
-        held = self.state.namespaces.setdefault(key, {})
+        held = self.state.namespaces.setdefault(key, HeldVectors())
         for found in given["vectors"]:
-            vector = np.array(found["values"], dtype="<f4")
-            held[found["id"]] = vector / (np.linalg.norm(vector) or 1.0)
+            held.put(found["id"], np.array(found["values"], dtype="<f4"))
         self.state.written()
         self._answer(200, {"upsertedCount": len(given["vectors"])})
 
     def _query(self, key: tuple[str, str], given: dict[str, Any]) -> None:
-        asked = np.array(given["vector"], dtype="<f4")
-        scores = {id_: float(vector @ asked) for id_, vector in self.state.readable().get(key, {}).items()}
-        best = sorted(scores, key=lambda id_: -scores[id_])[: given["topK"]]
-        self._answer(200, {"matches": [{"id": id_, "score": scores[id_]} for id_ in best], "namespace": key[1]})
+        held = self.state.readable().get(key, HeldVectors())
+        best = held.nearest(np.array(given["vector"], dtype="<f4"), given["topK"])
+        self._answer(200, {"matches": [{"id": id_, "score": score} for id_, score in best], "namespace": key[1]})
 
     def _list(self, key: tuple[str, str], given: dict[str, Any]) -> None:
-        ids = sorted(id_ for id_ in self.state.readable().get(key, {}) if id_ > given.get("paginationToken", ""))
-        page = ids[: int(given.get("limit", 100))]
-        more = {"pagination": {"next": page[-1]}} if len(page) < len(ids) else {}
+        held = self.state.readable().get(key, HeldVectors())
+        page = held.page(after=given.get("paginationToken", ""), limit=int(given.get("limit", 100)))
+        more = {"pagination": {"next": page[-1]}} if page and held.page(after=page[-1], limit=1) else {}
         self._answer(200, {"vectors": [{"id": id_} for id_ in page], "namespace": key[1], **more})
 
     def _delete(self, key: tuple[str, str], given: dict[str, Any]) -> None:

@@ -22,6 +22,8 @@ import grpc
 import numpy as np
 from weaviate.proto.v1 import batch_pb2, search_get_pb2, weaviate_pb2_grpc
 
+from tests.held_vectors import HeldVectors
+
 STOPWORDS = {"preset": "en", "additions": None, "removals": None}
 DEFAULTS = {
     "invertedIndexConfig": {"bm25": {"b": 0.75, "k1": 1.2}, "cleanupIntervalSeconds": 60, "stopwords": STOPWORDS},
@@ -47,7 +49,7 @@ class State:
     """What the server holds. `status`: answer every request with it. `key`: what it asks for. `silent_s`: how long it says nothing."""
 
     classes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    vectors: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
+    vectors: dict[str, HeldVectors] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     key: str = ""
     status: int = 0
@@ -89,7 +91,7 @@ class Rest(BaseHTTPRequestHandler):
                 self._answer(422, {"error": [{"message": f"class name {given['class']} already exists"}]})
                 return
             self.state.classes[given["class"]] = with_defaults(given)
-            self.state.vectors[given["class"]] = {}
+            self.state.vectors[given["class"]] = HeldVectors()
         self._answer(200, self.state.classes[given["class"]])
 
     def do_DELETE(self) -> None:
@@ -131,10 +133,9 @@ class Grpc(weaviate_pb2_grpc.WeaviateServicer):
             return f"could not find class {found.collection} in schema"
         packed = found.vector_bytes or found.vectors[0].vector_bytes
         vector = np.frombuffer(packed, dtype="<f4")
-        other = next(iter(held.values()), vector)
-        if len(other) != len(vector):
-            return f"new node has a vector with length {len(vector)}. Existing nodes have vectors with length {len(other)}"
-        held[found.uuid] = vector / (np.linalg.norm(vector) or 1.0)
+        if held.dimension not in (0, len(vector)):
+            return f"new node has a vector with length {len(vector)}. Existing nodes have vectors with length {held.dimension}"
+        held.put(found.uuid, vector)
         return ""
 
     def Search(self, request: Any, context: grpc.ServicerContext) -> Any:
@@ -143,22 +144,20 @@ class Grpc(weaviate_pb2_grpc.WeaviateServicer):
             held = self._state.vectors.get(request.collection)
             if held is None:
                 context.abort(grpc.StatusCode.UNKNOWN, f"could not find class {request.collection} in schema")
-            held = dict(held or {})
-        if request.HasField("near_vector"):
-            found = self._nearest(held, request, context)
-        else:
-            ids = sorted(id_ for id_ in held if id_ > request.after)
-            found = [(id_, 0.0) for id_ in ids]
-        return search_get_pb2.SearchReply(took=0.0, results=[_result(*entry) for entry in found[: request.limit or 100]])
+                raise AssertionError("abort has raised")
+            if request.HasField("near_vector"):
+                found = [(id_, 1.0 - score) for id_, score in held.nearest(self._asked(held, request, context), request.limit or 100)]
+            else:
+                found = [(id_, 0.0) for id_ in held.page(after=request.after, limit=request.limit or 100)]
+        return search_get_pb2.SearchReply(took=0.0, results=[_result(*entry) for entry in found])
 
-    def _nearest(self, held: dict[str, np.ndarray], request: Any, context: grpc.ServicerContext) -> list[tuple[str, float]]:
+    def _asked(self, held: HeldVectors, request: Any, context: grpc.ServicerContext) -> np.ndarray:
         near = request.near_vector
         packed = near.vector_bytes or (near.vectors[0].vector_bytes if near.vectors else near.vector_for_targets[0].vectors[0].vector_bytes)
         asked = np.frombuffer(packed, dtype="<f4")
-        if held and len(next(iter(held.values()))) != len(asked):
+        if held.dimension not in (0, len(asked)):
             context.abort(grpc.StatusCode.UNKNOWN, "vector lengths don't match")
-        distances = {id_: 1.0 - float(vector @ asked) / (float(np.linalg.norm(asked)) or 1.0) for id_, vector in held.items()}
-        return sorted(distances.items(), key=lambda entry: entry[1])
+        return asked
 
     def _begin(self, context: grpc.ServicerContext) -> None:
         time.sleep(self._state.silent_s)
