@@ -264,7 +264,8 @@ async def test_a_pause_from_a_third_process_stops_all_and_work_goes_on_after_it(
 @pytest.mark.parametrize(("flags", "code", "most"), [(("--max-tasks", "10"), 3, 10), (("--max-calls", "21", "--max-tasks", "0"), 3, 21)])
 async def test_a_limit_is_shared_by_four_workers_and_never_passed(board, script, flags, code, most):
     objective_id = await board.submit(*flags)
-    joiners = [await board.start("worker", "--objective", str(objective_id)) for _ in range(4)]
+    unhurried = {"BABYAGI_LEASE_S": "30"}  # a slow machine must not make a living worker lose a task, which is then asked for again
+    joiners = [await board.start("worker", "--objective", str(objective_id), **unhurried) for _ in range(4)]
 
     assert [(await finish(process, timeout_s=30)).code for process in joiners] == [code] * 4
     status = await look("status", env=board.env())
