@@ -5,11 +5,16 @@ import secrets
 import socket
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from babyagi.taskstore.postgres import PostgresDatabase
 from tests.postgres_server import PostgresServer
 
 KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SSL_CERT_FILE"}
+
+
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines may be slow
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

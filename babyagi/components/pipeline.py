@@ -18,7 +18,7 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.react.asking import ask, read_text
 from babyagi.react.protocols.base import fill
 from babyagi.tasks import Effect, Passage, Role
-from babyagi.tools.base import Calls, Tool, run_composed
+from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 from babyagi.tools.python import RESULT
 
 QUERY = "query"
@@ -76,12 +76,7 @@ def build_pipeline_tool(name: str, description: str, stages: Sequence[Stage], to
     return Tool(
         name=name,
         description=description,
-        parameters={
-            "type": "object",
-            "properties": {QUERY: {"type": "string", "description": "All that is asked, in words."}},
-            "required": [QUERY],
-            "additionalProperties": False,
-        },
+        parameters=takes_text(QUERY, "All that is asked, in words."),
         effect=Effect.READ,
         run=run_composed,
         compose=compose,

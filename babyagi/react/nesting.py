@@ -11,7 +11,7 @@ from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.protocols.base import Protocol
 from babyagi.react.steps import Bounds
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Calls, Tool, run_composed
+from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 
 
 def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
@@ -38,12 +38,7 @@ def build_agent_tool(
     return Tool(
         name=name,
         description=description,
-        parameters={
-            "type": "object",
-            "properties": {"question": {"type": "string", "description": "All that it needs to know, in words."}},
-            "required": ["question"],
-            "additionalProperties": False,
-        },
+        parameters=takes_text("question", "All that it needs to know, in words."),
         effect=Effect.ONCE if any(tool.may_wait for tool in tools) else Effect.IDEMPOTENT,
         run=run_composed,
         compose=compose,

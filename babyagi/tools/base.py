@@ -91,6 +91,17 @@ class Tool:
         return self.asks_person or self.effect is Effect.ONCE
 
 
+def takes(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The `parameters` of a tool: a JSON Schema for each, and the names of those that must be given."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
+
+
+def takes_text(parameter: str, description: str) -> Mapping[str, Any]:
+    """The `parameters` of a tool that takes one text."""
+    return takes(parameter, **{parameter: {"type": "string", "description": description}})
+
+
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
     """The `run` of a tool that has `compose`."""
     raise NotImplementedError("a composed tool is run through its `compose`")

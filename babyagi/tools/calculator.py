@@ -15,7 +15,7 @@ from typing import Any
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Tool, takes_text
 
 MAX_CHARS = 500
 MAX_BITS = 8192  # of an integer, and of everything that is computed on the way to one
@@ -54,12 +54,7 @@ def build_calculator() -> Tool:
     return Tool(
         name="calculator",
         description="Compute an arithmetic expression, such as (1 + 2) * 47^0.23, with sqrt, log, sin, round, min and the like.",
-        parameters={
-            "type": "object",
-            "properties": {"expression": {"type": "string", "description": "Numbers, + - * / // % ^, brackets, functions, pi and e."}},
-            "required": ["expression"],
-            "additionalProperties": False,
-        },
+        parameters=takes_text("expression", "Numbers, + - * / // % ^, brackets, functions, pi and e."),
         effect=Effect.READ,
         run=calculator,
     )

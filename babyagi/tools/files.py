@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from babyagi.files.folder import FileText, Folder, Hits, Listing
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Tool, takes
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ def _build_list_files(folder: Folder, offload: Offload) -> Tool:
     return Tool(
         name="list_files",
         description="List the files of the folder, with their sizes.",
-        parameters=_object(pattern=PATTERN),
+        parameters=takes(pattern=PATTERN),
         effect=Effect.READ,
         run=list_files,
         max_output_chars=MAX_OUTPUT_CHARS,
@@ -62,7 +62,7 @@ def _build_read_file(folder: Folder, offload: Offload) -> Tool:
     return Tool(
         name="read_file",
         description="Read a text file of the folder. Each line comes with its number, so that it can be cited as path:number.",
-        parameters=_object(
+        parameters=takes(
             "path",
             path={"type": "string", "description": "The file's path, as list_files shows it."},
             first_line={"type": "integer", "minimum": 1, "description": "The line to begin with; 1 if left out."},
@@ -88,7 +88,7 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
     return Tool(
         name="search_files",
         description="Find the lines of the folder's text files that hold these words, each as path:number.",
-        parameters=_object("words", words={"type": "string", "description": "What the line holds, word for word."}, pattern=PATTERN),
+        parameters=takes("words", words={"type": "string", "description": "What the line holds, word for word."}, pattern=PATTERN),
         effect=Effect.READ,
         run=search_files,
         max_output_chars=MAX_OUTPUT_CHARS,
@@ -106,7 +106,7 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
     return Tool(
         name="write_file",
         description="Write a text file into the folder, whole.",
-        parameters=_object(
+        parameters=takes(
             "path",
             "text",
             path={"type": "string", "description": "The file's path, relative to the folder."},
@@ -116,11 +116,6 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
         effect=Effect.ONCE,
         run=write_file,
     )
-
-
-def _object(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    needed = {"required": list(required)} if required else {}
-    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 
 
 def render_hits(hits: Hits, *, words: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Tool, takes_text
 
 ASK_USER = "ask_user"
 
@@ -16,12 +16,7 @@ def build_ask_user() -> Tool:
     return Tool(
         name=ASK_USER,
         description="Ask the person who gave the objective. The task waits until they answer, so ask only what nobody else can know.",
-        parameters={
-            "type": "object",
-            "properties": {"question": {"type": "string", "description": "One question that can be understood without the task."}},
-            "required": ["question"],
-            "additionalProperties": False,
-        },
+        parameters=takes_text("question", "One question that can be understood without the task."),
         effect=Effect.IDEMPOTENT,
         run=_run,
         asks_person=True,

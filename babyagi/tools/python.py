@@ -7,7 +7,7 @@ from typing import Any
 
 from babyagi.sandbox.python import run_python
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Tool, takes_text
 
 RESULT = "final_result"
 
@@ -25,12 +25,7 @@ def build_python(*, name: str, description: str) -> Tool:
     return Tool(
         name=name,
         description=description,
-        parameters={
-            "type": "object",
-            "properties": {"code": {"type": "string", "description": f"Python code that assigns its result to the variable {RESULT}."}},
-            "required": ["code"],
-            "additionalProperties": False,
-        },
+        parameters=takes_text("code", f"Python code that assigns its result to the variable {RESULT}."),
         effect=Effect.READ,
         run=run,
     )

@@ -11,7 +11,7 @@ from typing import Any
 from babyagi.errors import ToolError
 from babyagi.net.get import get_json, require_https
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Tool, takes_text
 
 SERPAPI_URL = "https://serpapi.com"
 MAX_QUERY_CHARS = 2000
@@ -38,12 +38,7 @@ def build_serpapi_search(api_key: str, *, name: str, description: str, top_k: in
     return Tool(
         name=name,
         description=description,
-        parameters={
-            "type": "object",
-            "properties": {"query": {"type": "string", "description": "What to search for."}},
-            "required": ["query"],
-            "additionalProperties": False,
-        },
+        parameters=takes_text("query", "What to search for."),
         effect=Effect.READ,
         run=run,
     )

@@ -132,7 +132,7 @@ def test_a_name_without_a_letter_breaks_nothing():
     assert parse_order("2: ***\n1: ...", window=[(1, "***"), (2, "...")]) == (2, 1)
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
+@settings(max_examples=1000, derandomize=True)
 @given(HOSTILE)
 @example("[" * 3000)
 @example('{"order": ' * 3000)
@@ -282,7 +282,7 @@ def test_a_name_holds_nothing_that_a_store_cannot_keep():
     assert name == "a\ufffdb\ufffdc d"
 
 
-@settings(max_examples=1000, deadline=None, derandomize=True)
+@settings(max_examples=1000, derandomize=True)
 @given(HOSTILE)
 @example("1. " * 3000)
 def test_no_text_raises_anything_but_a_malformed_reply(text):

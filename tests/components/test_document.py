@@ -233,7 +233,7 @@ def test_the_nodes_of_a_pipeline_may_stand_in_any_order(tmp_path):
     assert Agent.from_yaml(write(tmp_path, changed(NODES, swapped))).tools
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates(),

@@ -327,7 +327,7 @@ def test_of_a_huge_file_only_the_beginning_is_read(root):
         Folder(root).read("huge", first_line=1_000_001)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
         st.text(max_size=30),
