@@ -158,7 +158,7 @@ class Loop:
         inputs = await journal.inputs(build_inputs)
         context = Context(
             objective_text=objective.spec.text,
-            excerpts=await self._load_excerpts(objective.id, inputs["excerpts"]),
+            excerpts=await self._load_excerpts(inputs["excerpts"]),
             today=date.fromisoformat(inputs["today"]),
         )
         answer = await execute_task(
@@ -184,9 +184,9 @@ class Loop:
             logger.info("task %d: earlier results were %s", task.id, degraded)
         return chosen
 
-    async def _load_excerpts(self, objective_id: int, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
-        results = await self._store.results(objective_id, task_ids=[entry["task_id"] for entry in chosen]) if chosen else []
-        names = {result.task_id: result.task_name for result in results}
+    async def _load_excerpts(self, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
+        own = await self._search.results([entry["task_id"] for entry in chosen if "task_name" not in entry])
+        names = {result.task_id: result.task_name for result in own}
         return tuple(
             Excerpt(
                 task_id=entry["task_id"],
