@@ -123,13 +123,13 @@ class MemorySteps(ABC):
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         wanted = {word.casefold() for word in words}
-        pairs = [
-            (word, task_id)
+        found = [
+            (word, task_id, len(result.text))
             for task_id, result in self._book(objective_id).results.items()
             for word in set(_WORD.findall(result.text.casefold())) & wanted
         ]
-        rare = full_text.choose_words(Counter(word for word, _ in pairs))
-        return full_text.order_by_words((word, task_id) for word, task_id in pairs if word in rare)[:limit]
+        rare = full_text.choose_words(Counter(word for word, _, _ in found))
+        return full_text.order_by_words(entry for entry in found if entry[0] in rare)[:limit]
 
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
         self._book(objective_id).vectors.setdefault(space, {}).update(vectors)

@@ -52,6 +52,6 @@ SELECT w.value AS word,
   FROM json_each(:words) AS w;
 
 -- results_with_words --
--- Which of the words stands in which result: a row for each pair.
-SELECT w.value AS word, r.task_id FROM json_each(:words) AS w
+-- Which of the words stands in which result, and how long it is: a row for each pair.
+SELECT w.value AS word, r.task_id, length(r.text) AS n_chars FROM json_each(:words) AS w
   JOIN result AS r ON r.objective_id = :objective_id AND to_tsvector('english', left(r.text, 100000)) @@ plainto_tsquery('english', w.value);

@@ -283,7 +283,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
             counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=full_text.COMMON_WORD + 1)
             rare = full_text.choose_words({row["word"]: row["n"] for row in counted})
             rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
-            return full_text.order_by_words((row["word"], row["task_id"]) for row in rows)[:limit]
+            return full_text.order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[:limit]
 
         return await self._look(objective_id, work)
 

@@ -12,7 +12,7 @@ SELECT w.value AS word,
   FROM json_each(:words) AS w;
 
 -- results_with_words --
--- Which of the words stands in which result: a row for each pair.
-SELECT w.value AS word, r.task_id FROM json_each(:words) AS w
+-- Which of the words stands in which result, and how long it is: a row for each pair.
+SELECT w.value AS word, r.task_id, length(r.text) AS n_chars FROM json_each(:words) AS w
   JOIN result_words ON result_words MATCH 'objective_id:"' || :objective_id || '" AND text:"' || w.value || '"'
   JOIN result AS r ON r.id = result_words.rowid;

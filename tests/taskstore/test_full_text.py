@@ -10,12 +10,21 @@ def test_a_word_that_no_result_has_and_one_that_too_many_have_are_not_looked_for
 
 
 def test_a_task_with_more_of_the_words_comes_before_one_with_fewer_and_a_rare_word_counts_more_than_a_common_one():
-    pairs = [("bread", 1), ("bread", 2), ("bread", 3), ("oven", 2), ("lake", 4)]
+    found = [("bread", 1, 9), ("bread", 2, 9), ("bread", 3, 9), ("oven", 2, 9), ("lake", 4, 9)]
 
-    assert order_by_words(pairs) == [2, 4, 3, 1]
+    assert order_by_words(found) == [2, 4, 3, 1]
 
 
-def test_the_order_is_the_same_however_the_pairs_come():
-    pairs = [("bread", 1), ("oven", 1), ("lake", 2), ("bread", 2), ("lake", 3)]
+def test_of_two_results_with_the_same_word_the_shorter_one_comes_first():
+    assert order_by_words([("oven", 1, 100), ("oven", 2, 4_000), ("oven", 3, 500)]) == [1, 3, 2]
 
-    assert order_by_words(pairs) == order_by_words(reversed(pairs))
+
+def test_the_order_is_the_same_however_the_words_are_found():
+    found = [("bread", 1, 5), ("oven", 1, 5), ("lake", 2, 5), ("bread", 2, 5), ("lake", 3, 5)]
+
+    assert order_by_words(found) == order_by_words(reversed(found))
+
+
+def test_nothing_found_is_nothing_ordered():
+    assert order_by_words([]) == []
+    assert order_by_words([("oven", 1, 0)]) == [1]
