@@ -127,6 +127,11 @@ async def test_what_a_person_says_about_prices_is_not_about_vectors(settings):
         assert "no price is known for embedder" in app.notices[0]
 
 
+async def test_the_embedding_model_of_an_objective_has_its_own_price_whatever_the_settings_say_later(settings):
+    async with open_app(settings(OPENAI_API_KEY="sk-x")) as app:
+        assert app._open_embedder("text-embedding-3-large").reserve(["x" * 3000]).cost_usd > 0
+
+
 async def test_vectors_of_another_space_are_refused(settings):
     async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
         objective, _ = await app.start_objective()
