@@ -460,6 +460,13 @@ def read_as_docker_does(text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
+def test_the_address_of_a_hook_is_shown_by_no_error(load):
+    with pytest.raises(SettingsError) as caught:
+        load(BABYAGI_NOTIFY="https://me:word@hooks.example/T000/HOOK")
+
+    assert "BABYAGI_NOTIFY must be" in caught.value.what and "HOOK" not in caught.value.what
+
+
 def test_the_example_file_is_in_step_with_the_declarations():
     assert EXAMPLE.read_text(encoding="utf-8") == render_env_example()
 

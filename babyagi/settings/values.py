@@ -254,7 +254,7 @@ class Declared:
 
     @property
     def is_secret(self) -> bool:
-        return self.parse in (parse_secret, parse_task_store)
+        return self.parse in (parse_secret, parse_notify, parse_task_store)
 
     @property
     def label(self) -> str:
