@@ -86,7 +86,7 @@ def test_a_worker_has_no_rights_and_time_to_drain():
 
 
 def test_nothing_ends_a_worker_for_good_while_its_task_store_is_away():
-    """Whoever starts while the server is away ends with 7, and must be started again; whoever is at work waits, and keeps what it paid for."""
+    """Whoever starts while it is away ends with 7, and must be started again; whoever is at work waits, and keeps what it paid for."""
     unit = (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8")
     final = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)
 

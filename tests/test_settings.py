@@ -12,7 +12,7 @@ import pytest
 from dotenv import dotenv_values
 
 from babyagi.errors import SettingsError
-from babyagi.settings import Loaded, Secret, Settings, declared_fields, load_settings, render_env_example, render_reference, render_value
+from babyagi.settings import Loaded, Secret, Settings, declared_fields, load_settings, render_env_example, render_value
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import Limits, ObjectiveSpec, Role
 
@@ -451,7 +451,7 @@ def test_no_color_asks_only_whether_it_is_there(load):
     assert not load(NO_COLOR="").settings.no_color
 
 
-# The example file and the reference page
+# The example file
 
 
 def read_as_docker_does(text: str) -> dict[str, str]:
@@ -496,14 +496,6 @@ def test_the_example_file_as_it_is_changes_nothing(load, tmp_path):
 
     assert load().settings == before.settings
     assert load(**read_as_docker_does(render_env_example()) | {"BABYAGI_HOME": str(tmp_path / "home")}).settings == before.settings
-
-
-def test_the_reference_page_has_every_variable_and_flag():
-    page = render_reference()
-
-    for declared in declared_fields().values():
-        assert all(f"`{word}`" in page for word in declared.variables + declared.flags)
-        assert declared.help in page
 
 
 def test_importing_the_settings_loads_no_third_party_module():

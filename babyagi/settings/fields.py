@@ -42,7 +42,7 @@ _RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ObjectiveFields):
-    """What a person can set. Each field stands in the order and with the words of the reference page; those of the objective come first."""
+    """What a person can set. Each field stands in the order and with the words of the example file; those of the objective come first."""
 
     concurrency: int = field(
         default=4,
@@ -67,7 +67,7 @@ class Settings(ObjectiveFields):
         ),
     )
     worker_name: str = field(
-        default="", metadata=declare("BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="host and process")
+        default="", metadata=declare("BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="the name of this machine")
     )
 
     cooperative_mode: str = field(

@@ -1,4 +1,4 @@
-"""Reads flags, environment and .env files into `Settings`; renders the example file and the reference page."""
+"""Reads flags, environment and .env files into `Settings`; renders the example file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ENV_FILE_BYTES = 1_000_000
 _PREFIX = "BABYAGI_"
 _NOT_GIVEN = object()  # None is a value: "send no temperature"
 _PASSWORD_IN_URL = "//[^/]*@"
-_FIX = "correct it where it is set, or take it away there; `babyagi guide settings` lists them all"
+_FIX = "correct it where it is set, or take it away there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,21 +318,4 @@ def render_env_example() -> str:
         if declared.variables:
             older = f" Older name: {', '.join(declared.variables[1:])}." if declared.variables[1:] else ""
             lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
-    return "\n".join(lines) + "\n"
-
-
-def render_reference() -> str:
-    """The reference page of all settings, in Markdown."""
-    lines = [
-        "# Settings",
-        "",
-        "A flag goes before the environment, that before the files named by `-e` or `DOTENV_EXTENSIONS` (a later one wins),",
-        "those before `.env` in the working folder, and that before the default. An empty value counts as not set.",
-        "`babyagi config` shows every value with its source.",
-    ]
-    for name, declared in declared_fields().items():
-        if declared.section:
-            lines += ["", f"## {declared.section}", "", "| variable | flag | meaning |", "| --- | --- | --- |"]
-        variables, flags = (", ".join(f"`{word}`" for word in words) for words in (declared.variables, declared.flags))
-        lines.append(f"| {variables} | {flags} | {_explain(name, declared)} |")
     return "\n".join(lines) + "\n"
