@@ -12,6 +12,7 @@ import pytest
 
 from babyagi.cli.exits import ExitCode, code_of_objective
 from babyagi.cli.root import babyagi as command_group
+from babyagi.loop import N_COMPARED, N_WINDOW_HEAD, N_WINDOW_NEW
 from babyagi.settings import declared_fields
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 
@@ -149,6 +150,13 @@ def test_the_page_of_commands_names_every_exit_code():
     written = {int(code) for code in re.findall(r"\| (\d+) \|$", read(ROOT / "babyagi" / "guide" / "commands.md"), re.MULTILINE)}
 
     assert written == {int(code) for code in ExitCode}
+
+
+def test_the_page_of_tasks_says_how_much_of_the_list_is_shown_and_compared():
+    page = read(ROOT / "babyagi" / "guide" / "tasks.md")
+
+    assert f"the first {N_WINDOW_HEAD} queued tasks and the newest {N_WINDOW_NEW} " in page
+    assert f"the first {N_COMPARED} queued tasks, the newest {N_COMPARED}, the last {N_COMPARED} finished" in page
 
 
 def test_the_page_of_tasks_names_every_state():
