@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -178,6 +179,12 @@ def test_each_line_of_prose_on_a_page_is_one_whole_sentence(path):
     sentences = [line for line in prose if line and not line.startswith(("#", "|"))]
 
     assert [line for line in sentences if not re.search(r"[.:]$", line) or re.search(r"[a-z`)]\. [A-Z]", line)] == []
+
+
+def test_the_ladder_of_imports_on_the_page_is_the_one_that_is_held():
+    (contract,) = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+
+    assert f"`{' → '.join(contract['layers'])}`".replace("babyagi.", "") in read(ROOT / "docs" / "architecture.md")
 
 
 def test_the_glossary_has_the_words_of_the_house():
