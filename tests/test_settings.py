@@ -460,6 +460,21 @@ def read_as_docker_does(text: str) -> dict[str, str]:
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("BABYAGI_FOO", "BABYAGI_FOO is no setting"),
+        ("BABYAGI_OBJECTIVE", "BABYAGI_OBJECTIVE is no setting; did you mean OBJECTIVE?"),
+        ("BABYAGI_MAX_TASK", "BABYAGI_MAX_TASK is no setting; did you mean BABYAGI_MAX_TASKS?"),
+    ],
+)
+def test_what_may_have_been_meant_is_told_by_what_stands_behind_the_prefix(load, variable, said):
+    with pytest.raises(SettingsError) as caught:
+        load(**{variable: "1"})
+
+    assert caught.value.what == said
+
+
 def test_the_address_of_a_hook_is_shown_by_no_error(load):
     with pytest.raises(SettingsError) as caught:
         load(BABYAGI_NOTIFY="https://me:word@hooks.example/T000/HOOK")

@@ -171,13 +171,14 @@ class _Reading:
     def unknown_variables(self) -> Iterator[str]:
         """Faults for variables that begin like ours and are not."""
         known = [variable for declared in self._declared.values() for variable in declared.variables]
+        by_ending = {variable.removeprefix(_PREFIX): variable for variable in reversed(known)}
         for layer in self._layers:
             for variable in sorted(layer.values):
                 if variable.startswith(_PREFIX) and variable not in known:
                     from difflib import get_close_matches
 
-                    near = get_close_matches(variable, known, n=1)
-                    yield f"{variable}{layer.said_as} is no setting" + (f"; did you mean {near[0]}?" if near else "")
+                    near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
+                    yield f"{variable}{layer.said_as} is no setting" + (f"; did you mean {by_ending[near[0]]}?" if near else "")
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
