@@ -270,7 +270,7 @@ class App:
             which = (
                 "this worker uses its own" if names is mine else "they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)"
             )
-            self._tell(f"objective {objective.id} was started with {_listed(frozen.values())}; {which}: {_listed(names.values())}")
+            self._tell(f"objective {objective.id} was started with {_listed(frozen.values())}; {which}: {_listed(mine.values())}")
         missing = missing_key(names.values(), has_key=bool(self.settings.openai_api_key), base_url=self.settings.openai_base_url)
         if missing is not None:
             raise missing

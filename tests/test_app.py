@@ -132,6 +132,17 @@ async def test_the_embedding_model_of_an_objective_has_its_own_price_whatever_th
         assert app._open_embedder("text-embedding-3-large").reserve(["x" * 3000]).cost_usd > 0
 
 
+async def test_a_worker_with_another_model_is_told_which_is_asked_and_which_is_its_own(settings):
+    told: list[str] = []
+    async with open_app(settings()) as app:
+        objective, _ = await app.start_objective()
+    async with open_app(settings(llm_model="other"), tell=told.append) as app:
+        await app.run(objective.id)
+
+    (said,) = told
+    assert f"objective {objective.id} was started with rehearsal; " in said and said.endswith(": other")
+
+
 async def test_an_objective_keeps_its_embedding_model_whatever_the_settings_say_later(settings):
     async with open_app(settings()) as app:
         objective, _ = await app.start_objective()
