@@ -144,10 +144,10 @@ class Settings(ObjectiveFields):
         default="", metadata=declare("WEAVIATE_URL", "A Weaviate server (extra `weaviate`).", parse=parse_url, metavar="URL")
     )
     weaviate_api_key: Secret = field(default=NO_SECRET, metadata=declare("WEAVIATE_API_KEY", "Its key.", parse=parse_secret))
-    weaviate_grpc_port: int = field(
-        default=0,
+    weaviate_grpc_port: int | None = field(
+        default=None,
         metadata=declare(
-            "BABYAGI_WEAVIATE_GRPC_PORT", "Its port for gRPC.", parse=whole(0, 65_535), metavar="N", default_text="50051, in the cloud 443"
+            "BABYAGI_WEAVIATE_GRPC_PORT", "Its port for gRPC.", parse=whole(1, 65_535), metavar="N", default_text="50051, in the cloud 443"
         ),
     )
     weaviate_use_embedded: bool = field(
