@@ -187,7 +187,7 @@ class App:
         settings.require_objective()
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
-        if not self._open_embedder(embedding).is_local and limits.max_cost_usd and self._embedding_price() is None:
+        if not self._open_embedder(embedding).is_local and limits.max_cost_usd and self._embedding_price(embedding) is None:
             self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
         return ObjectiveSpec(
             text=settings.objective,
@@ -270,7 +270,7 @@ class App:
             which = (
                 "this worker uses its own" if names is mine else "they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)"
             )
-            self._tell(f"objective {objective.id} was started with {_listed(frozen.values())}; {which}: {_listed(names.values())}")
+            self._tell(f"objective {objective.id} was started with {_listed(frozen.values())}; {which}: {_listed(mine.values())}")
         missing = missing_key(names.values(), has_key=bool(self.settings.openai_api_key), base_url=self.settings.openai_base_url)
         if missing is not None:
             raise missing
@@ -327,14 +327,14 @@ class App:
         if name == ONNX_EMBEDDING_MODEL:
             return OnnxEmbedder(offload=asyncio.to_thread)
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
-        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._embedding_price())
+        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._embedding_price(name))
 
-    def _embedding_price(self) -> Price | None:
+    def _embedding_price(self, name: str) -> Price | None:
         """From the table alone: what a person says about prices is about the chat model."""
         from babyagi.llm.prices import find_price
 
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
-        return find_price(self.settings.effective_embedding_model, base_url=base_url)
+        return find_price(name, base_url=base_url)
 
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""

@@ -26,7 +26,7 @@ BabyagiError
 │   ├── ParkedError             a person was asked; the task waits, its claim is given up
 │   ├── LeaseLostError          somebody else holds this now
 │   └── StaleOrderError         the list changed while the prioritizer was thinking
-└── anything else is a programmer's, and is caught once, in `worker.py`
+└── anything else is a programmer's, and is caught once, in `serving.py`
 """
 
 

@@ -76,7 +76,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
         SettingsError: this cannot be said about such a step.
     """
     if decision not in decisions(step):
-        ways = ", or ".join(f"babyagi {way.value} {step.id}" for way in decisions(step))
+        ways = ", or ".join(f"babyagi {way.value} {step.id}" + (' "…"' if way is Decision.ANSWER else "") for way in decisions(step))
         raise SettingsError(f"number {step.id} cannot be met with `{decision.value}`", why=describe(step)[:300], fix=ways, guide="inbox")
     said = clean(text).strip()
     if decision is Decision.ANSWER and not said:

@@ -55,7 +55,7 @@ def _make_weaviate(settings: Settings) -> VectorIndex:
     return WeaviateIndex(
         settings.weaviate_url,
         api_key=settings.weaviate_api_key.reveal(),
-        grpc_port=settings.weaviate_grpc_port or None,
+        grpc_port=settings.weaviate_grpc_port,
         is_embedded=not settings.weaviate_url,
     )
 

@@ -127,12 +127,37 @@ async def test_what_a_person_says_about_prices_is_not_about_vectors(settings):
         assert "no price is known for embedder" in app.notices[0]
 
 
-async def test_vectors_of_another_space_are_refused(settings):
-    async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
+async def test_the_embedding_model_of_an_objective_has_its_own_price_whatever_the_settings_say_later(settings):
+    async with open_app(settings(OPENAI_API_KEY="sk-x")) as app:
+        assert app._open_embedder("text-embedding-3-large").reserve(["x" * 3000]).cost_usd > 0
+
+
+async def test_a_worker_with_another_model_is_told_which_is_asked_and_which_is_its_own(settings):
+    told: list[str] = []
+    async with open_app(settings()) as app:
         objective, _ = await app.start_objective()
-    async with open_app(settings(OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
-        again = await app.store.objective(objective.id)
-        assert again.spec.embedding_space == objective.spec.embedding_space == "hash:v1:768"
+    async with open_app(settings(llm_model="other"), tell=told.append) as app:
+        await app.run(objective.id)
+
+    (said,) = told
+    assert f"objective {objective.id} was started with rehearsal; " in said and said.endswith(": other")
+
+
+async def test_an_objective_keeps_its_embedding_model_whatever_the_settings_say_later(settings):
+    async with open_app(settings()) as app:
+        objective, _ = await app.start_objective()
+    async with open_app(settings(BABYAGI_EMBEDDING_MODEL="embedder", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
+        ended = (await app.run(objective.id)).objective
+
+    assert (ended.stop_reason, ended.spec.embedding_space) == (StopReason.FINISHED, "hash:v1:768")
+
+
+async def test_the_same_embedding_model_at_another_address_is_refused(settings):
+    async with open_app(settings(BABYAGI_EMBEDDING_MODEL="embedder", BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:9/v1")) as app:
+        objective, _ = await app.start_objective()
+    async with open_app(settings(BABYAGI_EMBEDDING_MODEL="embedder", BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:8/v1")) as app:
+        with pytest.raises(SettingsError, match="embedded as openai:"):
+            await app.run(objective.id)
 
 
 async def test_the_human_model_needs_somebody_to_ask(settings):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from babyagi.cli.exits import ExitCode
 from babyagi.settings import declared_fields
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
@@ -82,6 +83,15 @@ def test_a_worker_has_no_rights_and_time_to_drain():
     assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["stop_grace_period"] == "20s"
     assert pod["securityContext"]["runAsNonRoot"] and worker_container()["securityContext"]["readOnlyRootFilesystem"]
     assert pod["terminationGracePeriodSeconds"] >= 15
+
+
+def test_nothing_ends_a_worker_for_good_while_its_task_store_is_away():
+    """Whoever starts while it is away ends with 7, and must be started again; whoever is at work waits, and keeps what it paid for."""
+    unit = (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8")
+    final = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)
+
+    assert final is not None and str(int(ExitCode.STORE)) not in final[1].split()
+    assert "livenessProbe" not in worker_container()
 
 
 def test_both_ways_use_the_same_servers():

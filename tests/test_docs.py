@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ import pytest
 
 from babyagi.cli.exits import ExitCode, code_of_objective
 from babyagi.cli.root import babyagi as command_group
+from babyagi.loop import N_COMPARED, N_WINDOW_HEAD, N_WINDOW_NEW
 from babyagi.settings import declared_fields
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 
@@ -151,6 +153,13 @@ def test_the_page_of_commands_names_every_exit_code():
     assert written == {int(code) for code in ExitCode}
 
 
+def test_the_page_of_tasks_says_how_much_of_the_list_is_shown_and_compared():
+    page = read(ROOT / "babyagi" / "guide" / "tasks.md")
+
+    assert f"the first {N_WINDOW_HEAD} queued tasks and the newest {N_WINDOW_NEW} " in page
+    assert f"the first {N_COMPARED} queued tasks, the newest {N_COMPARED}, the last {N_COMPARED} finished" in page
+
+
 def test_the_page_of_tasks_names_every_state():
     assert set(re.findall(r"^\| (\w+) \|", read(ROOT / "babyagi" / "guide" / "tasks.md"), re.MULTILINE)) - {"state"} == set(TaskStatus)
 
@@ -170,6 +179,12 @@ def test_each_line_of_prose_on_a_page_is_one_whole_sentence(path):
     sentences = [line for line in prose if line and not line.startswith(("#", "|"))]
 
     assert [line for line in sentences if not re.search(r"[.:]$", line) or re.search(r"[a-z`)]\. [A-Z]", line)] == []
+
+
+def test_the_ladder_of_imports_on_the_page_is_the_one_that_is_held():
+    (contract,) = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+
+    assert f"`{' → '.join(contract['layers'])}`".replace("babyagi.", "") in read(ROOT / "docs" / "architecture.md")
 
 
 def test_the_glossary_has_the_words_of_the_house():

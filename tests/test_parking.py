@@ -159,6 +159,16 @@ async def test_a_new_try_reads_what_the_same_call_gave_before_instead_of_making_
     assert (await world.store.task(objective.id, 1)).status is TaskStatus.DONE
 
 
+async def test_what_is_offered_in_place_of_approving_a_question_can_be_typed():
+    world = World(model=calling("ask_user", '{"question": "Which day?"}'), tools=(build_ask_user(),))
+    await world.run()
+    (step,) = await world.store.inbox()
+
+    with pytest.raises(SettingsError) as caught:
+        decide(step, Decision.APPROVE, "")
+    assert caught.value.fix == f'babyagi answer {step.id} "…", or babyagi reject {step.id}'
+
+
 async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
     world = World(model=calling("pay"), tools=(make_tool(Till()),))
     await world.run()

@@ -12,7 +12,7 @@ import pytest
 from dotenv import dotenv_values
 
 from babyagi.errors import SettingsError
-from babyagi.settings import Loaded, Secret, Settings, declared_fields, load_settings, render_env_example, render_reference, render_value
+from babyagi.settings import Loaded, Secret, Settings, declared_fields, load_settings, render_env_example, render_value
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import Limits, ObjectiveSpec, Role
 
@@ -451,13 +451,35 @@ def test_no_color_asks_only_whether_it_is_there(load):
     assert not load(NO_COLOR="").settings.no_color
 
 
-# The example file and the reference page
+# The example file
 
 
 def read_as_docker_does(text: str) -> dict[str, str]:
     """`docker run --env-file`: a line that begins with # is a comment, the rest is NAME=value, verbatim."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
+
+
+@pytest.mark.parametrize(
+    ("variable", "said"),
+    [
+        ("BABYAGI_FOO", "BABYAGI_FOO is no setting"),
+        ("BABYAGI_OBJECTIVE", "BABYAGI_OBJECTIVE is no setting; did you mean OBJECTIVE?"),
+        ("BABYAGI_MAX_TASK", "BABYAGI_MAX_TASK is no setting; did you mean BABYAGI_MAX_TASKS?"),
+    ],
+)
+def test_what_may_have_been_meant_is_told_by_what_stands_behind_the_prefix(load, variable, said):
+    with pytest.raises(SettingsError) as caught:
+        load(**{variable: "1"})
+
+    assert caught.value.what == said
+
+
+def test_the_address_of_a_hook_is_shown_by_no_error(load):
+    with pytest.raises(SettingsError) as caught:
+        load(BABYAGI_NOTIFY="https://me:word@hooks.example/T000/HOOK")
+
+    assert "BABYAGI_NOTIFY must be" in caught.value.what and "HOOK" not in caught.value.what
 
 
 def test_the_example_file_is_in_step_with_the_declarations():
@@ -489,14 +511,6 @@ def test_the_example_file_as_it_is_changes_nothing(load, tmp_path):
 
     assert load().settings == before.settings
     assert load(**read_as_docker_does(render_env_example()) | {"BABYAGI_HOME": str(tmp_path / "home")}).settings == before.settings
-
-
-def test_the_reference_page_has_every_variable_and_flag():
-    page = render_reference()
-
-    for declared in declared_fields().values():
-        assert all(f"`{word}`" in page for word in declared.variables + declared.flags)
-        assert declared.help in page
 
 
 def test_importing_the_settings_loads_no_third_party_module():

@@ -111,8 +111,9 @@ def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
 
 
 def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
-    if (objective.stop_reason or "").startswith("limit:"):
-        return f"`babyagi extend --objective {objective.id} --help`"
+    reason = objective.stop_reason or ""
+    if reason.startswith("limit:"):
+        return f"`babyagi extend --objective {objective.id} {reason.replace('limit:', '--max-')} N` with a higher N"
     if objective.stop_reason is not StopReason.STALLED:
         return ""
     if has_dead:

@@ -25,7 +25,10 @@ SETTINGS = ("llm_model", "max_calls", "max_tokens", "max_cost_usd")
 @setting_options(SETTINGS)
 @json_option
 def ask(file: Path, question_words: tuple[str, ...], agent_name: str, as_json: bool, **flags: Any) -> int:
-    """Ask an agent that a YAML FILE describes, and print each of its steps and its answer. Nothing is kept."""
+    """Ask an agent that a YAML FILE describes.
+
+    Each of its steps is printed, and its answer. Nothing is kept.
+    """
     import asyncio
 
     from babyagi.agent import Agent

@@ -25,7 +25,7 @@ class ShownValue:
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
-    """Every declared setting, in the order of the reference page."""
+    """Every declared setting, in the order of the example file."""
     return [
         ShownValue(
             name=name,

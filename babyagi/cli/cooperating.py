@@ -22,9 +22,9 @@ NOT_OF_SUBMIT = ("join_existing_objective", "use_my_model", "concurrency", "no_c
 @click.option("--new", "always_new", is_flag=True, help="Start afresh, even where the same objective was started before.")
 @json_option
 def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
-    """Put an objective on the board for workers, without working on it here.
+    """Put an objective on the board, for workers.
 
-    Its number is printed. `babyagi worker` works on it, from this home or from wherever the task store can be reached.
+    Its number is printed. Nothing works on it here: that does `babyagi worker`, in this home or wherever the task store can be reached.
     """
     from babyagi.cli.together import submit_objective
 
@@ -39,9 +39,9 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 @setting_options(("concurrency", "files", "use_my_model"))
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
-    """Work on all active objectives of the task store, those of later too, until told to stop.
+    """Work on all active objectives until told to stop.
 
-    It waits where there is nothing to do. Ctrl-C or SIGTERM lets the calls in flight end.
+    Those that are submitted later are among them. It waits where there is nothing to do. Ctrl-C or SIGTERM lets the calls in flight end.
     """
     from babyagi.cli.together import join_objective, serve_all
 
@@ -54,7 +54,10 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
 @click.command()
 @json_option
 def workers(as_json: bool) -> None:
-    """Show who is at work: on what, since when, and what keeps one from claiming."""
+    """Show who is at work, and on what.
+
+    Also since when, and what keeps a worker from claiming.
+    """
     from babyagi.cli.session import with_store
     from babyagi.cli.worker_lines import render_workers, worker_shape
 
@@ -72,7 +75,10 @@ def workers(as_json: bool) -> None:
 
 @click.command()
 def migrate() -> None:
-    """Bring a PostgreSQL task store to the version of this program, while no worker lives."""
+    """Bring a PostgreSQL task store to this program's version.
+
+    No worker may live meanwhile.
+    """
     import asyncio
 
     from babyagi.cli.session import load

@@ -23,7 +23,7 @@ MAX_SHOWN_CHARS = 4000
 @click.option("--objective", metavar="ID|latest|all", default="all", show_default=True, help="Which objective is meant.")
 @json_option
 def inbox(objective: str, as_json: bool) -> None:
-    """List what waits for a person, each with its number and with what to type."""
+    """List what waits for a person, and what to type."""
     from babyagi.cli.session import pick_objective, with_store
 
     async def fetch(store: TaskStore) -> list[Question]:
@@ -75,7 +75,10 @@ def _render(step: Step, task: Task) -> list[Line]:
 @click.argument("text")
 @json_option
 def answer(number: int, text: str, as_json: bool) -> None:
-    """Answer a question, or say what came of a call that may have been made; its task goes on with that."""
+    """Answer a question of a task.
+
+    Or say what came of a call that may have been made. The task goes on with that.
+    """
     from babyagi.inbox import Decision
 
     _decide(number, Decision.ANSWER, text, as_json)
@@ -85,7 +88,10 @@ def answer(number: int, text: str, as_json: bool) -> None:
 @click.argument("number", type=int)
 @json_option
 def approve(number: int, as_json: bool) -> None:
-    """Allow a tool call; it is made when a worker comes back to its task."""
+    """Allow a tool call.
+
+    It is made when a worker comes back to its task.
+    """
     from babyagi.inbox import Decision
 
     _decide(number, Decision.APPROVE, "", as_json)
@@ -96,7 +102,10 @@ def approve(number: int, as_json: bool) -> None:
 @click.argument("why", default="")
 @json_option
 def reject(number: int, why: str, as_json: bool) -> None:
-    """Refuse a tool call or a question, or say that a call was not carried out; its task goes on with that."""
+    """Refuse a tool call or a question.
+
+    Or say that a call was not carried out. The task goes on with that.
+    """
     from babyagi.inbox import Decision
 
     _decide(number, Decision.REJECT, why, as_json)

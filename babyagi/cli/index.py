@@ -26,14 +26,14 @@ MAX_HITS = 100
 
 @click.group()
 def index() -> None:
-    """The index that finds earlier results; a copy of what the task store holds."""
+    """Look at the index that finds earlier results, and mend it."""
 
 
 @index.command()
 @click.option("--objective", metavar="ID|latest|all", default=ALL, show_default=True, help="Which objective is meant.")
 @json_option
 def status(objective: str, as_json: bool) -> None:
-    """Show for each objective how many of its results are indexed, and as what."""
+    """Show how many results of each objective are indexed."""
     from babyagi.cli import json_shapes, render_index
     from babyagi.cli.session import load, pick_objective, with_store
     from babyagi.opening import describe_index
@@ -55,7 +55,10 @@ def status(objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def check(objective: str, as_json: bool) -> int:
-    """Compare the index with the task store; the exit code is 7 when they differ. Nothing is changed."""
+    """Compare the index with the task store.
+
+    Nothing is changed; the exit code is 7 when they differ.
+    """
     from babyagi.cli import json_shapes, render_index
     from babyagi.cli.exits import ExitCode
 
@@ -75,7 +78,10 @@ def check(objective: str, as_json: bool) -> int:
 @click.option("--embedding-model", metavar="MODEL", default="", help="Embed the results by this model from now on.")
 @json_option
 def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
-    """Drop the index of an objective and feed it every result again. Vectors that are stored are not paid for again."""
+    """Make the index of an objective anew.
+
+    It is dropped and fed every result again; vectors that are stored are not paid for again.
+    """
 
     async def make_anew(opened: Results) -> int:
         return await opened.rebuild(_tell_progress, model=embedding_model)
@@ -100,7 +106,10 @@ def _tell_progress(n_done: int, n_all: int) -> None:
 @json_option
 @click.pass_context
 def search(context: click.Context, *, text: tuple[str, ...], objective: str, n_hits: int, in_all: bool, as_json: bool) -> None:
-    """Find the results that are nearest to a text, as they are found for a task. No model is asked for words."""
+    """Find the results that are nearest to a text.
+
+    They are found as for a task. No model is asked for words.
+    """
     from babyagi.cli import json_shapes, render_index
     from babyagi.cli.looking import with_group_options
 

@@ -24,7 +24,10 @@ def journal() -> None:
 @click.option("--objective", metavar="ID|latest|all", default=ALL, show_default=True, help="Which objective is meant.")
 @json_option
 def verify(objective: str, as_json: bool) -> int:
-    """Recompute the checksum of every step and result, and name each that is not what was written."""
+    """Look for damage in every step and result.
+
+    Their checksums are recomputed, and each that is not what was written is named.
+    """
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.session import pick_objective, with_store
 

@@ -95,7 +95,10 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def skip(task_id: int, objective: str, as_json: bool) -> None:
-    """Cancel a queued or waiting task; tasks that come after it need not wait for it."""
+    """Cancel a queued or waiting task.
+
+    Tasks that come after it need not wait for it.
+    """
 
     async def change(store: TaskStore, found: Objective) -> Json:
         return _said(await store.cancel_task(found.id, task_id), "is cancelled")
@@ -108,7 +111,10 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def retry(task_id: int, objective: str, as_json: bool) -> None:
-    """Try a task again that was given up; an ended objective goes on with `babyagi resume` then."""
+    """Try a task again that was given up.
+
+    An objective that ended goes on with `babyagi resume` then.
+    """
     from babyagi.tasks import ObjectiveStatus
 
     async def change(store: TaskStore, found: Objective) -> Json:

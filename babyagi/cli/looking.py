@@ -40,7 +40,7 @@ def objectives(as_json: bool) -> None:
 @objective_option
 @json_option
 def status(objective: str, as_json: bool) -> None:
-    """Show how one objective stands: tasks, usage, limits, who is at work, and what to type next."""
+    """Show how one objective stands, and what to type next."""
     from babyagi.cli import json_shapes, render, worker_lines
     from babyagi.cli.session import pick_objective, with_store
 
@@ -135,7 +135,7 @@ def _list_results(selector: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def show(task_id: int, objective: str, as_json: bool) -> None:
-    """Show one task: its result, its error, and each call that was made for it."""
+    """Show one task with its result, its error and its calls."""
     from babyagi.cli import json_shapes, render
     from babyagi.cli.session import pick_objective, with_store
 

@@ -29,7 +29,7 @@ def setting_options(names: Iterable[str] | None = None, *, but: Iterable[str] = 
     def decorate(command: F) -> F:
         for name, entry in reversed(declared):
             switch: dict[str, Any] = {"is_flag": True, "default": None}
-            texts: dict[str, Any] = {"metavar": entry.metavar, "multiple": entry.takes_many, "default": None}
+            texts: dict[str, Any] = {"metavar": "|".join(entry.choices) or entry.metavar, "multiple": entry.takes_many, "default": None}
             command = click.option(*entry.flags, name, help=entry.help, **(switch if entry.is_switch else texts))(command)
         return command
 

@@ -20,10 +20,10 @@ DEFAULT_QUESTION = "What does this program promise, and what should a person kno
 @click.option("--new", "always_new", is_flag=True, help="Start afresh, even where an earlier demo was cut off.")
 @json_option
 def demo(folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any) -> int:
-    """The real job on the documents of FOLDER, without a key and without a network.
+    """Do the real job without a key and without a network.
 
-    Everything is real but the model: a rehearsal takes its place, which quotes sentences and says where they stand. Without FOLDER it
-    reads this program's own guide.
+    It reads the documents of FOLDER, or else this program's own guide. Everything is real but the model: a rehearsal takes its place,
+    which quotes sentences and says where they stand.
     """
     from babyagi.cli.run import run_demo
 
@@ -55,7 +55,7 @@ def run(objective_words: tuple[str, ...], always_new: bool, as_json: bool, objec
 @setting_options(("concurrency", "files"))
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
-    """Go on with the latest objective that was killed, paused or interrupted."""
+    """Go on with an objective that was killed, paused or stopped."""
     from babyagi.cli.run import resume_objective
 
     return resume_objective(objective, flags=given_flags(flags), as_json=as_json)
@@ -65,7 +65,10 @@ def resume(objective: str, as_json: bool, **flags: Any) -> int:
 @objective_option
 @json_option
 def watch(objective: str, as_json: bool) -> int:
-    """Watch an objective that runs in another process, until it ends. With --json: every event from the first, one a line."""
+    """Watch an objective that runs in another process.
+
+    It ends when the objective does. With --json: every event from the first, one a line.
+    """
     from babyagi.cli.run import watch_objective
 
     return watch_objective(objective, as_json=as_json)

@@ -53,7 +53,7 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
     objectives = await store.objectives()
     if not objectives:
         raise NotFoundError(
-            "there is no objective yet", why="this home holds none", fix='babyagi demo, or babyagi run "an objective"', guide="start"
+            "there is no objective yet", why="the task store holds none", fix='babyagi demo, or babyagi run "an objective"', guide="start"
         )
     return objectives[-1]
 
@@ -66,7 +66,7 @@ async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
     if not unfinished:
         raise NotFoundError(
             "there is no unfinished objective",
-            why="every objective of this home has ended and has its report",
+            why="every objective of the task store has ended and has its report",
             fix="babyagi objectives shows them; babyagi extend raises a limit; babyagi run starts a new one",
             guide="objectives",
         )

@@ -33,7 +33,7 @@ def pause(objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def cancel(objective: str, as_json: bool) -> None:
-    """End an objective: what is queued is cancelled, what was found is kept."""
+    """End an objective; what was found is kept."""
     from babyagi.cli.session import pick_objective, with_store
     from babyagi.tasks import StopReason
 
@@ -71,7 +71,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 @objective_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(objective: str, yes: bool) -> None:
-    """Delete an objective with its tasks, results and report, for good."""
+    """Delete an objective for good, with all that belongs to it."""
     from babyagi.cli.session import pick_objective, with_store
 
     async def change(store: TaskStore) -> Objective | None:

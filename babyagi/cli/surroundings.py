@@ -11,7 +11,10 @@ from babyagi.cli.text import Style, echo, echo_lines, print_json, terminal_width
 @click.command()
 @json_option
 def config(as_json: bool) -> None:
-    """Show every setting with its value and where it comes from; secrets stay hidden."""
+    """Show every setting, its value, and where that comes from.
+
+    Secrets stay hidden.
+    """
     from babyagi.cli.config import list_values, render_values
     from babyagi.cli.session import load
 
@@ -26,7 +29,7 @@ def config(as_json: bool) -> None:
 @click.option("--quick", "is_quick", is_flag=True, help="Only whether the settings, the home and its store can be used.")
 @json_option
 def doctor(is_quick: bool, as_json: bool) -> int:
-    """Check the surroundings, and say what to type where something is wrong."""
+    """Check the surroundings, and say what is wrong."""
     from babyagi.cli.doctor import FAIL, run_checks
     from babyagi.cli.exits import ExitCode
 

@@ -23,7 +23,7 @@ SETTINGS = ("files", "tools")
 @json_option
 @click.pass_context
 def tools(context: click.Context, /, as_json: bool, **flags: Any) -> None:
-    """The tools that ship, and which of them a new objective may use; the bare form lists."""
+    """The tools, and which a new objective may use."""
     if context.invoked_subcommand is None:
         _list(flags, as_json)
 
@@ -62,7 +62,10 @@ def _shape(tool: Tool, is_granted: bool) -> Json:
 @setting_options(["files"])
 @json_option
 def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
-    """Call a tool once, as a model would; ARGUMENTS is a JSON object, or the only value. What it changes is changed."""
+    """Call a tool once, as a model would.
+
+    ARGUMENTS is a JSON object, or the only value. What it changes is changed.
+    """
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.options import given_flags
     from babyagi.cli.session import load

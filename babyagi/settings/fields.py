@@ -42,7 +42,7 @@ _RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ObjectiveFields):
-    """What a person can set. Each field stands in the order and with the words of the reference page; those of the objective come first."""
+    """What a person can set. Each field stands in the order and with the words of the example file; those of the objective come first."""
 
     concurrency: int = field(
         default=4,
@@ -67,7 +67,7 @@ class Settings(ObjectiveFields):
         ),
     )
     worker_name: str = field(
-        default="", metadata=declare("BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="host and process")
+        default="", metadata=declare("BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="the name of this machine")
     )
 
     cooperative_mode: str = field(
@@ -144,10 +144,10 @@ class Settings(ObjectiveFields):
         default="", metadata=declare("WEAVIATE_URL", "A Weaviate server (extra `weaviate`).", parse=parse_url, metavar="URL")
     )
     weaviate_api_key: Secret = field(default=NO_SECRET, metadata=declare("WEAVIATE_API_KEY", "Its key.", parse=parse_secret))
-    weaviate_grpc_port: int = field(
-        default=0,
+    weaviate_grpc_port: int | None = field(
+        default=None,
         metadata=declare(
-            "BABYAGI_WEAVIATE_GRPC_PORT", "Its port for gRPC.", parse=whole(0, 65_535), metavar="N", default_text="50051, in the cloud 443"
+            "BABYAGI_WEAVIATE_GRPC_PORT", "Its port for gRPC.", parse=whole(1, 65_535), metavar="N", default_text="50051, in the cloud 443"
         ),
     )
     weaviate_use_embedded: bool = field(

@@ -1,4 +1,4 @@
-"""Reads flags, environment and .env files into `Settings`; renders the example file and the reference page."""
+"""Reads flags, environment and .env files into `Settings`; renders the example file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ENV_FILE_BYTES = 1_000_000
 _PREFIX = "BABYAGI_"
 _NOT_GIVEN = object()  # None is a value: "send no temperature"
 _PASSWORD_IN_URL = "//[^/]*@"
-_FIX = "correct it where it is set, or take it away there; `babyagi guide settings` lists them all"
+_FIX = "correct it where it is set, or take it away there"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,13 +171,14 @@ class _Reading:
     def unknown_variables(self) -> Iterator[str]:
         """Faults for variables that begin like ours and are not."""
         known = [variable for declared in self._declared.values() for variable in declared.variables]
+        by_ending = {variable.removeprefix(_PREFIX): variable for variable in reversed(known)}
         for layer in self._layers:
             for variable in sorted(layer.values):
                 if variable.startswith(_PREFIX) and variable not in known:
                     from difflib import get_close_matches
 
-                    near = get_close_matches(variable, known, n=1)
-                    yield f"{variable}{layer.said_as} is no setting" + (f"; did you mean {near[0]}?" if near else "")
+                    near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
+                    yield f"{variable}{layer.said_as} is no setting" + (f"; did you mean {by_ending[near[0]]}?" if near else "")
 
 
 def _read_env_file(path: Path) -> dict[str, str]:
@@ -318,21 +319,4 @@ def render_env_example() -> str:
         if declared.variables:
             older = f" Older name: {', '.join(declared.variables[1:])}." if declared.variables[1:] else ""
             lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
-    return "\n".join(lines) + "\n"
-
-
-def render_reference() -> str:
-    """The reference page of all settings, in Markdown."""
-    lines = [
-        "# Settings",
-        "",
-        "A flag goes before the environment, that before the files named by `-e` or `DOTENV_EXTENSIONS` (a later one wins),",
-        "those before `.env` in the working folder, and that before the default. An empty value counts as not set.",
-        "`babyagi config` shows every value with its source.",
-    ]
-    for name, declared in declared_fields().items():
-        if declared.section:
-            lines += ["", f"## {declared.section}", "", "| variable | flag | meaning |", "| --- | --- | --- |"]
-        variables, flags = (", ".join(f"`{word}`" for word in words) for words in (declared.variables, declared.flags))
-        lines.append(f"| {variables} | {flags} | {_explain(name, declared)} |")
     return "\n".join(lines) + "\n"

@@ -73,7 +73,11 @@ class ObjectiveFields:
     )
     approve: str = field(
         default="once",
-        metadata=declare("BABYAGI_APPROVE", "Which tool calls wait for your approval.", choices=_APPROVALS),
+        metadata=declare(
+            "BABYAGI_APPROVE",
+            "Which tool calls wait for your approval: those that must not be repeated (once), or none.",
+            choices=_APPROVALS,
+        ),
     )
     memory: str = field(
         default="objective",
@@ -81,7 +85,6 @@ class ObjectiveFields:
             "BABYAGI_MEMORY --memory",
             "Whose results a task may be given: those of its objective, or those of the task store's other objectives as well.",
             choices=_MEMORIES,
-            metavar="|".join(_MEMORIES),
         ),
     )
 

@@ -232,7 +232,7 @@ class Declared:
         takes_empty: an empty value says "none" and hides those of lower precedence; everywhere else it counts as not set.
         takes_many: the flag may be given several times; the loader takes a tuple.
         arrives_later: what is not built yet, and what happens instead; empty when it all works.
-        section: begins a new section of the example file and the reference page; empty: as the field before.
+        section: begins a new section of the example file; empty: as the field before.
     """
 
     help: str
@@ -254,7 +254,7 @@ class Declared:
 
     @property
     def is_secret(self) -> bool:
-        return self.parse in (parse_secret, parse_task_store)
+        return self.parse in (parse_secret, parse_notify, parse_task_store)
 
     @property
     def label(self) -> str:

@@ -65,14 +65,14 @@ def translate(error: psycopg.Error, shown: str) -> StoreUnavailableError | Store
     why = _words(error)
     if error.sqlstate is None:
         if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
-            return StoreUnavailableError(f"the task store {shown} cannot answer now", why=why)
+            return StoreUnavailableError(f"the task store {shown} cannot answer now", why=why, guide="store")
         if isinstance(error, psycopg.ProgrammingError):
             return SettingsError(f"the address of the task store cannot be read: {shown}", why=why, guide="store")
         return _unusable(shown, why) if isinstance(error, psycopg.OperationalError) else None
     if error.sqlstate in LASTING_CODES or error.sqlstate[:2] in LASTING:
         return _unusable(shown, why)
     if error.sqlstate[:2] in PASSING:
-        return StoreUnavailableError(f"the task store {shown} cannot answer now", why=why)
+        return StoreUnavailableError(f"the task store {shown} cannot answer now", why=why, guide="store")
     return None
 
 

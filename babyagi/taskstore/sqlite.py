@@ -229,7 +229,7 @@ class SqliteDatabase:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code is not None and code & 0xFF in PASSING_CODES:
-                raise StoreUnavailableError(f"the task store {self.path} cannot answer now", why=str(error)) from error
+                raise StoreUnavailableError(f"the task store {self.path} cannot answer now", why=str(error), guide="store") from error
             if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in str(error):
                 raise self._damaged(str(error)) from error
             raise

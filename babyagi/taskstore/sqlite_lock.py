@@ -57,6 +57,7 @@ class FileLock:
             raise StoreUnavailableError(
                 f"the task store {self._path.with_suffix('')} is locked",
                 why=f"another process held {self._path} for {LOCK_TIMEOUT_S:g} s",
+                guide="store",
             )
         return fd
 

@@ -71,6 +71,21 @@ def test_every_command_has_help_of_one_line_or_more(command, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("line", [[], ["tasks"], ["results"], ["index"], ["journal"], ["tools"]], ids=str)
+def test_no_command_is_cut_short_in_a_list_of_commands(line, capsys):
+    assert run_guarded([*line, "--help"]) == 0
+
+    listed = capsys.readouterr().out.partition("Commands:")[2]
+    assert listed and "..." not in listed
+
+
+def test_the_help_of_a_run_names_the_choices_of_each_option_that_has_some(capsys):
+    assert run_guarded(["run", "--help"]) == 0
+
+    out = capsys.readouterr().out
+    assert "--mode none|local|distributed" in out and "--memory objective|shared" in out
+
+
 def test_the_version_is_printed_alone(capsys):
     assert run_guarded(["--version"]) == 0
     assert re.fullmatch(r"babyagi \d+\.\d+\.\d+\n", capsys.readouterr().out)

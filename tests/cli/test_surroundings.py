@@ -35,6 +35,13 @@ def test_config_shows_every_value_with_its_source_and_hides_secrets(monkeypatch,
     assert "environment LLM_MODEL" in model
 
 
+def test_config_shows_no_value_where_the_default_depends_on_something_else(capsys):
+    assert run_guarded(["config"]) == 0
+
+    (port,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("BABYAGI_WEAVIATE_GRPC_PORT ")]
+    assert port.endswith("(50051, in the cloud 443)")
+
+
 def test_config_as_json_is_json_and_hides_secrets(monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 

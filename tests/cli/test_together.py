@@ -97,6 +97,14 @@ def test_there_is_nothing_to_migrate_in_a_file(home, capsys):
     assert "nothing to migrate" in capsys.readouterr().err
 
 
+def test_a_task_store_that_is_away_sends_people_to_the_page_about_it(home, monkeypatch, capsys):
+    monkeypatch.setenv("BABYAGI_TASK_STORE", "postgresql://me:word@127.0.0.1:9/tasks")
+
+    assert run_guarded(["workers"]) == 7
+
+    assert "more:    babyagi guide store" in capsys.readouterr().err
+
+
 def test_the_mode_for_many_machines_needs_a_server(home, monkeypatch, capsys):
     assert run_guarded(["worker", "--objective", "1", "--help"]) == 0
     monkeypatch.setenv("COOPERATIVE_MODE", "d")
