@@ -125,13 +125,13 @@ class ResultSearch:
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
         """The results of these tasks, as far as they have one, in any order. Those that were read lately are not read again."""
+        known = [self._kept[task_id] for task_id in task_ids if task_id in self._kept]  # before others, who share it, change it
         unknown = [task_id for task_id in task_ids if task_id not in self._kept]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
-        found = [*(self._kept[task_id] for task_id in task_ids if task_id in self._kept), *read]
         self._kept |= {result.task_id: result for result in read if len(result.text) <= MAX_CHARS}
         for task_id in list(self._kept)[:-MAX_KEPT]:
             del self._kept[task_id]
-        return found
+        return [*known, *read]
 
     async def fill_memory(self) -> None:
         """Put what the index lacks into it when it is one that lives in this process's memory."""

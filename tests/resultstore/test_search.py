@@ -9,7 +9,7 @@ from babyagi.resultstore.context import choose_within
 from babyagi.resultstore.projector import Projector, collection_of, item_id
 from babyagi.resultstore.search import MAX_PENDING, ResultSearch, fuse
 from babyagi.tasks import Proposal, Result
-from tests.resultstore.library import START, TEXTS, Embedding, add_result, id_by_name, open_library
+from tests.resultstore.library import START, TEXTS, Busy, Embedding, add_result, id_by_name, open_library
 
 QUERY = "opening hours of the exhibition of manuscripts"
 
@@ -130,6 +130,25 @@ async def test_an_index_that_is_far_behind_is_passed_over():
 
     assert names(found)[0] == "Museum"
     assert "behind" in found.degraded and index.n_queries == 0
+
+
+@pytest.mark.parametrize("others", [[2], [3]], ids=["the-same", "another"])
+async def test_what_is_read_beside_another_search_comes_once_and_whole(others, monkeypatch):
+    monkeypatch.setattr("babyagi.resultstore.search.MAX_KEPT", 1)
+    store, objective = await open_library()
+    reads: list[list[int]] = []
+
+    async def read_too():
+        if reads:
+            await search.results(reads.pop())
+
+    search = ResultSearch(Busy(store, method="results", work=read_too), CountingIndex(), objective=objective)
+    await search.results([1])
+    reads.append(others)
+
+    found = await search.results([1, 2])
+
+    assert [result.task_id for result in found] == [1, 2]
 
 
 async def test_ghosts_in_the_index_are_dropped():
