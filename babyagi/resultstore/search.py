@@ -161,9 +161,9 @@ class ResultSearch:
                 raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
             scores = await self._ask(self._index, query, k=k, n_expected=n_results - n_pending)
         except (IndexUnavailableError, StoreUnusableError) as error:
-            self._memory = self._memory or BuiltinIndex()
-            await self._fill(self._memory, n_bytes=len(query))
-            hits = await self._memory.query(self._collection, query, k=k)
+            memory = self._memory = self._memory or BuiltinIndex()  # held here too: another search may find the index well meanwhile
+            await self._fill(memory, n_bytes=len(query))
+            hits = await memory.query(self._collection, query, k=k)
             return scores_of(self._uid, hits), f"the index was not used: {error.what}"
         self._memory = None
         return scores, ""

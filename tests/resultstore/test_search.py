@@ -151,6 +151,22 @@ async def test_what_is_read_beside_another_search_comes_once_and_whole(others, m
     assert [result.task_id for result in found] == [1, 2]
 
 
+async def test_an_index_that_answers_again_while_a_search_does_without_it_does_not_disturb_that():
+    store, objective, index, embed = await open_indexed()
+    index.error = IndexUnavailableError("no answer")
+
+    async def recover():
+        if index.error is not None:
+            index.error = None
+            await search.relevant(QUERY, k=3, embed=embed)
+
+    search = ResultSearch(Busy(store, method="result_ids", work=recover), index, objective=objective)
+
+    found = await search.relevant(QUERY, k=3, embed=embed)
+
+    assert names(found)[0] == "Museum" and "no answer" in found.degraded
+
+
 async def test_ghosts_in_the_index_are_dropped():
     store, objective, index, embed = await open_indexed()
     vector = (await embed([QUERY]))[0]
