@@ -32,6 +32,8 @@ N_LATEST = 100  # candidates beside those with rare words while there are no vec
 MAX_WORDS = 24
 MAX_KEPT = 500  # results that are remembered for the next search, unless they are longer than is looked at
 FILL_BATCH = 2_000
+# By which results may grow before what the index holds is counted again: that reads all of its ids, which must not be done for each search.
+GROWTH_SHARE = 0.01
 BACKGROUND_SHARE = 0.25  # of what a text is asked for, beside the text itself
 # Of reciprocal rank fusion. With the usual 60 two middling places beat a first one, and two paraphrases in three were lost that a model
 # had found; from 5 down to 1 `python -m benchmarks.retrieval --onnx-model` shows the same.
@@ -82,7 +84,7 @@ class ResultSearch:
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
         self._memory: BuiltinIndex | None = None  # the stored vectors, while the index cannot be asked
-        self._n_held = 0  # by the index when it was last counted, which reads all of its ids
+        self._n_trusted = 0  # so many results the index is expected to hold without being counted
         self._kept: dict[int, Result] = {}  # by task id; a result never changes
 
     async def relevant(self, text: str, *, k: int, embed: Embed, exclude: Collection[int] = (), background: str = "") -> Ranking:
@@ -159,7 +161,7 @@ class ResultSearch:
         try:
             if n_pending == MAX_PENDING:
                 raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
-            scores = await self._ask(self._index, query, k=k, n_expected=n_results - n_pending)
+            scores = await self._ask(query, k=k, n_expected=n_results - n_pending)
         except (IndexUnavailableError, StoreUnusableError) as error:
             memory = self._memory = self._memory or BuiltinIndex()  # held here too: another search may find the index well meanwhile
             await self._fill(memory, n_bytes=len(query))
@@ -168,7 +170,7 @@ class ResultSearch:
         self._memory = None
         return scores, ""
 
-    async def _ask(self, index: VectorIndex, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
+    async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
         """Return scores by task id.
 
         Raises:
@@ -176,16 +178,24 @@ class ResultSearch:
         """
         if n_expected <= 0:
             return {}
-        if self._n_held < n_expected:
-            await self.fill_memory()
-            self._n_held = len(await index.ids(self._collection))
-        if self._n_held < n_expected:
-            raise IndexUnavailableError(f"it holds {self._n_held} of {n_expected} results")
-        hits = await index.query(self._collection, query, k=k)
+        if self._n_trusted < n_expected:
+            n_held = await self._count(n_expected)
+            if n_held < n_expected:
+                raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
+            self._n_trusted = n_held if self._index.is_memory else n_held + int(GROWTH_SHARE * n_held)
+        hits = await self._index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
-            self._n_held = 0
+            self._n_trusted = 0
             raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
         return scores_of(self._uid, hits)
+
+    async def _count(self, n_expected: int) -> int:
+        """How many results the index holds, once one in this process's memory has been given what it lacks."""
+        n_held = len(await self._index.ids(self._collection))
+        if n_held < n_expected and self._index.is_memory:
+            await self.fill_memory()
+            n_held = len(await self._index.ids(self._collection))
+        return n_held
 
     async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
         """Put the stored vectors that the index lacks into it; with `n_bytes` those of that length alone (not those of another model

@@ -23,7 +23,12 @@ class CountingIndex(BuiltinIndex):
         super().__init__()
         self.error: Exception | None = None
         self.n_queries = 0
+        self.n_counts = 0
         self.max_hits = 1000
+
+    async def ids(self, collection):
+        self.n_counts += 1
+        return await super().ids(collection)
 
     async def query(self, collection, vector, *, k):
         self.n_queries += 1
@@ -165,6 +170,23 @@ async def test_an_index_that_answers_again_while_a_search_does_without_it_does_n
     found = await search.relevant(QUERY, k=3, embed=embed)
 
     assert names(found)[0] == "Museum" and "no answer" in found.degraded
+
+
+async def test_what_the_index_holds_is_counted_again_when_the_results_have_grown_by_a_hundredth():
+    store, objective, index, embed = await open_indexed({f"Task {n}": f"number {n}" for n in range(300)})
+    search, projector = ResultSearch(store, index, objective=objective), Projector(store, index, objective=objective)
+    counts = []
+
+    for n in range(301, 309):
+        await store.add_tasks(objective.id, [Proposal(name=f"Task {n}")])
+        await add_result(store, objective, {f"Task {n}": f"number {n}"})
+        await projector.run_once(embed=embed)
+        before = index.n_counts
+        found = await search.relevant("number", k=3, embed=embed)
+        counts.append(index.n_counts - before)
+        assert found.degraded == ""
+
+    assert counts == [1, 0, 0, 0, 1, 0, 0, 0]
 
 
 async def test_ghosts_in_the_index_are_dropped():
