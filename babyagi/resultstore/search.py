@@ -28,7 +28,7 @@ from babyagi.tasks import Objective, Result, TaskStatus
 MAX_PENDING = 200  # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_NEW_VECTORS = 32  # of them are embedded for one search, the latest; the projector embeds the others
 N_CANDIDATES = 100  # that each way brings; measured by `python -m benchmarks.retrieval`
-N_LATEST = 100  # candidates beside those with rare words while there are no vectors
+N_LATEST = 100  # candidates beside those with rare words while not all that are new have vectors
 MAX_WORDS = 24
 MAX_KEPT = 500  # results that are remembered for the next search, unless they are longer than is looked at
 FILL_BATCH = 2_000
@@ -122,7 +122,7 @@ class ResultSearch:
         else:
             nearest, degraded = await self._by_vectors(query, n_results=n_results, n_pending=len(pending), k=n)
             nearest |= score_all(vectors, query)
-        by_words = await self._by_words(text, n, has_vectors=bool(nearest))
+        by_words = await self._by_words(text, n, with_latest=not nearest or len(pending) == MAX_PENDING)
         return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
@@ -214,11 +214,11 @@ class ResultSearch:
 
     # -- by words ----------------------------------------------------------------------------------------------------------
 
-    async def _by_words(self, text: str, n: int, *, has_vectors: bool) -> list[int]:
-        """Ids of tasks whose results share words with the text, and while there are no vectors also those that were finished last."""
+    async def _by_words(self, text: str, n: int, *, with_latest: bool) -> list[int]:
+        """Ids of tasks whose results share words with the text, and with `with_latest` also those that were finished last."""
         words = searchable(text, limit=MAX_WORDS)
         found = await self._source.find_words(self._objective_id, words=words, limit=n) if words else []
-        latest = [] if has_vectors else await self._source.last_finished(self._objective_id, limit=N_LATEST)
+        latest = await self._source.last_finished(self._objective_id, limit=N_LATEST) if with_latest else []
         return [*found, *(task.id for task in latest)]
 
     async def _rank(self, words: Words, *, by_vectors: Sequence[int], by_words: Sequence[int]) -> list[RankedResult]:

@@ -137,6 +137,15 @@ async def test_an_index_that_is_far_behind_is_passed_over():
     assert "behind" in found.degraded and index.n_queries == 0
 
 
+async def test_the_newest_result_is_looked_at_however_many_are_not_indexed():
+    texts = {f"Task {n}": f"number {n}" for n in range(MAX_PENDING + 20)} | {"Museum": TEXTS["Museum"]}
+    store, objective = await open_library(texts)
+
+    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant("openning huors", k=3, embed=Embedding())
+
+    assert names(found)[0] == "Museum"
+
+
 @pytest.mark.parametrize("others", [[2], [3]], ids=["the-same", "another"])
 async def test_what_is_read_beside_another_search_comes_once_and_whole(others, monkeypatch):
     monkeypatch.setattr("babyagi.resultstore.search.MAX_KEPT", 1)
