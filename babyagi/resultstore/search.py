@@ -101,7 +101,7 @@ class ResultSearch:
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
-        by_vectors = sorted(set(found.nearest) - set(exclude), key=lambda task_id: -found.nearest[task_id])[:n_wanted]
+        by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][:n_wanted]
         by_words = [task_id for task_id in found.by_words if task_id not in exclude]
         ranked = await self._rank(Words(text, background=background), by_vectors=by_vectors, by_words=by_words)
         return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded)
@@ -226,7 +226,7 @@ class ResultSearch:
         results = sorted(await self.results(list({*by_vectors, *by_words})), key=lambda result: result.task_id)  # sums depend on the order
         scores = dict(zip((result.task_id for result in results), words.score([text_of(result) for result in results]), strict=True))
         if by_vectors and not is_lexical(self._space):
-            scores = fuse(by_vectors, sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)))
+            scores = fuse(by_vectors, best_first(scores))
         ranked = [RankedResult(result=result, score=round(scores[result.task_id], 3)) for result in results]
         return sorted(ranked, key=lambda entry: (-entry.score, -entry.result.created_at.timestamp(), -entry.result.task_id))
 
@@ -234,6 +234,11 @@ class ResultSearch:
 def is_lexical(space: str) -> bool:
     """Whether vectors of this space know nothing but spelling."""
     return space.startswith("hash:")
+
+
+def best_first(scores: Mapping[int, float]) -> list[int]:
+    """Task ids by their scores; of equal ones, whose sums may differ in their last digits, the latest first."""
+    return sorted(scores, key=lambda task_id: (-round(scores[task_id], 5), -task_id))
 
 
 def fuse(*orders: Sequence[int]) -> dict[int, float]:

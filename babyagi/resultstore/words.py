@@ -69,7 +69,7 @@ class Words:
         n_having = np.count_nonzero(counts_of_text, axis=0)
         rarities = self._weights * np.log(COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)).astype("f4")
         best = np.maximum.reduceat((counts > 0) @ rarities, first)
-        sizes = np.diff(starts, append=len(letters))
+        sizes = np.diff(starts, append=len(letters) - 1)  # without the line's end behind the last
         lengths = 1 - LENGTH_SHARE + LENGTH_SHARE * sizes / sizes.mean()
         whole = (counts_of_text / (counts_of_text + SATURATION * lengths[:, None])) @ rarities
         scores: list[float] = ((PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole) / rarities.sum()).tolist()

@@ -6,10 +6,12 @@ from babyagi.errors import CredentialsError, IndexUnavailableError, LimitReached
 from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.context import choose_within
+from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector, collection_of, item_id
 from babyagi.resultstore.search import MAX_PENDING, ResultSearch, fuse
 from babyagi.tasks import Proposal, Result
-from tests.resultstore.library import START, TEXTS, Busy, Embedding, add_result, id_by_name, open_library
+from babyagi.taskstore.memory import MemoryTaskStore
+from tests.resultstore.library import START, TEXTS, Busy, Embedding, add_result, fill_library, id_by_name, open_library
 
 QUERY = "opening hours of the exhibition of manuscripts"
 
@@ -196,6 +198,19 @@ async def test_what_the_index_holds_is_counted_again_when_the_results_have_grown
         assert found.degraded == ""
 
     assert counts == [1, 0, 0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("space", ["hash:v1:768", "another:v1:768"])
+async def test_of_equal_results_the_latest_comes_first_whatever_the_vectors_know(space):
+    store = MemoryTaskStore(lambda: START)
+    objective = await fill_library(store, dict.fromkeys("ABCDE", "The same."), embedding_space=space)
+
+    async def embed(texts):
+        return (await HashEmbedder().embed(["one text"] * len(texts)))[0]
+
+    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant("the same", k=5, embed=embed)
+
+    assert names(found) == list("EDCBA")
 
 
 async def test_ghosts_in_the_index_are_dropped():
