@@ -48,10 +48,10 @@ SELECT 1;
 -- How many results of the objective have each of the words, counted up to a bound.
 SELECT w.value AS word,
        (SELECT count(*) FROM (SELECT 1 FROM result AS r WHERE r.objective_id = :objective_id
-           AND to_tsvector('english', left(r.text, 100000)) @@ plainto_tsquery('english', w.value) LIMIT :limit) AS having_it) AS n
+           AND to_tsvector('english', translate(left(r.text, 100000), './\:@-_+<>&=~', repeat(' ', 13))) @@ plainto_tsquery('english', w.value) LIMIT :limit) AS having_it) AS n
   FROM json_each(:words) AS w;
 
 -- results_with_words --
 -- Which of the words stands in which result: a row for each pair.
 SELECT w.value AS word, r.task_id FROM json_each(:words) AS w
-  JOIN result AS r ON r.objective_id = :objective_id AND to_tsvector('english', left(r.text, 100000)) @@ plainto_tsquery('english', w.value);
+  JOIN result AS r ON r.objective_id = :objective_id AND to_tsvector('english', translate(left(r.text, 100000), './\:@-_+<>&=~', repeat(' ', 13))) @@ plainto_tsquery('english', w.value);

@@ -1107,12 +1107,14 @@ class TaskStoreContract:
         await store.delete_objective(other_id)
         assert len(await store.find_words(objective_id, words=["oven"], limit=5)) == 1
 
-    async def test_words_are_found_as_they_are_written(self, store):
+    async def test_words_are_found_as_they_are_written_and_within_names_of_files_addresses_and_numbers(self, store):
         objective_id = await begin(store, "second")
         await finish_with(
             store, objective_id, "Set in config.yaml, see https://example.org/setup-guide: 3.5 <b>kg</b>", "Die Straße ist zu."
         )
 
+        for text in ("config", "yaml", "example", "setup", "guide", "5", "kg"):
+            assert await store.find_words(objective_id, words=searchable(text, limit=5), limit=5) == [1], text
         for text in ("Straße", "STRASSE straße"):
             assert await store.find_words(objective_id, words=searchable(text, limit=5), limit=5) == [2], text
 
