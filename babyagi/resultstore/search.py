@@ -4,7 +4,7 @@ Two ways bring candidates: the nearest vectors, and the full text of the task st
 letter by letter, and that order is the answer where vectors are lexical themselves; vectors of a model have their say in it.
 
 Answers whatever happens to the index or the embedder: from the index where it is whole, else exactly over the vectors that the task
-store keeps, else by full text. Results that are not indexed yet are always among those looked at.
+store keeps, else by full text. Results that are not indexed yet are among those looked at: 200 of them, and the 100 finished last.
 """
 
 from __future__ import annotations
