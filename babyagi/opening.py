@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 
-from babyagi.errors import SettingsError
+from babyagi.errors import BabyagiError, SettingsError
 from babyagi.resultstore.base import VectorIndex
+from babyagi.resultstore.projector import collection_of
 from babyagi.settings import Settings
+from babyagi.tasks import Objective
 from babyagi.taskstore.offload import ThreadOffload
 
 
@@ -72,6 +74,16 @@ def _make_pinecone(settings: Settings) -> VectorIndex:
         )
     cloud, region = settings.pinecone_place
     return PineconeIndex(settings.pinecone_api_key.reveal(), cloud=cloud, region=region)
+
+
+async def drop_collection(settings: Settings, objective: Objective) -> str:
+    """Remove what the index holds of an objective. Return what stands in the way of it, empty when it is done."""
+    try:
+        async with AsyncExitStack() as stack:
+            await open_index(settings, stack).drop(collection_of(objective))
+    except BabyagiError as error:
+        return error.what
+    return ""
 
 
 def describe_index(settings: Settings) -> str:

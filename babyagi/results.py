@@ -57,9 +57,8 @@ class Results:
         outside of the objective's limits."""
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
+            self._require_own_space()
             embedder = self._backends.embedder
-            if embedder.space != self._objective.spec.embedding_space:
-                raise IndexUnavailableError(f"the results are embedded as {self._objective.spec.embedding_space}, not as {embedder.space}")
             return (await embedder.embed(texts if embedder.is_local else texts[:1]))[0]
 
         everywhere = SharedSearch(self._store, self._index, objective=self._objective, n_others=None)
@@ -103,6 +102,11 @@ class Results:
             await self._store.remove_worker(self._identity.id)
         return n_results
 
+    def _require_own_space(self) -> None:
+        space = self._objective.spec.embedding_space
+        if self._backends.embedder.space != space:
+            raise IndexUnavailableError(f"the results are embedded as {space}, not as {self._backends.embedder.space}", guide="results")
+
     async def _change_space(self, model: str) -> None:
         objective_id = self._objective.id
         serving = [
@@ -125,6 +129,7 @@ class Results:
         journal = Journal(self._backends, fence=claim.fence)
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
+            self._require_own_space()
             return await journal.embed(embed_path("index", texts), texts)
 
         await self._projector.drop()

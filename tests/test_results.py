@@ -1,5 +1,8 @@
 """What a person does with the results of one objective, while workers are at work on it."""
 
+import pytest
+
+from babyagi.errors import IndexUnavailableError
 from babyagi.journal import Backends, Gate
 from babyagi.results import Results
 from babyagi.resultstore.builtin import BuiltinIndex
@@ -25,3 +28,15 @@ async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collectio
     await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(lambda n_done, n_all: None)
 
     assert len(await BuiltinIndex.ids(index, collection_of(objective))) == len(TEXTS)
+
+
+async def test_a_rebuild_never_puts_vectors_of_another_space_beside_those_of_the_objective():
+    store, objective = await open_library()
+    backends = Backends(store=store, models={}, embedder=HashEmbedder(64), gate=Gate(), sleep=LaggingIndex().catch_up)
+    identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
+    results = Results(backends, BuiltinIndex(), objective=objective, identity=identity, lease_s=60)
+
+    with pytest.raises(IndexUnavailableError, match="embedded as hash:v1:768, not as hash:v1:64"):
+        await results.rebuild(lambda n_done, n_all: None)
+
+    assert await store.vectors(objective.id, space=objective.spec.embedding_space) == {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from babyagi.cli.options import LIMITS, json_option, objective_option, parse_flags, setting_options
-from babyagi.cli.text import ask, echo, fit, is_person_there, print_json
+from babyagi.cli.text import Style, ask, echo, fit, is_person_there, print_json, warn
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
@@ -72,16 +72,20 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(objective: str, yes: bool) -> None:
     """Delete an objective for good, with all that belongs to it."""
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.session import load, pick_objective, with_store
+    from babyagi.opening import drop_collection
 
-    async def change(store: TaskStore) -> Objective | None:
+    async def change(store: TaskStore) -> tuple[Objective, str] | None:
         found = await pick_objective(store, objective)
         if not yes and not _is_confirmed(found):
             return None
+        has_results = bool(await store.result_ids(found.id))
         await store.delete_objective(found.id)
-        return found
+        return found, await drop_collection(load().settings, found) if has_results else ""
 
-    deleted = with_store(change)
+    deleted, trouble = with_store(change) or (None, "")
+    if trouble:
+        warn(f"note: the index may keep vectors and beginnings of its results: {trouble}", Style.YELLOW)
     echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")
 
 

@@ -32,7 +32,7 @@ N_CLOSE_PROBES = 200  # once one of the first is missed; a file cut in half was 
 # Chroma misses 3 in 100 however often it is begun anew.
 MAX_MISS_SHARE = 0.05
 CHECK_EVERY = 50  # batches
-MAX_REBUILDS = 3  # in a row, without one batch that went in
+MAX_REBUILDS = 3  # in a row, without having fed all that was owed: the batches before one that does not fit go in each time
 SAME = 0.999  # a score from which on two vectors count as one: results may have equal texts
 
 
@@ -138,7 +138,8 @@ class Projector:
         if owed:
             await self._source.mark_indexed(self._objective_id, task_ids=[result.task_id for result in owed])
         self._n_batches += 1
-        self._n_rebuilds_in_a_row = 0
+        if len(owed) < limit:
+            self._n_rebuilds_in_a_row = 0
         return len(owed)
 
     async def check(self, *, n_probes: int = N_PROBES) -> CheckReport:

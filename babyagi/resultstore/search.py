@@ -4,7 +4,7 @@ Two ways bring candidates: the nearest vectors, and the full text of the task st
 letter by letter, and that order is the answer where vectors are lexical themselves; vectors of a model have their say in it.
 
 Answers whatever happens to the index or the embedder: from the index where it is whole, else exactly over the vectors that the task
-store keeps, else by full text. Results that are not indexed yet are always among those looked at.
+store keeps, else by full text. Results that are not indexed yet are among those looked at: 200 of them, and the 100 finished last.
 """
 
 from __future__ import annotations
@@ -28,10 +28,12 @@ from babyagi.tasks import Objective, Result, TaskStatus
 MAX_PENDING = 200  # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_NEW_VECTORS = 32  # of them are embedded for one search, the latest; the projector embeds the others
 N_CANDIDATES = 100  # that each way brings; measured by `python -m benchmarks.retrieval`
-N_LATEST = 100  # candidates beside those with rare words while there are no vectors
+N_LATEST = 100  # candidates beside those with rare words while not all that are new have vectors
 MAX_WORDS = 24
 MAX_KEPT = 500  # results that are remembered for the next search, unless they are longer than is looked at
 FILL_BATCH = 2_000
+# By which results may grow before what the index holds is counted again: that reads all of its ids, which must not be done for each search.
+GROWTH_SHARE = 0.01
 BACKGROUND_SHARE = 0.25  # of what a text is asked for, beside the text itself
 # Of reciprocal rank fusion. With the usual 60 two middling places beat a first one, and two paraphrases in three were lost that a model
 # had found; from 5 down to 1 `python -m benchmarks.retrieval --onnx-model` shows the same.
@@ -82,7 +84,7 @@ class ResultSearch:
         self._space = objective.spec.embedding_space
         self._collection = collection_of(objective)
         self._memory: BuiltinIndex | None = None  # the stored vectors, while the index cannot be asked
-        self._n_held = 0  # by the index when it was last counted, which reads all of its ids
+        self._n_trusted = 0  # so many results the index is expected to hold without being counted
         self._kept: dict[int, Result] = {}  # by task id; a result never changes
 
     async def relevant(self, text: str, *, k: int, embed: Embed, exclude: Collection[int] = (), background: str = "") -> Ranking:
@@ -99,7 +101,7 @@ class ResultSearch:
         """
         n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
         found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
-        by_vectors = sorted(set(found.nearest) - set(exclude), key=lambda task_id: -found.nearest[task_id])[:n_wanted]
+        by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][:n_wanted]
         by_words = [task_id for task_id in found.by_words if task_id not in exclude]
         ranked = await self._rank(Words(text, background=background), by_vectors=by_vectors, by_words=by_words)
         return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded)
@@ -120,18 +122,18 @@ class ResultSearch:
         else:
             nearest, degraded = await self._by_vectors(query, n_results=n_results, n_pending=len(pending), k=n)
             nearest |= score_all(vectors, query)
-        by_words = await self._by_words(text, n, has_vectors=bool(nearest))
+        by_words = await self._by_words(text, n, with_latest=not nearest or len(pending) == MAX_PENDING)
         return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
         """The results of these tasks, as far as they have one, in any order. Those that were read lately are not read again."""
+        known = [self._kept[task_id] for task_id in task_ids if task_id in self._kept]  # before others, who share it, change it
         unknown = [task_id for task_id in task_ids if task_id not in self._kept]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
-        found = [*(self._kept[task_id] for task_id in task_ids if task_id in self._kept), *read]
         self._kept |= {result.task_id: result for result in read if len(result.text) <= MAX_CHARS}
         for task_id in list(self._kept)[:-MAX_KEPT]:
             del self._kept[task_id]
-        return found
+        return [*known, *read]
 
     async def fill_memory(self) -> None:
         """Put what the index lacks into it when it is one that lives in this process's memory."""
@@ -159,16 +161,16 @@ class ResultSearch:
         try:
             if n_pending == MAX_PENDING:
                 raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
-            scores = await self._ask(self._index, query, k=k, n_expected=n_results - n_pending)
+            scores = await self._ask(query, k=k, n_expected=n_results - n_pending)
         except (IndexUnavailableError, StoreUnusableError) as error:
-            self._memory = self._memory or BuiltinIndex()
-            await self._fill(self._memory, n_bytes=len(query))
-            hits = await self._memory.query(self._collection, query, k=k)
+            memory = self._memory = self._memory or BuiltinIndex()  # held here too: another search may find the index well meanwhile
+            await self._fill(memory, n_bytes=len(query))
+            hits = await memory.query(self._collection, query, k=k)
             return scores_of(self._uid, hits), f"the index was not used: {error.what}"
         self._memory = None
         return scores, ""
 
-    async def _ask(self, index: VectorIndex, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
+    async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
         """Return scores by task id.
 
         Raises:
@@ -176,16 +178,24 @@ class ResultSearch:
         """
         if n_expected <= 0:
             return {}
-        if self._n_held < n_expected:
-            await self.fill_memory()
-            self._n_held = len(await index.ids(self._collection))
-        if self._n_held < n_expected:
-            raise IndexUnavailableError(f"it holds {self._n_held} of {n_expected} results")
-        hits = await index.query(self._collection, query, k=k)
+        if self._n_trusted < n_expected:
+            n_held = await self._count(n_expected)
+            if n_held < n_expected:
+                raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
+            self._n_trusted = n_held if self._index.is_memory else n_held + int(GROWTH_SHARE * n_held)
+        hits = await self._index.query(self._collection, query, k=k)
         if len(hits) < min(k, n_expected):
-            self._n_held = 0
+            self._n_trusted = 0
             raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
         return scores_of(self._uid, hits)
+
+    async def _count(self, n_expected: int) -> int:
+        """How many results the index holds, once one in this process's memory has been given what it lacks."""
+        n_held = len(await self._index.ids(self._collection))
+        if n_held < n_expected and self._index.is_memory:
+            await self.fill_memory()
+            n_held = len(await self._index.ids(self._collection))
+        return n_held
 
     async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
         """Put the stored vectors that the index lacks into it; with `n_bytes` those of that length alone (not those of another model
@@ -204,11 +214,11 @@ class ResultSearch:
 
     # -- by words ----------------------------------------------------------------------------------------------------------
 
-    async def _by_words(self, text: str, n: int, *, has_vectors: bool) -> list[int]:
-        """Ids of tasks whose results share words with the text, and while there are no vectors also those that were finished last."""
+    async def _by_words(self, text: str, n: int, *, with_latest: bool) -> list[int]:
+        """Ids of tasks whose results share words with the text, and with `with_latest` also those that were finished last."""
         words = searchable(text, limit=MAX_WORDS)
         found = await self._source.find_words(self._objective_id, words=words, limit=n) if words else []
-        latest = [] if has_vectors else await self._source.last_finished(self._objective_id, limit=N_LATEST)
+        latest = await self._source.last_finished(self._objective_id, limit=N_LATEST) if with_latest else []
         return [*found, *(task.id for task in latest)]
 
     async def _rank(self, words: Words, *, by_vectors: Sequence[int], by_words: Sequence[int]) -> list[RankedResult]:
@@ -216,7 +226,7 @@ class ResultSearch:
         results = sorted(await self.results(list({*by_vectors, *by_words})), key=lambda result: result.task_id)  # sums depend on the order
         scores = dict(zip((result.task_id for result in results), words.score([text_of(result) for result in results]), strict=True))
         if by_vectors and not is_lexical(self._space):
-            scores = fuse(by_vectors, sorted(scores, key=lambda task_id: (-scores[task_id], -task_id)))
+            scores = fuse(by_vectors, best_first(scores))
         ranked = [RankedResult(result=result, score=round(scores[result.task_id], 3)) for result in results]
         return sorted(ranked, key=lambda entry: (-entry.score, -entry.result.created_at.timestamp(), -entry.result.task_id))
 
@@ -224,6 +234,11 @@ class ResultSearch:
 def is_lexical(space: str) -> bool:
     """Whether vectors of this space know nothing but spelling."""
     return space.startswith("hash:")
+
+
+def best_first(scores: Mapping[int, float]) -> list[int]:
+    """Task ids by their scores; of equal ones, whose sums may differ in their last digits, the latest first."""
+    return sorted(scores, key=lambda task_id: (-round(scores[task_id], 5), -task_id))
 
 
 def fuse(*orders: Sequence[int]) -> dict[int, float]:

@@ -113,8 +113,8 @@ class SharedSearch(ResultSearch):
         scores = dict(enumerate(words.score([text_of(entry.result) for entry in entries])))
         if asking.vectors and not is_lexical(self._space):
             near = await self._nearness_to(mix(asking.vectors), entries)
-            by_vectors = sorted(near, key=lambda place: -near[place])
-            scores = fuse(by_vectors, sorted(scores, key=lambda place: -scores[place]))
+            by_vectors = sorted(near, key=lambda place: (-round(near[place], 5), place))
+            scores = fuse(by_vectors, sorted(scores, key=lambda place: (-round(scores[place], 5), place)))
         ranked = [RankedResult(result=entry.result, score=round(scores[place], 3)) for place, entry in enumerate(entries)]
         return sorted(ranked, key=self._weigh)
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
-from babyagi.resultstore.hashing import WORD, split_words
+from babyagi.resultstore.hashing import MAX_WORD_CHARS, STOP_WORDS, WORD, split_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +69,7 @@ class Words:
         n_having = np.count_nonzero(counts_of_text, axis=0)
         rarities = self._weights * np.log(COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)).astype("f4")
         best = np.maximum.reduceat((counts > 0) @ rarities, first)
-        sizes = np.diff(starts, append=len(letters))
+        sizes = np.diff(starts, append=len(letters) - 1)  # without the line's end behind the last
         lengths = 1 - LENGTH_SHARE + LENGTH_SHARE * sizes / sizes.mean()
         whole = (counts_of_text / (counts_of_text + SATURATION * lengths[:, None])) @ rarities
         scores: list[float] = ((PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole) / rarities.sum()).tolist()
@@ -92,9 +92,11 @@ def split_passages(text: str) -> list[str]:
 
 
 def searchable(text: str, *, limit: int) -> list[str]:
-    """The words of a text that a full-text search can look for, the longest first: letters and digits only."""
-    words = {part for word in split_words(text) for part in _GAP.sub(" ", word).split()}
-    return sorted(words, key=lambda word: (-len(word), word))[:limit]
+    """The words of a text that a full-text search can look for, the longest first: letters and digits only, small as databases make
+    them (folded, as vectors have them, `ß` would be two letters)."""
+    small = unicodedata.normalize("NFKC", text[:MAX_CHARS]).lower()
+    words = {word for word in _GAP.sub(" ", small).split() if len(word) <= MAX_WORD_CHARS}
+    return sorted(words - STOP_WORDS or words, key=lambda word: (-len(word), word))[:limit]
 
 
 def fold(text: str) -> str:

@@ -147,7 +147,10 @@ CREATE TABLE result (
 );
 CREATE INDEX result_unindexed ON result (objective_id, id) WHERE is_indexed = 0;
 -- Full text; a vector of words may not be longer than a megabyte, so a very long text counts with its beginning.
-CREATE INDEX result_words ON result USING gin (to_tsvector('english', left(text, 100000)));
+-- The signs within names of files, addresses and numbers are taken out, for the server would keep each of these as one word.
+-- Nothing waits beside the index to be put into it: the planner would rather read every result than that list.
+CREATE INDEX result_words ON result USING gin (to_tsvector('english', translate(left(text, 100000), './\:@-_+<>&=~', repeat(' ', 13))))
+    WITH (fastupdate = off);
 
 CREATE TABLE vector (
     objective_id BIGINT NOT NULL,

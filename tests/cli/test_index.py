@@ -1,13 +1,17 @@
 """The commands `index status|check|rebuild` and `results search`, on a home with a real task store and a real index."""
 
 import asyncio
+import fcntl
 import json
+from contextlib import AsyncExitStack
 
 import pytest
 
 from babyagi.app import open_app
 from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
+from babyagi.opening import open_index
+from babyagi.resultstore.chroma import OWNER_FILE
 from babyagi.resultstore.projector import collection_of
 from babyagi.stores import open_store
 from babyagi.tasks import Duty, Proposal
@@ -214,3 +218,35 @@ def test_without_an_objective_the_status_is_empty_and_an_empty_search_is_a_usage
     assert run_guarded(["index", "status"]) == 0
     assert "No objective yet" in capsys.readouterr().out
     assert run_guarded(["results", "search", " "]) == 2
+
+
+def test_a_deleted_objective_leaves_nothing_in_the_index(home, capsys):
+    async def pick():
+        async with open_store(homes.settings()) as store:
+            return (await store.objectives())[0]
+
+    async def held_ids():
+        async with AsyncExitStack() as stack:
+            return await open_index(homes.settings(), stack).ids(collection_of(objective))
+
+    fill_home()
+    objective = asyncio.run(pick())
+    assert run_guarded(["index", "rebuild"]) == 0
+    capsys.readouterr()
+
+    assert run_guarded(["delete", "--yes"]) == 0
+
+    assert capsys.readouterr().err == ""
+    assert asyncio.run(held_ids()) == []
+
+
+def test_an_objective_is_deleted_although_another_process_has_its_index_and_a_note_says_so(home, capsys):
+    fill_home()
+    (home / "chroma").mkdir()
+    with (home / "chroma" / OWNER_FILE).open("w") as owned:
+        fcntl.flock(owned, fcntl.LOCK_EX)
+        assert run_guarded(["delete", "--yes"]) == 0
+
+    said = capsys.readouterr()
+    assert "is deleted" in said.out
+    assert ("may keep" in said.err) is (homes.settings().result_store == "chroma")

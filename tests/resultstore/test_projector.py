@@ -9,6 +9,7 @@ from babyagi import log
 from babyagi.errors import IndexUnavailableError, LimitReachedError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
+from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import BATCH, MAX_REBUILDS, Projector, collection_name, collection_of, item_id, scores_of
 from babyagi.tasks import Proposal
 from tests.resultstore.library import TEXTS, Busy, Embedding, LaggingIndex, add_result, id_by_name, open_library
@@ -153,6 +154,20 @@ async def test_an_index_that_stays_damaged_is_left_to_time():
         await projector.run_once(embed=embed)
 
     assert len(embed.asked) == len(TEXTS)
+
+
+async def test_an_embedder_that_changes_its_dimension_under_one_name_does_not_have_the_index_made_anew_for_ever():
+    texts = {f"Task {n}": f"Number {n} is done." for n in range(BATCH + 20)}
+    store, objective = await open_library(texts)
+    embed, projector = Embedding(), Projector(store, BuiltinIndex(), objective=objective)
+    await feed_all(projector, embed, limit=BATCH)
+    await store.add_tasks(objective.id, [Proposal(name="Last")])
+    await add_result(store, objective, {"Last": "The end."})
+    embed.embedder = HashEmbedder(64)
+
+    with pytest.raises(IndexUnavailableError, match="damaged again"):
+        for _ in range(20):
+            await projector.run_once(embed=embed)
 
 
 async def test_a_damaged_index_that_cannot_be_dropped_is_left_to_time():

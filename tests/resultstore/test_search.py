@@ -6,10 +6,12 @@ from babyagi.errors import CredentialsError, IndexUnavailableError, LimitReached
 from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.context import choose_within
+from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector, collection_of, item_id
 from babyagi.resultstore.search import MAX_PENDING, ResultSearch, fuse
 from babyagi.tasks import Proposal, Result
-from tests.resultstore.library import START, TEXTS, Embedding, add_result, id_by_name, open_library
+from babyagi.taskstore.memory import MemoryTaskStore
+from tests.resultstore.library import START, TEXTS, Busy, Embedding, add_result, fill_library, id_by_name, open_library
 
 QUERY = "opening hours of the exhibition of manuscripts"
 
@@ -23,7 +25,12 @@ class CountingIndex(BuiltinIndex):
         super().__init__()
         self.error: Exception | None = None
         self.n_queries = 0
+        self.n_counts = 0
         self.max_hits = 1000
+
+    async def ids(self, collection):
+        self.n_counts += 1
+        return await super().ids(collection)
 
     async def query(self, collection, vector, *, k):
         self.n_queries += 1
@@ -130,6 +137,80 @@ async def test_an_index_that_is_far_behind_is_passed_over():
 
     assert names(found)[0] == "Museum"
     assert "behind" in found.degraded and index.n_queries == 0
+
+
+async def test_the_newest_result_is_looked_at_however_many_are_not_indexed():
+    texts = {f"Task {n}": f"number {n}" for n in range(MAX_PENDING + 20)} | {"Museum": TEXTS["Museum"]}
+    store, objective = await open_library(texts)
+
+    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant("openning huors", k=3, embed=Embedding())
+
+    assert names(found)[0] == "Museum"
+
+
+@pytest.mark.parametrize("others", [[2], [3]], ids=["the-same", "another"])
+async def test_what_is_read_beside_another_search_comes_once_and_whole(others, monkeypatch):
+    monkeypatch.setattr("babyagi.resultstore.search.MAX_KEPT", 1)
+    store, objective = await open_library()
+    reads: list[list[int]] = []
+
+    async def read_too():
+        if reads:
+            await search.results(reads.pop())
+
+    search = ResultSearch(Busy(store, method="results", work=read_too), CountingIndex(), objective=objective)
+    await search.results([1])
+    reads.append(others)
+
+    found = await search.results([1, 2])
+
+    assert [result.task_id for result in found] == [1, 2]
+
+
+async def test_an_index_that_answers_again_while_a_search_does_without_it_does_not_disturb_that():
+    store, objective, index, embed = await open_indexed()
+    index.error = IndexUnavailableError("no answer")
+
+    async def recover():
+        if index.error is not None:
+            index.error = None
+            await search.relevant(QUERY, k=3, embed=embed)
+
+    search = ResultSearch(Busy(store, method="result_ids", work=recover), index, objective=objective)
+
+    found = await search.relevant(QUERY, k=3, embed=embed)
+
+    assert names(found)[0] == "Museum" and "no answer" in found.degraded
+
+
+async def test_what_the_index_holds_is_counted_again_when_the_results_have_grown_by_a_hundredth():
+    store, objective, index, embed = await open_indexed({f"Task {n}": f"number {n}" for n in range(300)})
+    search, projector = ResultSearch(store, index, objective=objective), Projector(store, index, objective=objective)
+    counts = []
+
+    for n in range(301, 309):
+        await store.add_tasks(objective.id, [Proposal(name=f"Task {n}")])
+        await add_result(store, objective, {f"Task {n}": f"number {n}"})
+        await projector.run_once(embed=embed)
+        before = index.n_counts
+        found = await search.relevant("number", k=3, embed=embed)
+        counts.append(index.n_counts - before)
+        assert found.degraded == ""
+
+    assert counts == [1, 0, 0, 0, 1, 0, 0, 0]
+
+
+@pytest.mark.parametrize("space", ["hash:v1:768", "another:v1:768"])
+async def test_of_equal_results_the_latest_comes_first_whatever_the_vectors_know(space):
+    store = MemoryTaskStore(lambda: START)
+    objective = await fill_library(store, dict.fromkeys("ABCDE", "The same."), embedding_space=space)
+
+    async def embed(texts):
+        return (await HashEmbedder().embed(["one text"] * len(texts)))[0]
+
+    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant("the same", k=5, embed=embed)
+
+    assert names(found) == list("EDCBA")
 
 
 async def test_ghosts_in_the_index_are_dropped():

@@ -52,6 +52,10 @@ def test_a_piece_of_every_text_counts_when_what_is_rare_among_them_was_not_asked
     )
 
 
+def test_equal_texts_have_equal_scores_wherever_they_stand():
+    assert len({round(score, 6) for score in Words("the same").score(["The same."] * 5)}) == 1
+
+
 @pytest.mark.parametrize("texts", [[], [""], ["", "\n\n", "...", "\ud800", "a"], ["word " * 20_000, "x" * 100_000]])
 @pytest.mark.parametrize("asked", ["", "!", "a", "word", "\ud800 x", " ".join(f"word{n}" for n in range(MAX_PIECES))])
 def test_whatever_is_compared_gets_a_score_from_0_to_1(asked, texts):

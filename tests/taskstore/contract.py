@@ -8,6 +8,7 @@ import pytest
 
 from babyagi import log
 from babyagi.errors import LeaseLostError, LimitReachedError, NotFoundError, ObjectiveStoppedError, SettingsError, StaleOrderError
+from babyagi.resultstore.words import searchable
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -1105,6 +1106,17 @@ class TaskStoreContract:
         await store.remove_worker("v")
         await store.delete_objective(other_id)
         assert len(await store.find_words(objective_id, words=["oven"], limit=5)) == 1
+
+    async def test_words_are_found_as_they_are_written_and_within_names_of_files_addresses_and_numbers(self, store):
+        objective_id = await begin(store, "second")
+        await finish_with(
+            store, objective_id, "Set in config.yaml, see https://example.org/setup-guide: 3.5 <b>kg</b>", "Die Straße ist zu."
+        )
+
+        for text in ("config", "yaml", "example", "setup", "guide", "5", "kg"):
+            assert await store.find_words(objective_id, words=searchable(text, limit=5), limit=5) == [1], text
+        for text in ("Straße", "STRASSE straße"):
+            assert await store.find_words(objective_id, words=searchable(text, limit=5), limit=5) == [2], text
 
     async def test_vectors_are_kept_by_space(self, store):
         objective_id = await begin(store)

@@ -87,6 +87,24 @@ def _default(text):
     return text.partition("::")[0] if text else None
 
 
+async def test_full_text_is_looked_up_in_its_index_however_many_results_an_objective_has(store):
+    connection, objective_id = store._database._connections.mine(), await begin(store)
+    numbers = f"SELECT {objective_id}, n, {{}} FROM generate_series(2, 3000) AS n"
+    task = "objective_id, id, name, name_key, status, rank, origins, created_at_us"
+    connection.execute(f"INSERT INTO task ({task}) " + numbers.format("n::text, n::text, 'done', n, '[]', n"))
+    text = "'lake ' || (SELECT string_agg('w' || (n * 61 + m) % 997, ' ') FROM generate_series(1, 60) AS m)"
+    result = "objective_id, task_id, text, origins, created_at_us, checksum"
+    connection.execute(f"INSERT INTO result ({result}) " + numbers.format(text + ", '[]', n, ''"))
+
+    given = ["objective_id", "words", "limit"]
+    for piece, types in (("word_counts", "smallint, text, smallint"), ("results_with_words", "smallint, text")):
+        sql = re.sub(r"%\((\w+)\)s", lambda name: f"${given.index(name[1]) + 1}", postgres.load_pieces()[piece])
+        connection.execute(f"PREPARE {piece} ({types}) AS {sql}")
+        values = ", ".join([str(objective_id), "'[]'", "101"][: types.count(",") + 1])
+        plan = "\n".join(row["QUERY PLAN"] for row in connection.execute(f"EXPLAIN EXECUTE {piece} ({values})"))
+        assert "Bitmap Index Scan on result_words" in plan and "Scan using" not in plan and "Seq Scan" not in plan, plan
+
+
 def test_two_who_open_an_empty_database_at_once_make_one_schema(empty_url):
     faults, barrier = [], threading.Barrier(6)
 
