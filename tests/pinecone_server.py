@@ -65,7 +65,8 @@ class Handler(BaseHTTPRequestHandler):
         self._handle({})
 
     def do_POST(self) -> None:
-        self._handle(json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}"))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}"
+        self._handle(json.loads(body))
 
     def _handle(self, given: dict[str, Any]) -> None:
         time.sleep(self.state.silent_s)
@@ -109,11 +110,13 @@ class Handler(BaseHTTPRequestHandler):
         }  # fmt: skip
 
     def _data(self, index: str, path: str, given: dict[str, Any]) -> None:
+        if path.startswith("namespaces/"):
+            path, given["namespace"] = path.split("/")
         key = (index, given.get("namespace", ""))
         with self.state.lock:
             work = {
-                "vectors/upsert": self._upsert, "query": self._query, "vectors/list": self._list, "vectors/delete": self._delete,
-                "describe_index_stats": self._stats,
+                "vectors/upsert": self._upsert, "query": self._query, "vectors/list": self._list,
+                "describe_index_stats": self._stats, "namespaces": self._delete_namespace,
             }.get(path)  # fmt: skip
             if work is None or index not in self.state.dimensions:
                 self._refuse(404, "no such path")
@@ -145,7 +148,7 @@ class Handler(BaseHTTPRequestHandler):
         more = {"pagination": {"next": page[-1]}} if page and held.page(after=page[-1], limit=1) else {}
         self._answer(200, {"vectors": [{"id": id_} for id_ in page], "namespace": key[1], **more})
 
-    def _delete(self, key: tuple[str, str], given: dict[str, Any]) -> None:
+    def _delete_namespace(self, key: tuple[str, str], given: dict[str, Any]) -> None:
         if self.state.namespaces.pop(key, None) is None:
             self._refuse(404, "Namespace not found")
             return

@@ -14,7 +14,7 @@ import inspect
 import re
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
@@ -93,12 +93,15 @@ class PineconeIndex:
                 return found
 
     async def drop(self, collection: str) -> None:
+        from pinecone.errors import NotFoundError
+
         async with self._calling():
             dimension = await self._dimension_of(collection)
             index = await self._index(dimension) if dimension else None
             self._dimension_by_name.pop(collection, None)
             if index is not None:
-                await index.delete(delete_all=True, namespace=collection)
+                with suppress(NotFoundError):  # what the statistics still show may be gone
+                    await index.delete_namespace(namespace=collection)  # `delete` would leave it there, empty
 
     async def close(self) -> None:
         client, self._client = self._client, None

@@ -67,6 +67,18 @@ async def test_eight_workers_that_begin_at_once_share_one_index(server):
         await index.close()
 
 
+async def test_a_collection_that_another_worker_dropped_can_be_dropped_again(server):
+    index, other = open_other(server), open_other(server)
+    await index.upsert("one", ITEMS)
+    await other.drop("one")
+
+    await index.drop("one")
+
+    assert server[0].namespaces == {}
+    await index.close()
+    await other.close()
+
+
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
     state, _ = server
     index = open_other(server)
