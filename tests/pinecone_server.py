@@ -21,6 +21,8 @@ import numpy as np
 
 from tests.held_vectors import HeldVectors
 
+PLACES = {("aws", "us-east-1"), ("gcp", "us-central1")}
+
 
 @dataclass
 class State:
@@ -88,6 +90,10 @@ class Handler(BaseHTTPRequestHandler):
             if self.command == "POST":
                 if given["name"] in self.state.dimensions:
                     self._refuse(409, "Resource already exists")
+                    return
+                place = given.get("deployment", {})
+                if (place.get("cloud"), place.get("region")) not in PLACES:
+                    self._refuse(404, f"Resource cloud: {place.get('cloud')} region: {place.get('region')} not found.")
                     return
                 (vector,) = given["schema"]["fields"].values()
                 self.state.dimensions[given["name"]] = vector["dimension"]

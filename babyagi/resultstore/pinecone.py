@@ -138,7 +138,7 @@ class PineconeIndex:
     async def _create(self, dimension: int) -> Any:
         """Make the index, unless another worker was quicker, and open it."""
         from pinecone import ServerlessSpec
-        from pinecone.errors import ConflictError
+        from pinecone.errors import ApiError, ConflictError
 
         spec = ServerlessSpec(cloud=self._cloud, region=self._region)
         try:
@@ -149,6 +149,15 @@ class PineconeIndex:
                 )
         except ConflictError:
             pass
+        except ApiError as error:
+            if error.status_code not in (400, 404):
+                raise
+            raise IndexUnavailableError(
+                f"Pinecone makes no index in {self._cloud}, {self._region}",
+                why=" ".join(str(error).split())[:500],
+                fix="set PINECONE_CLOUD and PINECONE_REGION to a place that the project's plan has",
+                guide="results",
+            ) from error
         index = await self._index(dimension)
         if index is None:
             raise IndexUnavailableError("Pinecone does not show the index that it made", guide="results")

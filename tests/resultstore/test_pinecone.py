@@ -79,6 +79,17 @@ async def test_a_collection_that_another_worker_dropped_can_be_dropped_again(ser
     await other.close()
 
 
+async def test_a_region_that_there_is_not_says_which_variables_to_set(server):
+    index = PineconeIndex("sk-test", cloud="gcp", region="us-east-1", host=server[1])
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert "gcp, us-east-1" in raised.value.what and "not found" in raised.value.why
+    assert "PINECONE_CLOUD" in raised.value.fix and "PINECONE_REGION" in raised.value.fix
+
+
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
     state, _ = server
     index = open_other(server)
