@@ -21,6 +21,7 @@ import numpy as np
 
 from tests.held_vectors import HeldVectors
 
+MAX_BODY_BYTES = 2 * 2**20
 PLACES = {("aws", "us-east-1"), ("gcp", "us-central1")}
 
 
@@ -68,6 +69,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}"
+        if len(body) > MAX_BODY_BYTES:
+            self._refuse(413, f"Request size {len(body)} exceeds the maximum supported size of {MAX_BODY_BYTES} bytes")
+            return
         self._handle(json.loads(body))
 
     def _handle(self, given: dict[str, Any]) -> None:

@@ -23,7 +23,9 @@ from babyagi.resultstore.base import Hit, IndexItem
 CALL_TIMEOUT_S = 20.0
 READ_LAG_S = 5.0  # the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness, 2026-11-21)
 CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
-MAX_BATCH = 100  # of 1,536 numbers: 1.2 MB, under the 2 MB of a request
+MAX_BATCH = 100
+MAX_BODY_BYTES = 2_000_000  # of a request (docs.pinecone.io, Operation limits, 2026-11-21)
+NUMBER_BYTES = 24  # of a float32 in JSON, as -0.018042199313640594 and a comma
 PAGE = 100
 EXCERPT_CHARS = 1_000  # for people who look into Pinecone; the task store has the text
 PREFIX = "babyagi-"
@@ -62,8 +64,9 @@ class PineconeIndex:
             if {len(item.vector) // 4 for item in items} != {held or dimension}:
                 raise StoreUnusableError(f"vectors of {held} and {dimension} dimensions met in one collection", guide="results")
             index = await self._index(dimension) or await self._create(dimension)
-            for start in range(0, len(items), MAX_BATCH):
-                records = [_to_record(item) for item in items[start : start + MAX_BATCH]]
+            size = _batch_size(dimension)
+            for start in range(0, len(items), size):
+                records = [_to_record(item) for item in items[start : start + size]]
                 await index.upsert(vectors=records, namespace=collection)
             self._dimension_by_name[collection] = dimension
 
@@ -224,6 +227,11 @@ class PineconeIndex:
 def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
     fix = "set PINECONE_API_KEY to a key that may write, and see the project's plan" if is_refused else "see https://status.pinecone.io"
     return IndexUnavailableError("Pinecone cannot answer now", why=why, fix=fix, guide="results")
+
+
+def _batch_size(dimension: int) -> int:
+    """How many records surely fit a request, each character of an excerpt escaped."""
+    return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
 
 
 def _to_record(item: IndexItem) -> dict[str, Any]:

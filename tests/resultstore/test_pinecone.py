@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,12 @@ pytest.importorskip("pinecone")
 import pinecone.errors.exceptions
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.pinecone import PineconeIndex
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
 from tests.pinecone_server import serving
-from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
+from tests.resultstore.contract import ITEMS, VectorIndexContract, make_id, make_item
 from tests.resultstore.library import Embedding, open_library
 
 KEY = os.environ.get("PINECONE_TEST_KEY", "")
@@ -88,6 +90,17 @@ async def test_a_region_that_there_is_not_says_which_variables_to_set(server):
 
     assert "gcp, us-east-1" in raised.value.what and "not found" in raised.value.why
     assert "PINECONE_CLOUD" in raised.value.fix and "PINECONE_REGION" in raised.value.fix
+
+
+async def test_many_long_vectors_fit_the_requests_that_the_service_takes(server):
+    vector = struct.pack("<3072f", *([-0.01804220] * 3072))
+    items = [IndexItem(id=make_id(n), vector=vector, text="\x00" * 2_000, task_id=n) for n in range(100)]
+    index = open_other(server)
+
+    await index.upsert("one", items)
+
+    assert len(await index.ids("one")) == 100
+    await index.close()
 
 
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
