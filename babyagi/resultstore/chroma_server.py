@@ -51,6 +51,7 @@ class ChromaServerIndex:
         self._url = url
         self._timeout_s = timeout_s
         self._client: AsyncClientAPI | None = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._collections: dict[str, AsyncCollection] = {}
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
@@ -109,8 +110,8 @@ class ChromaServerIndex:
     async def _calling(self) -> AsyncIterator[AsyncClientAPI]:
         with self._translating():
             async with asyncio.timeout(self._timeout_s):
-                if self._client is None:
-                    self._client = await _open_client(self._url)
+                async with self._opening:
+                    self._client = self._client or await _open_client(self._url)
                 yield self._client
 
     async def _use(self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]) -> T | None:

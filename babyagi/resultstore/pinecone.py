@@ -52,6 +52,7 @@ class PineconeIndex:
         self._host = host
         self._timeout_s = timeout_s
         self._client: Any = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._index_by_dimension: dict[int, Any] = {}
         self._dimension_by_name: dict[str, int] = {}
 
@@ -127,16 +128,17 @@ class PineconeIndex:
 
     async def _index(self, dimension: int) -> Any:
         """The open index for vectors of this dimension, None when there is none."""
-        if dimension not in self._index_by_dimension:
-            from pinecone.errors import NotFoundError
+        from pinecone.errors import NotFoundError
 
-            try:
-                described = await self._client.describe_index(f"{PREFIX}{dimension}")
-            except NotFoundError:
-                return None
-            opened = self._client.index(host=described.host)
-            self._index_by_dimension[dimension] = await opened if inspect.isawaitable(opened) else opened
-        return self._index_by_dimension[dimension]
+        async with self._opening:
+            if dimension not in self._index_by_dimension:
+                try:
+                    described = await self._client.describe_index(f"{PREFIX}{dimension}")
+                except NotFoundError:
+                    return None
+                opened = self._client.index(host=described.host)
+                self._index_by_dimension[dimension] = await opened if inspect.isawaitable(opened) else opened
+            return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
         """Make the index, unless another worker was quicker, and open it."""
@@ -185,8 +187,8 @@ class PineconeIndex:
     async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[None]:
         with self._translating():
             async with asyncio.timeout(timeout_s or self._timeout_s):
-                if self._client is None:
-                    self._client = await asyncio.to_thread(self._open)
+                async with self._opening:
+                    self._client = self._client or await asyncio.to_thread(self._open)
                 try:
                     yield
                 except Exception as error:

@@ -54,6 +54,7 @@ class WeaviateIndex:
         self._is_embedded = is_embedded
         self._timeout_s = timeout_s
         self._client: WeaviateAsyncClient | None = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._known: set[str] = set()
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
@@ -140,8 +141,8 @@ class WeaviateIndex:
     async def _calling(self) -> AsyncIterator[WeaviateAsyncClient]:
         with self._translating():
             async with asyncio.timeout(self._timeout_s):
-                if self._client is None:
-                    self._client = await self._open()
+                async with self._opening:
+                    self._client = self._client or await self._open()
                 yield self._client
 
     async def _open(self) -> WeaviateAsyncClient:

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from pydantic_settings import BaseSettings
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.chroma_server import DAMAGE, ChromaServerIndex
@@ -119,6 +120,14 @@ async def test_a_server_that_was_killed_is_unavailable_and_is_used_again_when_it
         await index.query("one", ITEMS[0].vector, k=1)
     with serving(tmp_path, port):
         assert len(await index.ids("one")) == 3
+    await index.close()
+
+
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_other_programs_settings_alone(url):
+    index, init = ChromaServerIndex(url), BaseSettings.__init__
+    await asyncio.gather(*(index.ids("one") for _ in range(4)))
+
+    assert BaseSettings.__init__ is init
     await index.close()
 
 

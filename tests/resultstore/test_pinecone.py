@@ -103,6 +103,24 @@ async def test_many_long_vectors_fit_the_requests_that_the_service_takes(server)
     await index.close()
 
 
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(server):
+    index, other = open_other(server), open_other(server)
+    await other.upsert("one", ITEMS)
+    opened = []
+
+    def open_and_count(open_=index._open):
+        opened.append(open_())
+        return opened[-1]
+
+    index._open = open_and_count
+
+    found = await asyncio.gather(*(index.query("one", ITEMS[0].vector, k=1) for _ in range(4)))
+
+    assert len(opened) == 1 and {hits[0].id for hits in found} == {ITEMS[0].id}
+    await index.close()
+    await other.close()
+
+
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
     state, _ = server
     index = open_other(server)

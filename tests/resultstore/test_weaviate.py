@@ -105,6 +105,21 @@ async def test_a_server_that_fails_is_unavailable_and_is_used_again_when_it_is_w
     await index.close()
 
 
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(server):
+    index = open_other(server)
+    opened = []
+
+    async def open_and_count(open_=index._open):
+        opened.append(await open_())
+        return opened[-1]
+
+    index._open = open_and_count
+    await asyncio.gather(*(index.ids("one") for _ in range(4)))
+
+    await index.close()
+    assert len(opened) == 1
+
+
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
     state, *_ = server
     index = open_other(server, timeout_s=0.5)
