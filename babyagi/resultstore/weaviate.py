@@ -37,7 +37,7 @@ class WeaviateIndex:
     Args:
         url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
         api_key: empty for a server that wants none.
-        grpc_port: of the same host; None for 50051, or for 443 in Weaviate's cloud, whose host for gRPC begins with `grpc-`.
+        grpc_port: None for 50051, or for 443 in Weaviate's cloud.
         is_embedded: let the library download and start a server on this machine.
         timeout_s: for each call.
     """
@@ -156,13 +156,13 @@ class WeaviateIndex:
         else:
             parts = urlsplit(self._url)
             is_tls, host = parts.scheme == "https", parts.hostname or "localhost"
-            is_cloud = host.endswith((".weaviate.cloud", ".weaviate.network"))
+            grpc_host, grpc_port = grpc_address(self._url, self._grpc_port)
             client = weaviate.use_async_with_custom(
                 http_host=host,
                 http_port=parts.port or (443 if is_tls else HTTP_PORT),
                 http_secure=is_tls,
-                grpc_host=f"grpc-{host}" if is_cloud else host,
-                grpc_port=self._grpc_port or (443 if is_cloud else GRPC_PORT),
+                grpc_host=grpc_host,
+                grpc_port=grpc_port,
                 grpc_secure=is_tls,
                 auth_credentials=Auth.api_key(self._api_key) if self._api_key else None,
                 additional_config=config,
@@ -201,16 +201,28 @@ class WeaviateIndex:
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
         is_refused = any(sign in why.lower() for sign in REFUSED)
-        fix = (
-            "set WEAVIATE_API_KEY to a key that may write"
-            if is_refused
-            else f"see whether {self._url or 'it'} answers; WEAVIATE_URL names it"
-        )
+        if is_refused:
+            fix = "set WEAVIATE_API_KEY to a key that may write"
+        elif self._is_embedded:
+            fix = "if one that was left behind holds its ports, use it: WEAVIATE_URL=http://127.0.0.1:8079 BABYAGI_WEAVIATE_GRPC_PORT=50050"
+        else:
+            host, port = grpc_address(self._url, self._grpc_port)
+            fix = f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT name them"
         return IndexUnavailableError(f"{self._server} cannot answer now", why=why, fix=fix, guide="results")
 
     @property
     def _server(self) -> str:
         return "the embedded Weaviate" if self._is_embedded else f"Weaviate at {self._url}"
+
+
+def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
+    """Host and port for gRPC: in Weaviate's cloud a host of its own, as the library derives it."""
+    host = urlsplit(url).hostname or "localhost"
+    if host.endswith(".weaviate.network"):
+        return host.replace(".", ".grpc.", 1), port or 443
+    if host.endswith(".weaviate.cloud"):
+        return f"grpc-{host}", port or 443
+    return host, port or GRPC_PORT
 
 
 def class_name(collection: str) -> str:

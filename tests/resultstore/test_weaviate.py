@@ -10,13 +10,14 @@ import pytest
 pytest.importorskip("weaviate")
 
 import httpx
+import weaviate.connect.helpers
 import weaviate.exceptions
 from grpc import StatusCode
 from grpc.aio import AioRpcError, Metadata
 from packaging.version import Version
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
-from babyagi.resultstore.weaviate import WeaviateIndex, class_name
+from babyagi.resultstore.weaviate import WeaviateIndex, class_name, grpc_address
 from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
 from tests.weaviate_server import serving
 
@@ -118,6 +119,26 @@ async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_ope
 
     await index.close()
     assert len(opened) == 1
+
+
+async def test_a_closed_grpc_port_is_named_with_the_variable_that_sets_it(server):
+    _, http_port, _ = server
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed_port = free.getsockname()[1]
+        index = WeaviateIndex(f"http://127.0.0.1:{http_port}", grpc_port=closed_port, timeout_s=1)
+        with pytest.raises(IndexUnavailableError) as raised:
+            await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert f"127.0.0.1:{closed_port}" in raised.value.fix and "BABYAGI_WEAVIATE_GRPC_PORT" in raised.value.fix
+
+
+@pytest.mark.parametrize("url", ["https://a1.c0.europe-west3.gcp.weaviate.cloud", "https://mine.weaviate.network"])
+def test_the_cloud_speaks_grpc_where_the_library_looks_for_it(url):
+    _, host = vars(weaviate.connect.helpers)["__parse_weaviate_cloud_cluster_url"](url)
+
+    assert grpc_address(url) == (host, 443)
 
 
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
