@@ -165,7 +165,7 @@ class Grpc(weaviate_pb2_grpc.WeaviateServicer):
             context.abort(grpc.StatusCode.UNAVAILABLE, "told to fail")
         given = dict(context.invocation_metadata()).get("authorization", "")
         if self._state.key and given != f"Bearer {self._state.key}":
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, "unauthorized")
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "unauthorized: invalid api key, please provide a valid api key")
 
 
 def _result(id_: str, distance: float) -> Any:

@@ -27,8 +27,9 @@ MAX_BATCH = 100  # of 1,536 numbers: 600 kB
 PAGE = 1_000
 EXCERPT_CHARS = 1_000  # for people who look into Weaviate; the task store has the text
 HTTP_PORT, GRPC_PORT = 8080, 50051
-MISMATCH = re.compile(r"vector\b.*\blength|length\b.*\bvector|dimension", re.IGNORECASE)
-REFUSED = ("401", "403", "unauthenticated", "permission", "forbidden")
+# Whole words: the names of collections stand in what is said, too.
+MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
+REFUSED = re.compile(r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE)
 
 
 class WeaviateIndex:
@@ -200,8 +201,7 @@ class WeaviateIndex:
         return self._unavailable(why)
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
-        is_refused = any(sign in why.lower() for sign in REFUSED)
-        if is_refused:
+        if REFUSED.search(why):
             fix = "set WEAVIATE_API_KEY to a key that may write"
         elif self._is_embedded:
             fix = "if one that was left behind holds its ports, use it: WEAVIATE_URL=http://127.0.0.1:8079 BABYAGI_WEAVIATE_GRPC_PORT=50050"

@@ -141,6 +141,33 @@ def test_the_cloud_speaks_grpc_where_the_library_looks_for_it(url):
     assert grpc_address(url) == (host, 443)
 
 
+async def test_digits_and_words_in_the_name_of_a_collection_say_nothing_of_keys_or_vectors(server):
+    index, other = open_other(server), open_other(server)
+    name = "dimension-forbidden-a401b"
+    await index.upsert(name, ITEMS)
+    await other.drop(name)
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert(name, ITEMS)
+
+    assert class_name(name) in raised.value.why and "WEAVIATE_API_KEY" not in raised.value.fix
+    await index.close()
+    await other.close()
+
+
+async def test_a_key_that_is_taken_back_later_says_which_variable_to_set(server):
+    state, *_ = server
+    index = open_other(server, api_key="sk-old")
+    await index.upsert("one", ITEMS)
+    state.key = "sk-new"
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.query("one", ITEMS[0].vector, k=1)
+    await index.close()
+
+    assert "WEAVIATE_API_KEY" in raised.value.fix
+
+
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
     state, *_ = server
     index = open_other(server, timeout_s=0.5)
