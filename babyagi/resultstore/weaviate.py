@@ -10,6 +10,7 @@ Nothing of Weaviate is imported and nothing is asked before the first call.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -249,6 +250,8 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
 def _import() -> None:
     """The first import, which takes half a second; every later one is free."""
     import weaviate  # noqa: F401
+
+    logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)  # it logs refused objects whole: texts, and vectors of megabytes
 
 
 def _numbers(vector: bytes) -> list[float]:

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import os
 import socket
+import struct
 
 import pytest
 
@@ -17,8 +18,9 @@ from grpc.aio import AioRpcError, Metadata
 from packaging.version import Version
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.weaviate import WeaviateIndex, class_name, grpc_address
-from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
+from tests.resultstore.contract import ITEMS, VectorIndexContract, make_id, make_item
 from tests.weaviate_server import serving
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -166,6 +168,17 @@ async def test_a_key_that_is_taken_back_later_says_which_variable_to_set(server)
     await index.close()
 
     assert "WEAVIATE_API_KEY" in raised.value.fix
+
+
+async def test_objects_that_a_server_refuses_are_not_written_to_the_log(server, caplog):
+    index = open_other(server)
+    short = IndexItem(id=make_id(88), vector=struct.pack("<2f", 1, 0), text="a secret of mine", task_id=9)
+
+    with pytest.raises(StoreUnusableError):
+        await index.upsert("one", [*ITEMS, short])
+    await index.close()
+
+    assert "a secret of mine" not in caplog.text
 
 
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
