@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
@@ -170,7 +169,4 @@ async def _open_client(url: str) -> AsyncClientAPI:
 
     with showing_no_environment():
         settings = Settings(anonymized_telemetry=False, chroma_server_ssl_verify=True)
-    parts = urlsplit(url)
-    is_tls = parts.scheme == "https"
-    port = parts.port or (443 if is_tls else 80)
-    return await chromadb.AsyncHttpClient(host=parts.hostname or "localhost", port=port, ssl=is_tls, settings=settings)
+    return await chromadb.AsyncHttpClient(host=url, ssl=url.startswith("https:"), settings=settings)

@@ -5,9 +5,11 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -129,6 +131,30 @@ async def test_calls_that_come_first_at_once_share_one_client_and_leave_other_pr
 
     assert BaseSettings.__init__ is init
     await index.close()
+
+
+async def test_an_address_may_have_a_path():
+    paths = []
+
+    class Prefixed(BaseHTTPRequestHandler):
+        def do_GET(self):
+            paths.append(self.path)
+            self.send_error(503)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Prefixed) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        index = ChromaServerIndex(f"http://127.0.0.1:{server.server_port}/chroma")
+        with pytest.raises(IndexUnavailableError):
+            await index.ids("one")
+        await index.close()
+        server.shutdown()
+        thread.join()
+
+    assert paths[0].startswith("/chroma/api/v2/")
 
 
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline():
