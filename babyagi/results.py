@@ -80,6 +80,7 @@ class Results:
 
         Raises:
             IndexUnavailableError: another worker feeds the index now; it was told to feed everything again. Or the index cannot answer.
+            Whatever the embedder raises. Where it is to change, nothing has been changed then.
             SettingsError: the embedder is to change, and a worker serves the objective, whose vectors would be of the old space.
         """
         if model and self._backends.embedder.space != self._objective.spec.embedding_space:
@@ -117,6 +118,7 @@ class Results:
                 fix="stop its workers first; babyagi workers shows them",
                 guide="results",
             )
+        await self._backends.embedder.embed(["is it there?"])  # before anything is changed: a name may be mistyped
         old = self._projector
         self._look_at(await self._store.change_space(objective_id, model=model, space=self._backends.embedder.space))
         await old.drop()

@@ -1,5 +1,10 @@
 """What a person does with the results of one objective, while workers are at work on it."""
 
+import asyncio
+
+import pytest
+
+from babyagi.errors import ModelRejectedError
 from babyagi.journal import Backends, Gate
 from babyagi.results import Results
 from babyagi.resultstore.builtin import BuiltinIndex
@@ -25,3 +30,29 @@ async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collectio
     await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(lambda n_done, n_all: None)
 
     assert len(await BuiltinIndex.ids(index, collection_of(objective))) == len(TEXTS)
+
+
+class Unknown(HashEmbedder):
+    """An embedder by a name that nobody knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.space = "openai:mistyped:native:v1"
+
+    async def embed(self, texts):
+        raise ModelRejectedError("there is no model mistyped")
+
+
+async def test_an_embedding_model_that_cannot_be_had_changes_nothing():
+    store, objective = await open_library()
+    index = BuiltinIndex()
+    await Projector(store, index, objective=objective).run_once(embed=Embedding())
+    await store.remove_worker("w")
+    backends = Backends(store=store, models={}, embedder=Unknown(), gate=Gate(), sleep=asyncio.sleep)
+    identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
+
+    with pytest.raises(ModelRejectedError):
+        await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(print, model="mistyped")
+
+    assert (await store.objective(objective.id)).spec == objective.spec
+    assert len(await index.ids(collection_of(objective))) == len(TEXTS)
