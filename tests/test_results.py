@@ -1,6 +1,7 @@
 """What a person does with the results of one objective, while workers are at work on it."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 
@@ -11,7 +12,8 @@ from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector, collection_of
 from babyagi.tasks import Worker
-from tests.resultstore.library import START, TEXTS, Busy, Embedding, LaggingIndex, open_library
+from babyagi.taskstore.memory import MemoryTaskStore
+from tests.resultstore.library import START, TEXTS, Busy, Embedding, LaggingIndex, fill_library, open_library
 
 
 async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collection_is_fed_again():
@@ -56,3 +58,29 @@ async def test_an_embedding_model_that_cannot_be_had_changes_nothing():
 
     assert (await store.objective(objective.id)).spec == objective.spec
     assert len(await index.ids(collection_of(objective))) == len(TEXTS)
+
+
+class Slow(HashEmbedder):
+    """Takes longer than a lease lasts."""
+
+    async def embed(self, texts):
+        await asyncio.sleep(0.6)
+        return await super().embed(texts)
+
+
+async def test_a_batch_that_takes_longer_than_the_lease_is_fed_while_others_free_what_the_dead_held():
+    store = MemoryTaskStore(lambda: START + timedelta(seconds=asyncio.get_running_loop().time()))
+    objective = await fill_library(store, TEXTS)
+    backends = Backends(store=store, models={}, embedder=Slow(), gate=Gate(), sleep=asyncio.sleep)
+    identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
+
+    async def reap():
+        while True:
+            await store.reap_workers()
+            await asyncio.sleep(0.05)
+
+    reaping = asyncio.create_task(reap())
+    n_fed = await Results(backends, BuiltinIndex(), objective=objective, identity=identity, lease_s=0.3).rebuild(lambda *_: None)
+    reaping.cancel()
+
+    assert n_fed == len(TEXTS)
