@@ -13,15 +13,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.chroma_calls import (
     TIME_MENDS,
     batches,
     collection_settings,
-    import_chroma,
     require_cosine,
-    showing_no_environment,
     to_records,
 )
 
