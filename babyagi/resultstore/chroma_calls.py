@@ -46,7 +46,7 @@ def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
 
 def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
     """A collection that does not measure by cosine is not ours to trust."""
-    space = (configuration.get("hnsw") or {}).get("space")
+    space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")  # the second is a distributed server's
     if space != "cosine":
         raise StoreUnusableError(f"the collection {name} measures by {space}, not by cosine", guide="results")
 

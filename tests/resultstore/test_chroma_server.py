@@ -16,6 +16,7 @@ import pytest
 from pydantic_settings import BaseSettings
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.chroma_calls import require_cosine
 from babyagi.resultstore.chroma_server import DAMAGE, ChromaServerIndex
 from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
 
@@ -168,6 +169,12 @@ async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadl
         await index.close()
 
     assert raised.value.why == "no answer within 0.2 s"
+
+
+def test_a_server_may_choose_another_kind_of_index_as_long_as_it_measures_by_cosine():
+    require_cosine("one", {"hnsw": None, "spann": {"space": "cosine"}, "embedding_function": None})
+    with pytest.raises(StoreUnusableError, match="measures by l2"):
+        require_cosine("one", {"hnsw": None, "spann": {"space": "l2"}, "embedding_function": None})
 
 
 async def test_certificates_are_checked(index, url):
