@@ -14,6 +14,7 @@ import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
     from weaviate import WeaviateAsyncClient
 
 CALL_TIMEOUT_S = 20.0
+EMBEDDED_START_S = 300.0  # its first start fetches 60 MB, in a thread that cannot be stopped
 MAX_BATCH = 100  # of 1,536 numbers: 600 kB
 PAGE = 1_000
 EXCERPT_CHARS = 1_000  # for people who look into Weaviate; the task store has the text
 HTTP_PORT, GRPC_PORT = 8080, 50051
+EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
 # Whole words: the names of collections stand in what is said, too.
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
 REFUSED = re.compile(r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE)
@@ -41,7 +44,7 @@ class WeaviateIndex:
         api_key: empty for a server that wants none.
         grpc_port: None for 50051, or for 443 in Weaviate's cloud.
         is_embedded: let the library download and start a server on this machine.
-        timeout_s: for each call.
+        timeout_s: for each call; the start of an embedded server may take longer.
     """
 
     is_memory = False
@@ -142,19 +145,26 @@ class WeaviateIndex:
     @asynccontextmanager
     async def _calling(self) -> AsyncIterator[WeaviateAsyncClient]:
         with self._translating():
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._deadline_s):
                 async with self._opening:
                     self._client = self._client or await self._open()
                 yield self._client
+
+    @property
+    def _deadline_s(self) -> float:
+        return EMBEDDED_START_S if self._is_embedded and self._client is None else self._timeout_s
 
     async def _open(self) -> WeaviateAsyncClient:
         await asyncio.to_thread(_import)  # half a second
         import weaviate
         from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+        from weaviate.embedded import EmbeddedOptions
 
         config = AdditionalConfig(timeout=Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s), trust_env=False)
         if self._is_embedded:
-            client = weaviate.use_async_with_embedded(additional_config=config)
+            options = EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT)
+            make = partial(weaviate.WeaviateAsyncClient, embedded_options=options, additional_config=config, skip_init_checks=True)
+            client = await asyncio.to_thread(make)
         else:
             parts = urlsplit(self._url)
             is_tls, host = parts.scheme == "https", parts.hostname or "localhost"
@@ -190,7 +200,7 @@ class WeaviateIndex:
             fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
             raise IndexUnavailableError("Weaviate cannot be imported", why=str(error), fix=fix, guide="results") from error
         except TimeoutError as error:
-            raise self._unavailable(f"no answer within {self._timeout_s:g} s") from error
+            raise self._unavailable(f"no answer within {self._deadline_s:g} s") from error
         except Exception as error:
             raise self._explain(f"{type(error).__name__}: {error}") from error
 
@@ -205,7 +215,8 @@ class WeaviateIndex:
         if REFUSED.search(why):
             fix = "set WEAVIATE_API_KEY to a key that may write"
         elif self._is_embedded:
-            fix = "if one that was left behind holds its ports, use it: WEAVIATE_URL=http://127.0.0.1:8079 BABYAGI_WEAVIATE_GRPC_PORT=50050"
+            left_behind = f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
+            fix = f"if one that was left behind holds its ports, use it: {left_behind}"
         else:
             host, port = grpc_address(self._url, self._grpc_port)
             fix = f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT name them"

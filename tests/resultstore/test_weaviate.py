@@ -1,10 +1,14 @@
 """Weaviate: the contract with the real client, on a server of ours that speaks its protocols, or on the one of WEAVIATE_TEST_URL."""
 
 import asyncio
+import hashlib
 import inspect
 import os
 import socket
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +16,7 @@ pytest.importorskip("weaviate")
 
 import httpx
 import weaviate.connect.helpers
+import weaviate.embedded
 import weaviate.exceptions
 from grpc import StatusCode
 from grpc.aio import AioRpcError, Metadata
@@ -179,6 +184,42 @@ async def test_objects_that_a_server_refuses_are_not_written_to_the_log(server, 
     await index.close()
 
     assert "a secret of mine" not in caplog.text
+
+
+STARTING = """
+import asyncio
+from babyagi.resultstore.weaviate import WeaviateIndex
+
+async def main():
+    loop, gaps_s = asyncio.get_running_loop(), []
+
+    async def tick():
+        while True:
+            began_s = loop.time()
+            await asyncio.sleep(0.02)
+            gaps_s.append(loop.time() - began_s)
+
+    ticking, index = asyncio.create_task(tick()), WeaviateIndex("", is_embedded=True, timeout_s=1)
+    print(await index.ids("one"))
+    ticking.cancel()
+    await index.close()
+    print(max(gaps_s) < 1.5)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.system
+def test_an_embedded_server_that_starts_slowly_is_waited_for_and_holds_nobody_up(tmp_path):
+    version = f"v{weaviate.embedded.WEAVIATE_VERSION}"
+    binary = tmp_path / f"weaviate-{version}-{hashlib.sha256(version.encode()).hexdigest()}"
+    binary.write_text(f"#!/bin/sh\nsleep 2\nexec {sys.executable} -m tests.weaviate_server 8079 50050 >&2\n")
+    binary.chmod(0o700)
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PYTHONPATH": str(Path.cwd())}
+
+    done = subprocess.run([sys.executable, "-c", STARTING], env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.stdout == "[]\nTrue\n", done.stderr
 
 
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
