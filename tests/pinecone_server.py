@@ -36,6 +36,7 @@ class State:
     lock: threading.RLock = field(default_factory=threading.RLock)
     lag_s: float = 0.0
     silent_s: float = 0.0
+    is_ready: bool = True  # of the indexes
     key: str = "sk-test"
     statuses: list[int] = field(default_factory=list)
 
@@ -114,7 +115,7 @@ class Handler(BaseHTTPRequestHandler):
         vector = {"type": "dense_vector", "dimension": self.state.dimensions[name], "metric": "cosine"}
         address: Any = self.server.server_address
         return {
-            "name": name, "host": f"http://127.0.0.1:{address[1]}/data/{name}", "status": {"ready": True, "state": "Ready"},
+            "name": name, "host": f"http://127.0.0.1:{address[1]}/data/{name}", "status": {"ready": self.state.is_ready, "state": "Ready" if self.state.is_ready else "Initializing"},
             "schema": {"fields": {"_values": vector}}, "deletion_protection": "disabled",
             "deployment": {"environment": "here", **(self.state.deployments.get(name) or {})},
         }  # fmt: skip

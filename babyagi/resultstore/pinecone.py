@@ -217,7 +217,7 @@ class PineconeIndex:
             why = f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not `pinecone-client`"
             raise IndexUnavailableError("Pinecone cannot be imported", why=why, fix=RENAMED, guide="results") from error
         except TimeoutError as error:
-            raise _unavailable(f"no answer within {self._timeout_s:g} s") from error
+            raise _unavailable(str(error) or f"no answer within {self._timeout_s:g} s") from error
         except Exception as error:
             why = " ".join(f"{type(error).__name__}: {error}".split()).replace(self._api_key or "\0", "***")[:500]
             status = getattr(error, "status_code", None) or getattr(error, "status", None)

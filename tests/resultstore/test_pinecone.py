@@ -121,6 +121,18 @@ async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_ope
     await other.close()
 
 
+async def test_an_index_that_is_not_ready_in_time_is_called_that(server, monkeypatch):
+    monkeypatch.setattr("babyagi.resultstore.pinecone.CREATE_TIMEOUT_S", 1)
+    server[0].is_ready = False
+    index = open_other(server)
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert "babyagi-64" in raised.value.why and "not ready" in raised.value.why
+
+
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
     state, _ = server
     index = open_other(server)
