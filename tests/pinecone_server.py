@@ -114,8 +114,9 @@ class Handler(BaseHTTPRequestHandler):
     def _describe(self, name: str) -> dict[str, Any]:
         vector = {"type": "dense_vector", "dimension": self.state.dimensions[name], "metric": "cosine"}
         address: Any = self.server.server_address
+        status = {"ready": self.state.is_ready, "state": "Ready" if self.state.is_ready else "Initializing"}
         return {
-            "name": name, "host": f"http://127.0.0.1:{address[1]}/data/{name}", "status": {"ready": self.state.is_ready, "state": "Ready" if self.state.is_ready else "Initializing"},
+            "name": name, "host": f"http://127.0.0.1:{address[1]}/data/{name}", "status": status,
             "schema": {"fields": {"_values": vector}}, "deletion_protection": "disabled",
             "deployment": {"environment": "here", **(self.state.deployments.get(name) or {})},
         }  # fmt: skip
@@ -176,7 +177,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, value: dict[str, Any]) -> None:
         body = json.dumps(value).encode()
-        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        later = "Retry-After: 60\r\n" if status == 429 else ""
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{later}Content-Length: {len(body)}\r\n\r\n".encode()
         self.wfile.write(head + body)
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -30,6 +30,7 @@ PAGE = 100
 EXCERPT_CHARS = 1_000  # for people who look into Pinecone; the task store has the text
 PREFIX = "babyagi-"
 MISMATCH = re.compile(r"dimension", re.IGNORECASE)
+AILING = "see https://status.pinecone.io, and the limits of the project's plan at https://app.pinecone.io"
 RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'babyagi-daemon[pinecone]'"
 
 
@@ -202,6 +203,7 @@ class PineconeIndex:
             raise
         except Exception as error:  # what stands where `pinecone-client` was installed raises a bare one
             raise ImportError(str(error)) from error
+        # Retries of the control plane; on a 429 of the data plane the library itself waits as long as the service asks, up to our deadline.
         return AsyncPinecone(
             api_key=self._api_key, host=self._host or None, timeout=self._timeout_s, retry_config=RetryConfig(max_retries=1)
         )
@@ -227,7 +229,7 @@ class PineconeIndex:
 
 
 def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
-    fix = "set PINECONE_API_KEY to a key that may write, and see the project's plan" if is_refused else "see https://status.pinecone.io"
+    fix = "set PINECONE_API_KEY to a key that may write, and see the project's plan" if is_refused else AILING
     return IndexUnavailableError("Pinecone cannot answer now", why=why, fix=fix, guide="results")
 
 

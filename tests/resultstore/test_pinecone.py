@@ -133,6 +133,18 @@ async def test_an_index_that_is_not_ready_in_time_is_called_that(server, monkeyp
     assert "babyagi-64" in raised.value.why and "not ready" in raised.value.why
 
 
+async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_limit_of_the_plan(server):
+    index = open_other(server, timeout_s=1)
+    await index.upsert("one", ITEMS)
+    server[0].statuses += [429] * 20
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.query("one", ITEMS[0].vector, k=1)
+    await index.close()
+
+    assert "limits of the project's plan" in raised.value.fix
+
+
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
     state, _ = server
     index = open_other(server)
