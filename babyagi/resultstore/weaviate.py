@@ -167,10 +167,10 @@ class WeaviateIndex:
             client = await asyncio.to_thread(make)
         else:
             parts = urlsplit(self._url)
-            is_tls, host = parts.scheme == "https", parts.hostname or "localhost"
+            is_tls = parts.scheme == "https"
             grpc_host, grpc_port = grpc_address(self._url, self._grpc_port)
             client = weaviate.use_async_with_custom(
-                http_host=host,
+                http_host=_host(self._url),
                 http_port=parts.port or (443 if is_tls else HTTP_PORT),
                 http_secure=is_tls,
                 grpc_host=grpc_host,
@@ -229,12 +229,17 @@ class WeaviateIndex:
 
 def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
     """Host and port for gRPC: in Weaviate's cloud a host of its own, as the library derives it."""
-    host = urlsplit(url).hostname or "localhost"
+    host = _host(url)
     if host.endswith(".weaviate.network"):
         return host.replace(".", ".grpc.", 1), port or 443
     if host.endswith(".weaviate.cloud"):
         return f"grpc-{host}", port or 443
     return host, port or GRPC_PORT
+
+
+def _host(url: str) -> str:
+    host = urlsplit(url).hostname or "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 def class_name(collection: str) -> str:

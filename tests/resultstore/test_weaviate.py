@@ -222,6 +222,19 @@ def test_an_embedded_server_that_starts_slowly_is_waited_for_and_holds_nobody_up
     assert done.stdout == "[]\nTrue\n", done.stderr
 
 
+async def test_an_address_may_be_of_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with serving(host="::1") as (_, http_port, grpc_port):
+        index = WeaviateIndex(f"http://[::1]:{http_port}", grpc_port=grpc_port)
+        await index.upsert("one", ITEMS)
+
+        assert len(await index.ids("one")) == len(ITEMS)
+        await index.close()
+
+
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
     state, *_ = server
     index = open_other(server, timeout_s=0.5)
