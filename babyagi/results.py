@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from babyagi.errors import IndexUnavailableError, SettingsError
 from babyagi.journal import Backends, Journal
+from babyagi.presence import RENEWALS_PER_LEASE
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.projector import CheckReport, Projector, embed_path
 from babyagi.resultstore.search import Ranking, ResultSearch
@@ -36,7 +39,7 @@ class Results:
     """The results of one objective and their index.
 
     Args:
-        identity: the worker that a rebuild is made as; its lease lasts `lease_s` and is renewed after each batch.
+        identity: the worker that a rebuild is made as; its lease lasts `lease_s` and is renewed meanwhile.
     """
 
     def __init__(self, backends: Backends, index: VectorIndex, *, objective: Objective, identity: Worker, lease_s: float) -> None:
@@ -79,6 +82,7 @@ class Results:
 
         Raises:
             IndexUnavailableError: another worker feeds the index now; it was told to feed everything again. Or the index cannot answer.
+            Whatever the embedder raises. Where it is to change, nothing has been changed then.
             SettingsError: the embedder is to change, and a worker serves the objective, whose vectors would be of the old space.
         """
         if model and self._backends.embedder.space != self._objective.spec.embedding_space:
@@ -90,7 +94,7 @@ class Results:
             await self._store.owe_index(self._objective.id)
             claim = await self._store.claim_duty(self._objective.id, self._identity.id, Duty.INDEX)
             if claim is not None:
-                await self._feed(claim, n_results, tell)
+                await self._renewing_lease(self._feed(claim, n_results, tell))
             elif n_results:
                 raise IndexUnavailableError(
                     f"another worker feeds the index of objective {self._objective.id} now",
@@ -121,9 +125,20 @@ class Results:
                 fix="stop its workers first; babyagi workers shows them",
                 guide="results",
             )
+        await self._backends.embedder.embed(["is it there?"])  # before anything is changed: a name may be mistyped
         old = self._projector
         self._look_at(await self._store.change_space(objective_id, model=model, space=self._backends.embedder.space))
         await old.drop()
+
+    async def _renewing_lease(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await the work; one batch of it may take longer than the lease lasts."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(work)
+                while not (await asyncio.wait([task], timeout=self._lease_s / RENEWALS_PER_LEASE))[0]:
+                    await self._store.renew_lease(self._identity.id, lease_s=self._lease_s)
+        except BaseExceptionGroup as raised:
+            raise raised.exceptions[0] from None
 
     async def _feed(self, claim: DutyClaim, n_results: int, tell: Callable[[int, int], None]) -> None:
         journal = Journal(self._backends, fence=claim.fence)
@@ -137,6 +152,5 @@ class Results:
         while n_owed := len(await self._store.result_ids(self._objective.id, is_indexed=False)):
             tell(n_results - n_owed, n_results)
             await self._projector.run_once(embed=embed)
-            await self._store.renew_lease(self._identity.id, lease_s=self._lease_s)
         tell(n_results, n_results)
         await self._store.release_duty(claim)

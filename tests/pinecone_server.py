@@ -21,6 +21,9 @@ import numpy as np
 
 from tests.held_vectors import HeldVectors
 
+MAX_BODY_BYTES = 2 * 2**20
+PLACES = {("aws", "us-east-1"), ("gcp", "us-central1")}
+
 
 @dataclass
 class State:
@@ -33,6 +36,7 @@ class State:
     lock: threading.RLock = field(default_factory=threading.RLock)
     lag_s: float = 0.0
     silent_s: float = 0.0
+    is_ready: bool = True  # of the indexes
     key: str = "sk-test"
     statuses: list[int] = field(default_factory=list)
 
@@ -65,7 +69,11 @@ class Handler(BaseHTTPRequestHandler):
         self._handle({})
 
     def do_POST(self) -> None:
-        self._handle(json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}"))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}"
+        if len(body) > MAX_BODY_BYTES:
+            self._refuse(413, f"Request size {len(body)} exceeds the maximum supported size of {MAX_BODY_BYTES} bytes")
+            return
+        self._handle(json.loads(body))
 
     def _handle(self, given: dict[str, Any]) -> None:
         time.sleep(self.state.silent_s)
@@ -88,6 +96,10 @@ class Handler(BaseHTTPRequestHandler):
                 if given["name"] in self.state.dimensions:
                     self._refuse(409, "Resource already exists")
                     return
+                place = given.get("deployment", {})
+                if (place.get("cloud"), place.get("region")) not in PLACES:
+                    self._refuse(404, f"Resource cloud: {place.get('cloud')} region: {place.get('region')} not found.")
+                    return
                 (vector,) = given["schema"]["fields"].values()
                 self.state.dimensions[given["name"]] = vector["dimension"]
                 self.state.deployments[given["name"]] = given.get("deployment")
@@ -102,18 +114,21 @@ class Handler(BaseHTTPRequestHandler):
     def _describe(self, name: str) -> dict[str, Any]:
         vector = {"type": "dense_vector", "dimension": self.state.dimensions[name], "metric": "cosine"}
         address: Any = self.server.server_address
+        status = {"ready": self.state.is_ready, "state": "Ready" if self.state.is_ready else "Initializing"}
         return {
-            "name": name, "host": f"http://127.0.0.1:{address[1]}/data/{name}", "status": {"ready": True, "state": "Ready"},
+            "name": name, "host": f"http://127.0.0.1:{address[1]}/data/{name}", "status": status,
             "schema": {"fields": {"_values": vector}}, "deletion_protection": "disabled",
             "deployment": {"environment": "here", **(self.state.deployments.get(name) or {})},
         }  # fmt: skip
 
     def _data(self, index: str, path: str, given: dict[str, Any]) -> None:
+        if path.startswith("namespaces/"):
+            path, given["namespace"] = path.split("/")
         key = (index, given.get("namespace", ""))
         with self.state.lock:
             work = {
-                "vectors/upsert": self._upsert, "query": self._query, "vectors/list": self._list, "vectors/delete": self._delete,
-                "describe_index_stats": self._stats,
+                "vectors/upsert": self._upsert, "query": self._query, "vectors/list": self._list,
+                "describe_index_stats": self._stats, "namespaces": self._delete_namespace,
             }.get(path)  # fmt: skip
             if work is None or index not in self.state.dimensions:
                 self._refuse(404, "no such path")
@@ -145,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         more = {"pagination": {"next": page[-1]}} if page and held.page(after=page[-1], limit=1) else {}
         self._answer(200, {"vectors": [{"id": id_} for id_ in page], "namespace": key[1], **more})
 
-    def _delete(self, key: tuple[str, str], given: dict[str, Any]) -> None:
+    def _delete_namespace(self, key: tuple[str, str], given: dict[str, Any]) -> None:
         if self.state.namespaces.pop(key, None) is None:
             self._refuse(404, "Namespace not found")
             return
@@ -162,7 +177,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def _answer(self, status: int, value: dict[str, Any]) -> None:
         body = json.dumps(value).encode()
-        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+        later = "Retry-After: 60\r\n" if status == 429 else ""
+        head = f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n{later}Content-Length: {len(body)}\r\n\r\n".encode()
         self.wfile.write(head + body)
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -1,15 +1,19 @@
 """What a person does with the results of one objective, while workers are at work on it."""
 
+import asyncio
+from datetime import timedelta
+
 import pytest
 
-from babyagi.errors import IndexUnavailableError
+from babyagi.errors import IndexUnavailableError, ModelRejectedError
 from babyagi.journal import Backends, Gate
 from babyagi.results import Results
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector, collection_of
 from babyagi.tasks import Worker
-from tests.resultstore.library import START, TEXTS, Busy, Embedding, LaggingIndex, open_library
+from babyagi.taskstore.memory import MemoryTaskStore
+from tests.resultstore.library import START, TEXTS, Busy, Embedding, LaggingIndex, fill_library, open_library
 
 
 async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collection_is_fed_again():
@@ -40,3 +44,55 @@ async def test_a_rebuild_never_puts_vectors_of_another_space_beside_those_of_the
         await results.rebuild(lambda n_done, n_all: None)
 
     assert await store.vectors(objective.id, space=objective.spec.embedding_space) == {}
+
+
+class Unknown(HashEmbedder):
+    """An embedder by a name that nobody knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.space = "openai:mistyped:native:v1"
+
+    async def embed(self, texts):
+        raise ModelRejectedError("there is no model mistyped")
+
+
+async def test_an_embedding_model_that_cannot_be_had_changes_nothing():
+    store, objective = await open_library()
+    index = BuiltinIndex()
+    await Projector(store, index, objective=objective).run_once(embed=Embedding())
+    await store.remove_worker("w")
+    backends = Backends(store=store, models={}, embedder=Unknown(), gate=Gate(), sleep=asyncio.sleep)
+    identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
+
+    with pytest.raises(ModelRejectedError):
+        await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(print, model="mistyped")
+
+    assert (await store.objective(objective.id)).spec == objective.spec
+    assert len(await index.ids(collection_of(objective))) == len(TEXTS)
+
+
+class Slow(HashEmbedder):
+    """Takes longer than a lease lasts."""
+
+    async def embed(self, texts):
+        await asyncio.sleep(0.6)
+        return await super().embed(texts)
+
+
+async def test_a_batch_that_takes_longer_than_the_lease_is_fed_while_others_free_what_the_dead_held():
+    store = MemoryTaskStore(lambda: START + timedelta(seconds=asyncio.get_running_loop().time()))
+    objective = await fill_library(store, TEXTS)
+    backends = Backends(store=store, models={}, embedder=Slow(), gate=Gate(), sleep=asyncio.sleep)
+    identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
+
+    async def reap():
+        while True:
+            await store.reap_workers()
+            await asyncio.sleep(0.05)
+
+    reaping = asyncio.create_task(reap())
+    n_fed = await Results(backends, BuiltinIndex(), objective=objective, identity=identity, lease_s=0.3).rebuild(lambda *_: None)
+    reaping.cancel()
+
+    assert n_fed == len(TEXTS)

@@ -7,6 +7,7 @@ What it answers is taken from what the client reads and from Weaviate's document
 from __future__ import annotations
 
 import json
+import socket
 import sys
 import threading
 import time
@@ -165,7 +166,7 @@ class Grpc(weaviate_pb2_grpc.WeaviateServicer):
             context.abort(grpc.StatusCode.UNAVAILABLE, "told to fail")
         given = dict(context.invocation_metadata()).get("authorization", "")
         if self._state.key and given != f"Bearer {self._state.key}":
-            context.abort(grpc.StatusCode.UNAUTHENTICATED, "unauthorized")
+            context.abort(grpc.StatusCode.UNAUTHENTICATED, "unauthorized: invalid api key, please provide a valid api key")
 
 
 def _result(id_: str, distance: float) -> Any:
@@ -174,14 +175,16 @@ def _result(id_: str, distance: float) -> Any:
 
 
 @contextmanager
-def serving(*, http_port: int = 0, grpc_port: int = 0) -> Iterator[tuple[State, int, int]]:
+def serving(*, host: str = "127.0.0.1", http_port: int = 0, grpc_port: int = 0) -> Iterator[tuple[State, int, int]]:
     """A server on free ports, or on those given; what it holds, and its two ports."""
     state = State()
-    rest = ThreadingHTTPServer(("127.0.0.1", http_port), type("BoundRest", (Rest,), {"state": state}))
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    kind = type("RestServer", (ThreadingHTTPServer,), {"address_family": family})
+    rest = kind((host, http_port), type("BoundRest", (Rest,), {"state": state}))
     rest.daemon_threads = True
     server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
     weaviate_pb2_grpc.add_WeaviateServicer_to_server(Grpc(state), server)
-    bound = server.add_insecure_port(f"127.0.0.1:{grpc_port}")
+    bound = server.add_insecure_port(f"[{host}]:{grpc_port}" if ":" in host else f"{host}:{grpc_port}")
     server.start()
     thread = threading.Thread(target=rest.serve_forever, args=(0.05,))
     thread.start()

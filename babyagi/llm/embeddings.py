@@ -26,8 +26,8 @@ from babyagi.tasks import Reservation, Usage
 
 PATH = "/embeddings"
 DIMENSION_BY_MODEL = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-# 3,072 numbers of 22 characters are 68 kB of JSON, and an answer may have 8 MiB; the API itself allows 2,048 texts, 300,000 tokens.
-MAX_TEXTS_PER_REQUEST = 96
+# 8,192 numbers of 23 characters are 188 kB of JSON, and an answer may have 8 MiB; the API itself allows 2,048 texts, 300,000 tokens.
+MAX_TEXTS_PER_REQUEST = 40
 MAX_BYTES_PER_REQUEST = 300_000
 # The models take 8,191 tokens, and a token is rarely less than 3 bytes.
 MAX_BYTES_PER_TEXT = 24_000

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from babyagi.chroma_import import import_chroma
 from babyagi.errors import IndexUnavailableError, SettingsError
 from babyagi.llm.prompt import clean
 from babyagi.tasks import Reservation, Usage
@@ -135,6 +136,7 @@ def open_model() -> Any:
 
 def _import_kind() -> Any:
     try:
+        import_chroma()
         from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
     except ImportError as error:
         raise _trouble(f"Chroma cannot be imported: {error}", fix="pip install 'chromadb>=1.5'") from error

@@ -21,15 +21,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import IndexOwnedElsewhereError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.chroma_calls import (
     SYNC_THRESHOLD,
     batches,
     collection_settings,
-    import_chroma,
     require_cosine,
-    showing_no_environment,
     to_records,
     translating,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,6 @@ SYNC_THRESHOLD = 2_000
 # Of 352 results that differ in two numbers alone, Chroma's own 16 and 100 lose 98 for good, these 10, at 3 ms a result instead of 1;
 # of prose both lose none.
 MAX_NEIGHBORS, EF_CONSTRUCTION = 64, 400
-NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
 TIME_MENDS = ("disk is full", "database is locked", "readonly database", "no space left", "too many open files")
 
 
@@ -48,42 +46,13 @@ def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
 
 def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
     """A collection that does not measure by cosine is not ours to trust."""
-    space = (configuration.get("hnsw") or {}).get("space")
+    space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")  # the second is a distributed server's
     if space != "cosine":
         raise StoreUnusableError(f"the collection {name} measures by {space}, not by cosine", guide="results")
 
 
 def _excerpt(text: str) -> str:
     return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
-
-
-def import_chroma() -> None:
-    """The first import, which takes half a second and reads settings; every later one is free."""
-    with showing_no_environment():
-        import chromadb  # noqa: F401
-
-
-@contextmanager
-def showing_no_environment() -> Iterator[None]:
-    """Keep chromadb's settings, which are read again and again while it is imported, from `.env` and from variables.
-
-    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use would fail the import. For the
-    half second of the first import this holds for every class of pydantic-settings in this process.
-    """
-    from pydantic_settings import BaseSettings
-
-    original = BaseSettings.__init__
-
-    @functools.wraps(original)
-    def blind(self: BaseSettings, /, **values: Any) -> None:
-        original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
-
-    # By name, because to mypy a method is no variable; there is no other way in before the import itself has read the file.
-    setattr(BaseSettings, "__init__", blind)  # noqa: B010
-    try:
-        yield
-    finally:
-        setattr(BaseSettings, "__init__", original)  # noqa: B010
 
 
 @contextmanager

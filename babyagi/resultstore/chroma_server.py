@@ -12,17 +12,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
+from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.chroma_calls import (
     TIME_MENDS,
     batches,
     collection_settings,
-    import_chroma,
     require_cosine,
-    showing_no_environment,
     to_records,
 )
 
@@ -51,6 +49,7 @@ class ChromaServerIndex:
         self._url = url
         self._timeout_s = timeout_s
         self._client: AsyncClientAPI | None = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._collections: dict[str, AsyncCollection] = {}
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
@@ -109,8 +108,8 @@ class ChromaServerIndex:
     async def _calling(self) -> AsyncIterator[AsyncClientAPI]:
         with self._translating():
             async with asyncio.timeout(self._timeout_s):
-                if self._client is None:
-                    self._client = await _open_client(self._url)
+                async with self._opening:
+                    self._client = self._client or await _open_client(self._url)
                 yield self._client
 
     async def _use(self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]) -> T | None:
@@ -169,7 +168,4 @@ async def _open_client(url: str) -> AsyncClientAPI:
 
     with showing_no_environment():
         settings = Settings(anonymized_telemetry=False, chroma_server_ssl_verify=True)
-    parts = urlsplit(url)
-    is_tls = parts.scheme == "https"
-    port = parts.port or (443 if is_tls else 80)
-    return await chromadb.AsyncHttpClient(host=parts.hostname or "localhost", port=port, ssl=is_tls, settings=settings)
+    return await chromadb.AsyncHttpClient(host=url, ssl=url.startswith("https:"), settings=settings)

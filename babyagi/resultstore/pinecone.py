@@ -14,7 +14,7 @@ import inspect
 import re
 import warnings
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
@@ -23,11 +23,14 @@ from babyagi.resultstore.base import Hit, IndexItem
 CALL_TIMEOUT_S = 20.0
 READ_LAG_S = 5.0  # the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness, 2026-11-21)
 CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
-MAX_BATCH = 100  # of 1,536 numbers: 1.2 MB, under the 2 MB of a request
+MAX_BATCH = 100
+MAX_BODY_BYTES = 2_000_000  # of a request (docs.pinecone.io, Operation limits, 2026-11-21)
+NUMBER_BYTES = 24  # of a float32 in JSON, as -0.018042199313640594 and a comma
 PAGE = 100
 EXCERPT_CHARS = 1_000  # for people who look into Pinecone; the task store has the text
 PREFIX = "babyagi-"
 MISMATCH = re.compile(r"dimension", re.IGNORECASE)
+AILING = "see https://status.pinecone.io, and the limits of the project's plan at https://app.pinecone.io"
 RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'babyagi-daemon[pinecone]'"
 
 
@@ -50,6 +53,7 @@ class PineconeIndex:
         self._host = host
         self._timeout_s = timeout_s
         self._client: Any = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._index_by_dimension: dict[int, Any] = {}
         self._dimension_by_name: dict[str, int] = {}
 
@@ -62,8 +66,9 @@ class PineconeIndex:
             if {len(item.vector) // 4 for item in items} != {held or dimension}:
                 raise StoreUnusableError(f"vectors of {held} and {dimension} dimensions met in one collection", guide="results")
             index = await self._index(dimension) or await self._create(dimension)
-            for start in range(0, len(items), MAX_BATCH):
-                records = [_to_record(item) for item in items[start : start + MAX_BATCH]]
+            size = _batch_size(dimension)
+            for start in range(0, len(items), size):
+                records = [_to_record(item) for item in items[start : start + size]]
                 await index.upsert(vectors=records, namespace=collection)
             self._dimension_by_name[collection] = dimension
 
@@ -93,12 +98,15 @@ class PineconeIndex:
                 return found
 
     async def drop(self, collection: str) -> None:
+        from pinecone.errors import NotFoundError
+
         async with self._calling():
             dimension = await self._dimension_of(collection)
             index = await self._index(dimension) if dimension else None
             self._dimension_by_name.pop(collection, None)
             if index is not None:
-                await index.delete(delete_all=True, namespace=collection)
+                with suppress(NotFoundError):  # what the statistics still show may be gone
+                    await index.delete_namespace(namespace=collection)  # `delete` would leave it there, empty
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -121,21 +129,22 @@ class PineconeIndex:
 
     async def _index(self, dimension: int) -> Any:
         """The open index for vectors of this dimension, None when there is none."""
-        if dimension not in self._index_by_dimension:
-            from pinecone.errors import NotFoundError
+        from pinecone.errors import NotFoundError
 
-            try:
-                described = await self._client.describe_index(f"{PREFIX}{dimension}")
-            except NotFoundError:
-                return None
-            opened = self._client.index(host=described.host)
-            self._index_by_dimension[dimension] = await opened if inspect.isawaitable(opened) else opened
-        return self._index_by_dimension[dimension]
+        async with self._opening:
+            if dimension not in self._index_by_dimension:
+                try:
+                    described = await self._client.describe_index(f"{PREFIX}{dimension}")
+                except NotFoundError:
+                    return None
+                opened = self._client.index(host=described.host)
+                self._index_by_dimension[dimension] = await opened if inspect.isawaitable(opened) else opened
+            return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
         """Make the index, unless another worker was quicker, and open it."""
         from pinecone import ServerlessSpec
-        from pinecone.errors import ConflictError
+        from pinecone.errors import ApiError, ConflictError
 
         spec = ServerlessSpec(cloud=self._cloud, region=self._region)
         try:
@@ -146,6 +155,15 @@ class PineconeIndex:
                 )
         except ConflictError:
             pass
+        except ApiError as error:
+            if error.status_code not in (400, 404):
+                raise
+            raise IndexUnavailableError(
+                f"Pinecone makes no index in {self._cloud}, {self._region}",
+                why=" ".join(str(error).split())[:500],
+                fix="set PINECONE_CLOUD and PINECONE_REGION to a place that the project's plan has",
+                guide="results",
+            ) from error
         index = await self._index(dimension)
         if index is None:
             raise IndexUnavailableError("Pinecone does not show the index that it made", guide="results")
@@ -170,8 +188,8 @@ class PineconeIndex:
     async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[None]:
         with self._translating():
             async with asyncio.timeout(timeout_s or self._timeout_s):
-                if self._client is None:
-                    self._client = await asyncio.to_thread(self._open)
+                async with self._opening:
+                    self._client = self._client or await asyncio.to_thread(self._open)
                 try:
                     yield
                 except Exception as error:
@@ -185,6 +203,7 @@ class PineconeIndex:
             raise
         except Exception as error:  # what stands where `pinecone-client` was installed raises a bare one
             raise ImportError(str(error)) from error
+        # Retries of the control plane; on a 429 of the data plane the library itself waits as long as the service asks, up to our deadline.
         return AsyncPinecone(
             api_key=self._api_key, host=self._host or None, timeout=self._timeout_s, retry_config=RetryConfig(max_retries=1)
         )
@@ -200,7 +219,7 @@ class PineconeIndex:
             why = f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not `pinecone-client`"
             raise IndexUnavailableError("Pinecone cannot be imported", why=why, fix=RENAMED, guide="results") from error
         except TimeoutError as error:
-            raise _unavailable(f"no answer within {self._timeout_s:g} s") from error
+            raise _unavailable(str(error) or f"no answer within {self._timeout_s:g} s") from error
         except Exception as error:
             why = " ".join(f"{type(error).__name__}: {error}".split()).replace(self._api_key or "\0", "***")[:500]
             status = getattr(error, "status_code", None) or getattr(error, "status", None)
@@ -210,8 +229,13 @@ class PineconeIndex:
 
 
 def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
-    fix = "set PINECONE_API_KEY to a key that may write, and see the project's plan" if is_refused else "see https://status.pinecone.io"
+    fix = "set PINECONE_API_KEY to a key that may write, and see the project's plan" if is_refused else AILING
     return IndexUnavailableError("Pinecone cannot answer now", why=why, fix=fix, guide="results")
+
+
+def _batch_size(dimension: int) -> int:
+    """How many records surely fit a request, each character of an excerpt escaped."""
+    return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
 
 
 def _to_record(item: IndexItem) -> dict[str, Any]:

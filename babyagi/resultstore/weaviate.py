@@ -10,9 +10,11 @@ Nothing of Weaviate is imported and nothing is asked before the first call.
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -23,12 +25,15 @@ if TYPE_CHECKING:
     from weaviate import WeaviateAsyncClient
 
 CALL_TIMEOUT_S = 20.0
+EMBEDDED_START_S = 300.0  # its first start fetches 60 MB, in a thread that cannot be stopped
 MAX_BATCH = 100  # of 1,536 numbers: 600 kB
 PAGE = 1_000
 EXCERPT_CHARS = 1_000  # for people who look into Weaviate; the task store has the text
 HTTP_PORT, GRPC_PORT = 8080, 50051
-MISMATCH = re.compile(r"vector\b.*\blength|length\b.*\bvector|dimension", re.IGNORECASE)
-REFUSED = ("401", "403", "unauthenticated", "permission", "forbidden")
+EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
+# Whole words: the names of collections stand in what is said, too.
+MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
+REFUSED = re.compile(r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE)
 
 
 class WeaviateIndex:
@@ -37,9 +42,9 @@ class WeaviateIndex:
     Args:
         url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
         api_key: empty for a server that wants none.
-        grpc_port: of the same host; None for 50051, or for 443 in Weaviate's cloud, whose host for gRPC begins with `grpc-`.
+        grpc_port: None for 50051, or for 443 in Weaviate's cloud.
         is_embedded: let the library download and start a server on this machine.
-        timeout_s: for each call.
+        timeout_s: for each call; the start of an embedded server may take longer.
     """
 
     is_memory = False
@@ -54,6 +59,7 @@ class WeaviateIndex:
         self._is_embedded = is_embedded
         self._timeout_s = timeout_s
         self._client: WeaviateAsyncClient | None = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._known: set[str] = set()
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
@@ -139,29 +145,36 @@ class WeaviateIndex:
     @asynccontextmanager
     async def _calling(self) -> AsyncIterator[WeaviateAsyncClient]:
         with self._translating():
-            async with asyncio.timeout(self._timeout_s):
-                if self._client is None:
-                    self._client = await self._open()
+            async with asyncio.timeout(self._deadline_s):
+                async with self._opening:
+                    self._client = self._client or await self._open()
                 yield self._client
+
+    @property
+    def _deadline_s(self) -> float:
+        return EMBEDDED_START_S if self._is_embedded and self._client is None else self._timeout_s
 
     async def _open(self) -> WeaviateAsyncClient:
         await asyncio.to_thread(_import)  # half a second
         import weaviate
         from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+        from weaviate.embedded import EmbeddedOptions
 
         config = AdditionalConfig(timeout=Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s), trust_env=False)
         if self._is_embedded:
-            client = weaviate.use_async_with_embedded(additional_config=config)
+            options = EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT)
+            make = partial(weaviate.WeaviateAsyncClient, embedded_options=options, additional_config=config, skip_init_checks=True)
+            client = await asyncio.to_thread(make)
         else:
             parts = urlsplit(self._url)
-            is_tls, host = parts.scheme == "https", parts.hostname or "localhost"
-            is_cloud = host.endswith((".weaviate.cloud", ".weaviate.network"))
+            is_tls = parts.scheme == "https"
+            grpc_host, grpc_port = grpc_address(self._url, self._grpc_port)
             client = weaviate.use_async_with_custom(
-                http_host=host,
+                http_host=_host(self._url),
                 http_port=parts.port or (443 if is_tls else HTTP_PORT),
                 http_secure=is_tls,
-                grpc_host=f"grpc-{host}" if is_cloud else host,
-                grpc_port=self._grpc_port or (443 if is_cloud else GRPC_PORT),
+                grpc_host=grpc_host,
+                grpc_port=grpc_port,
                 grpc_secure=is_tls,
                 auth_credentials=Auth.api_key(self._api_key) if self._api_key else None,
                 additional_config=config,
@@ -187,7 +200,7 @@ class WeaviateIndex:
             fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
             raise IndexUnavailableError("Weaviate cannot be imported", why=str(error), fix=fix, guide="results") from error
         except TimeoutError as error:
-            raise self._unavailable(f"no answer within {self._timeout_s:g} s") from error
+            raise self._unavailable(f"no answer within {self._deadline_s:g} s") from error
         except Exception as error:
             raise self._explain(f"{type(error).__name__}: {error}") from error
 
@@ -199,17 +212,34 @@ class WeaviateIndex:
         return self._unavailable(why)
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
-        is_refused = any(sign in why.lower() for sign in REFUSED)
-        fix = (
-            "set WEAVIATE_API_KEY to a key that may write"
-            if is_refused
-            else f"see whether {self._url or 'it'} answers; WEAVIATE_URL names it"
-        )
+        if REFUSED.search(why):
+            fix = "set WEAVIATE_API_KEY to a key that may write"
+        elif self._is_embedded:
+            left_behind = f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
+            fix = f"if one that was left behind holds its ports, use it: {left_behind}"
+        else:
+            host, port = grpc_address(self._url, self._grpc_port)
+            fix = f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT name them"
         return IndexUnavailableError(f"{self._server} cannot answer now", why=why, fix=fix, guide="results")
 
     @property
     def _server(self) -> str:
         return "the embedded Weaviate" if self._is_embedded else f"Weaviate at {self._url}"
+
+
+def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
+    """Host and port for gRPC: in Weaviate's cloud a host of its own, as the library derives it."""
+    host = _host(url)
+    if host.endswith(".weaviate.network"):
+        return host.replace(".", ".grpc.", 1), port or 443
+    if host.endswith(".weaviate.cloud"):
+        return f"grpc-{host}", port or 443
+    return host, port or GRPC_PORT
+
+
+def _host(url: str) -> str:
+    host = urlsplit(url).hostname or "localhost"
+    return f"[{host}]" if ":" in host else host
 
 
 def class_name(collection: str) -> str:
@@ -236,6 +266,8 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
 def _import() -> None:
     """The first import, which takes half a second; every later one is free."""
     import weaviate  # noqa: F401
+
+    logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)  # it logs refused objects whole: texts, and vectors of megabytes
 
 
 def _numbers(vector: bytes) -> list[float]:

@@ -1,4 +1,6 @@
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -49,6 +51,34 @@ async def test_many_and_long_texts_go_in_several_requests(server, endpoint):
     assert len(vectors) == MAX_TEXTS_PER_REQUEST + 1 and usage.calls == 2
     assert len(server.requests) == 4
     assert max(len(json.dumps(record.body, ensure_ascii=False).encode()) for record in server.requests) < 400_000
+
+
+async def test_as_many_long_vectors_are_asked_for_at_once_as_an_answer_may_hold():
+    numbers = ", ".join(["-0.018042199313640594"] * 8192)
+
+    class Dense(BaseHTTPRequestHandler):
+        def do_POST(self):
+            texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
+            rows = ", ".join(f'{{"index": {place}, "embedding": [{numbers}]}}' for place in range(len(texts)))
+            body = f'{{"data": [{rows}]}}'.encode()
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Dense) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        endpoint = Endpoint(base_url=f"http://127.0.0.1:{server.server_port}/v1", sleep=no_sleep, random=lambda: 0.5)
+        vectors, _ = await OpenAIEmbedder("m", endpoint).embed([f"text {n}" for n in range(100)])
+        await endpoint.close()
+        server.shutdown()
+        thread.join()
+
+    assert [len(vector) for vector in vectors] == [8192 * 4] * 100
 
 
 async def test_the_space_is_known_before_the_first_call_and_does_not_change(server, endpoint):

@@ -2,9 +2,13 @@
 
 import asyncio
 import hashlib
+import os
 import socket
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
@@ -120,6 +124,17 @@ async def test_without_its_files_it_is_in_trouble_and_fetches_nothing(folder, mo
     assert "model.onnx" in caught.value.why and str(folder) in caught.value.why
     assert "start again with BABYAGI_EMBEDDING_MODEL=chroma-onnx" in caught.value.fix
     assert source.n_requests == 0 and not folder.exists()
+
+
+@pytest.mark.system
+def test_neither_an_env_file_nor_other_programs_variables_keep_the_files_from_being_looked_for(tmp_path):
+    (tmp_path / ".env").write_bytes(b"NAME=\xff\xfe\nMIGRATIONS=none\n")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(Path.cwd()), "MIGRATIONS": "1"}
+    command = [sys.executable, "-c", "from babyagi.llm.onnx import missing_files; print(missing_files())"]
+
+    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0 and "model.onnx" in done.stdout, done.stderr
 
 
 async def test_it_works_as_soon_as_its_files_are_there(folder):

@@ -5,14 +5,18 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from pydantic_settings import BaseSettings
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.chroma_calls import require_cosine
 from babyagi.resultstore.chroma_server import DAMAGE, ChromaServerIndex
 from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
 
@@ -122,6 +126,38 @@ async def test_a_server_that_was_killed_is_unavailable_and_is_used_again_when_it
     await index.close()
 
 
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_other_programs_settings_alone(url):
+    index, init = ChromaServerIndex(url), BaseSettings.__init__
+    await asyncio.gather(*(index.ids("one") for _ in range(4)))
+
+    assert BaseSettings.__init__ is init
+    await index.close()
+
+
+async def test_an_address_may_have_a_path():
+    paths = []
+
+    class Prefixed(BaseHTTPRequestHandler):
+        def do_GET(self):
+            paths.append(self.path)
+            self.send_error(503)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Prefixed) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        index = ChromaServerIndex(f"http://127.0.0.1:{server.server_port}/chroma")
+        with pytest.raises(IndexUnavailableError):
+            await index.ids("one")
+        await index.close()
+        server.shutdown()
+        thread.join()
+
+    assert paths[0].startswith("/chroma/api/v2/")
+
+
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -133,6 +169,12 @@ async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadl
         await index.close()
 
     assert raised.value.why == "no answer within 0.2 s"
+
+
+def test_a_server_may_choose_another_kind_of_index_as_long_as_it_measures_by_cosine():
+    require_cosine("one", {"hnsw": None, "spann": {"space": "cosine"}, "embedding_function": None})
+    with pytest.raises(StoreUnusableError, match="measures by l2"):
+        require_cosine("one", {"hnsw": None, "spann": {"space": "l2"}, "embedding_function": None})
 
 
 async def test_certificates_are_checked(index, url):

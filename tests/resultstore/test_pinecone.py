@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -14,11 +15,12 @@ pytest.importorskip("pinecone")
 import pinecone.errors.exceptions
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.pinecone import PineconeIndex
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
 from tests.pinecone_server import serving
-from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
+from tests.resultstore.contract import ITEMS, VectorIndexContract, make_id, make_item
 from tests.resultstore.library import Embedding, open_library
 
 KEY = os.environ.get("PINECONE_TEST_KEY", "")
@@ -65,6 +67,82 @@ async def test_eight_workers_that_begin_at_once_share_one_index(server):
     assert len(await indexes[0].ids("eight")) == 8
     for index in indexes:
         await index.close()
+
+
+async def test_a_collection_that_another_worker_dropped_can_be_dropped_again(server):
+    index, other = open_other(server), open_other(server)
+    await index.upsert("one", ITEMS)
+    await other.drop("one")
+
+    await index.drop("one")
+
+    assert server[0].namespaces == {}
+    await index.close()
+    await other.close()
+
+
+async def test_a_region_that_there_is_not_says_which_variables_to_set(server):
+    index = PineconeIndex("sk-test", cloud="gcp", region="us-east-1", host=server[1])
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert "gcp, us-east-1" in raised.value.what and "not found" in raised.value.why
+    assert "PINECONE_CLOUD" in raised.value.fix and "PINECONE_REGION" in raised.value.fix
+
+
+async def test_many_long_vectors_fit_the_requests_that_the_service_takes(server):
+    vector = struct.pack("<3072f", *([-0.01804220] * 3072))
+    items = [IndexItem(id=make_id(n), vector=vector, text="\x00" * 2_000, task_id=n) for n in range(100)]
+    index = open_other(server)
+
+    await index.upsert("one", items)
+
+    assert len(await index.ids("one")) == 100
+    await index.close()
+
+
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(server):
+    index, other = open_other(server), open_other(server)
+    await other.upsert("one", ITEMS)
+    opened = []
+
+    def open_and_count(open_=index._open):
+        opened.append(open_())
+        return opened[-1]
+
+    index._open = open_and_count
+
+    found = await asyncio.gather(*(index.query("one", ITEMS[0].vector, k=1) for _ in range(4)))
+
+    assert len(opened) == 1 and {hits[0].id for hits in found} == {ITEMS[0].id}
+    await index.close()
+    await other.close()
+
+
+async def test_an_index_that_is_not_ready_in_time_is_called_that(server, monkeypatch):
+    monkeypatch.setattr("babyagi.resultstore.pinecone.CREATE_TIMEOUT_S", 1)
+    server[0].is_ready = False
+    index = open_other(server)
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert "babyagi-64" in raised.value.why and "not ready" in raised.value.why
+
+
+async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_limit_of_the_plan(server):
+    index = open_other(server, timeout_s=1)
+    await index.upsert("one", ITEMS)
+    server[0].statuses += [429] * 20
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.query("one", ITEMS[0].vector, k=1)
+    await index.close()
+
+    assert "limits of the project's plan" in raised.value.fix
 
 
 async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):

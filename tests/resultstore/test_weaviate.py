@@ -1,23 +1,31 @@
 """Weaviate: the contract with the real client, on a server of ours that speaks its protocols, or on the one of WEAVIATE_TEST_URL."""
 
 import asyncio
+import hashlib
 import inspect
 import os
 import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("weaviate")
 
 import httpx
+import weaviate.connect.helpers
+import weaviate.embedded
 import weaviate.exceptions
 from grpc import StatusCode
 from grpc.aio import AioRpcError, Metadata
 from packaging.version import Version
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
-from babyagi.resultstore.weaviate import WeaviateIndex, class_name
-from tests.resultstore.contract import ITEMS, VectorIndexContract, make_item
+from babyagi.resultstore.base import IndexItem
+from babyagi.resultstore.weaviate import WeaviateIndex, class_name, grpc_address
+from tests.resultstore.contract import ITEMS, VectorIndexContract, make_id, make_item
 from tests.weaviate_server import serving
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -103,6 +111,128 @@ async def test_a_server_that_fails_is_unavailable_and_is_used_again_when_it_is_w
 
     assert (await index.query("one", ITEMS[0].vector, k=1))[0].id == ITEMS[0].id
     await index.close()
+
+
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(server):
+    index = open_other(server)
+    opened = []
+
+    async def open_and_count(open_=index._open):
+        opened.append(await open_())
+        return opened[-1]
+
+    index._open = open_and_count
+    await asyncio.gather(*(index.ids("one") for _ in range(4)))
+
+    await index.close()
+    assert len(opened) == 1
+
+
+async def test_a_closed_grpc_port_is_named_with_the_variable_that_sets_it(server):
+    _, http_port, _ = server
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        closed_port = free.getsockname()[1]
+        index = WeaviateIndex(f"http://127.0.0.1:{http_port}", grpc_port=closed_port, timeout_s=1)
+        with pytest.raises(IndexUnavailableError) as raised:
+            await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert f"127.0.0.1:{closed_port}" in raised.value.fix and "BABYAGI_WEAVIATE_GRPC_PORT" in raised.value.fix
+
+
+@pytest.mark.parametrize("url", ["https://a1.c0.europe-west3.gcp.weaviate.cloud", "https://mine.weaviate.network"])
+def test_the_cloud_speaks_grpc_where_the_library_looks_for_it(url):
+    _, host = vars(weaviate.connect.helpers)["__parse_weaviate_cloud_cluster_url"](url)
+
+    assert grpc_address(url) == (host, 443)
+
+
+async def test_digits_and_words_in_the_name_of_a_collection_say_nothing_of_keys_or_vectors(server):
+    index, other = open_other(server), open_other(server)
+    name = "dimension-forbidden-a401b"
+    await index.upsert(name, ITEMS)
+    await other.drop(name)
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert(name, ITEMS)
+
+    assert class_name(name) in raised.value.why and "WEAVIATE_API_KEY" not in raised.value.fix
+    await index.close()
+    await other.close()
+
+
+async def test_a_key_that_is_taken_back_later_says_which_variable_to_set(server):
+    state, *_ = server
+    index = open_other(server, api_key="sk-old")
+    await index.upsert("one", ITEMS)
+    state.key = "sk-new"
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.query("one", ITEMS[0].vector, k=1)
+    await index.close()
+
+    assert "WEAVIATE_API_KEY" in raised.value.fix
+
+
+async def test_objects_that_a_server_refuses_are_not_written_to_the_log(server, caplog):
+    index = open_other(server)
+    short = IndexItem(id=make_id(88), vector=struct.pack("<2f", 1, 0), text="a secret of mine", task_id=9)
+
+    with pytest.raises(StoreUnusableError):
+        await index.upsert("one", [*ITEMS, short])
+    await index.close()
+
+    assert "a secret of mine" not in caplog.text
+
+
+STARTING = """
+import asyncio
+from babyagi.resultstore.weaviate import WeaviateIndex
+
+async def main():
+    loop, gaps_s = asyncio.get_running_loop(), []
+
+    async def tick():
+        while True:
+            began_s = loop.time()
+            await asyncio.sleep(0.02)
+            gaps_s.append(loop.time() - began_s)
+
+    ticking, index = asyncio.create_task(tick()), WeaviateIndex("", is_embedded=True, timeout_s=1)
+    print(await index.ids("one"))
+    ticking.cancel()
+    await index.close()
+    print(max(gaps_s) < 1.5)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.system
+def test_an_embedded_server_that_starts_slowly_is_waited_for_and_holds_nobody_up(tmp_path):
+    version = f"v{weaviate.embedded.WEAVIATE_VERSION}"
+    binary = tmp_path / f"weaviate-{version}-{hashlib.sha256(version.encode()).hexdigest()}"
+    binary.write_text(f"#!/bin/sh\nsleep 2\nexec {sys.executable} -m tests.weaviate_server 8079 50050 >&2\n")
+    binary.chmod(0o700)
+    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PYTHONPATH": str(Path.cwd())}
+
+    done = subprocess.run([sys.executable, "-c", STARTING], env=environ, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.stdout == "[]\nTrue\n", done.stderr
+
+
+async def test_an_address_may_be_of_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    with serving(host="::1") as (_, http_port, grpc_port):
+        index = WeaviateIndex(f"http://[::1]:{http_port}", grpc_port=grpc_port)
+        await index.upsert("one", ITEMS)
+
+        assert len(await index.ids("one")) == len(ITEMS)
+        await index.close()
 
 
 async def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):

@@ -1,0 +1,42 @@
+"""Imports chromadb without showing it the surroundings of this process, for the index and for the embedder alike."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
+_TURN = threading.Lock()  # what is changed meanwhile belongs to the whole process; two at once would leave it changed
+
+
+def import_chroma() -> None:
+    """The first import, which takes half a second and reads settings; every later one is free."""
+    with showing_no_environment():
+        import chromadb  # noqa: F401
+
+
+@contextmanager
+def showing_no_environment() -> Iterator[None]:
+    """Keep chromadb's settings, which are read again and again while it is imported, from `.env` and from variables.
+
+    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use would fail the import. For the
+    half second of the first import this holds for every class of pydantic-settings in this process.
+    """
+    from pydantic_settings import BaseSettings
+
+    with _TURN:
+        original = BaseSettings.__init__
+
+        @functools.wraps(original)
+        def blind(self: BaseSettings, /, **values: Any) -> None:
+            original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
+
+        # By name, because to mypy a method is no variable; there is no other way in before the import itself has read the file.
+        setattr(BaseSettings, "__init__", blind)  # noqa: B010
+        try:
+            yield
+        finally:
+            setattr(BaseSettings, "__init__", original)  # noqa: B010
