@@ -19,7 +19,8 @@ def test_a_change_is_said_and_once_more_at_the_next_look_because_a_second_commit
     with pytest.raises(queue.Empty):
         said.get(timeout=3 * LOOK_S)
 
-    path.write_bytes(b"a commit")
+    (tmp_path / "written").write_bytes(b"a commit")
+    (tmp_path / "written").rename(path)  # a file that is made and then written is two changes
 
     said.get(timeout=5)
     said.get(timeout=5)
