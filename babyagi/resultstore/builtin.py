@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BLOCK_ROWS = 16_384  # large arrays get large pages of memory, which are read half as fast again; and none is ever copied to grow
+BLOCK_ROWS = 16_384  # large arrays get large pages of memory, which are read faster; and none is ever copied to grow
 
 
 @dataclass(slots=True)
