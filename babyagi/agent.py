@@ -169,6 +169,7 @@ class Agent:
     async def _open_desk(self, question: str) -> AsyncIterator[_Desk]:
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
+            stack.push_async_callback(store.close)
             worker = Worker(id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now())
             limits, model = await self._open_model(stack, store, worker)
             spec = ObjectiveSpec(

@@ -40,7 +40,7 @@ from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Result, Role, Worker
+from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Planning, Result, Role, Worker
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
@@ -201,6 +201,7 @@ class App:
             tools=grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask),
             approval=Approval(settings.approve),
             memory=Memory(settings.memory),
+            planning=Planning(settings.planning),
             prompt_version=prompt_version(),
         )
 

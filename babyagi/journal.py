@@ -178,7 +178,8 @@ class Journal:
         if step is not None:
             return Observation.from_json(step.output or "")
         if tool.asks_person:
-            return await self._ask(path, inbox.QUESTION, request)
+            answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
+            return await (self._put_observation(path, answered, request) if answered else self._ask(path, inbox.QUESTION, request))
         if tool.compose is not None:
             return await self._put_observation(path, await self._compose(path, tool, tool.compose, arguments), request)
         if tool.effect is Effect.ONCE:
@@ -200,7 +201,7 @@ class Journal:
     async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         """Make a call that must not be repeated: asked for, intended, made, recorded. Whatever is unclear about it, a person is asked."""
         request = inbox.write_request(tool.name, arguments)
-        made = await self._made_in_an_earlier_try(request)
+        made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:
             return await self._put_observation(path, made, request)
         if self._approval is Approval.ONCE:
@@ -218,14 +219,12 @@ class Journal:
         step = await self._record(key=step.key, output=observation.to_json(), usage=Usage(), origins=(observation.passage.origin,))
         return Observation.from_json(step.output or "")
 
-    async def _made_in_an_earlier_try(self, request: str) -> Observation | None:
-        """What came of the same call in an earlier try of this task, for as many calls as were made there."""
+    async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
+        """What came of the same call or question in an earlier try of this task, for as many as there were."""
         same = [step for step in await self._recorded.all() if step.request_hash == _digest(request)]
         n_mine = sum(step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same)
         earlier = [
-            Observation.from_json(step.output or "")
-            for step in same
-            if step.kind == inbox.ONCE and not step.key.startswith(self._try_prefix)
+            Observation.from_json(step.output or "") for step in same if step.kind == kind and not step.key.startswith(self._try_prefix)
         ]
         made = [observation for observation in earlier if not observation.is_error]
         return made[n_mine] if n_mine < len(made) else None

@@ -18,9 +18,14 @@ OBJECTIVE_REOPENED = "objective.reopened"
 
 TASK_ADDED = "task.added"
 TASK_DUPLICATE_DROPPED = "task.duplicate_dropped"
-TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # a proposal further from the first task than is allowed
+TASK_TOO_DEEP_DROPPED = "task.too_deep_dropped"  # of earlier versions; now task.proposal_dropped
 TASK_CLAIMED = "task.claimed"
 TASK_RECORDED = "task.recorded"
+TASK_LACKED = "task.lacked"  # a try ended with nothing but what it lacked
+TASK_REQUEUED = "task.requeued"  # after a lack: what it waits for now
+TASK_WOKEN = "task.woken"  # a result holds what it lacked
+TASK_AFTER_DROPPED = "task.after_dropped"  # a dependency that could not be kept
+TASK_PROPOSAL_DROPPED = "task.proposal_dropped"  # over a bound
 TASK_DONE = "task.done"
 TASK_FAILED = "task.failed"
 TASK_DEAD = "task.dead"
@@ -32,6 +37,8 @@ TASK_PARKED = "task.parked"
 TASK_ANSWERED = "task.answered"
 
 ORDER_APPLIED = "order.applied"
+PLAN_FAILED = "plan.failed"  # nothing could be planned from these results
+CONTEXT_CUT = "context.cut"  # a prompt holds results only in part, or not at all
 REPORT_WRITTEN = "report.written"
 RESULTS_INDEXED = "results.indexed"
 

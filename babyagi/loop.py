@@ -1,22 +1,25 @@
 """One turn of a task, and the duties for the whole objective.
 
-A turn: execute → commit the result → create → commit the new tasks. Each commit is one transaction of the task store, so a turn that
-is cut anywhere goes on at the next claim, with every finished call read from the journal.
+A turn: execute → commit the result, or what it lacked. A planning: all that was recorded → create → commit the new tasks. Each commit is
+one transaction of the task store, so work that is cut anywhere goes on at the next claim, with every finished call read from the journal.
 """
 
 from __future__ import annotations
 
+import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
 from babyagi import log
-from babyagi.agents.creation import check_objective, create_tasks
-from babyagi.agents.execution import Context, Excerpt, execute_task
+from babyagi.agents.check import check_objective, look_up
+from babyagi.agents.creation import Finished, choose_known, create_tasks, find_bringers, find_source, renames
+from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
+from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
-from babyagi.agents.report import render_report, write_answer
+from babyagi.agents.report import Written, render_report, write_answer
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -32,24 +35,50 @@ from babyagi.errors import (
 )
 from babyagi.inbox import describe
 from babyagi.journal import Backends, Journal
+from babyagi.llm.human import NAME as HUMAN
+from babyagi.llm.prompt import estimate_tokens
 from babyagi.react.steps import Bounds as RunBounds
-from babyagi.resultstore.context import Chosen, choose_context, choose_within
+from babyagi.resultstore.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
+from babyagi.resultstore.cutting import cut_result
 from babyagi.resultstore.nearness import Nearness
-from babyagi.resultstore.projector import Projector, embed_path
+from babyagi.resultstore.projector import Embed, Projector, embed_path
 from babyagi.resultstore.search import ResultSearch
-from babyagi.tasks import Claim, Duty, DutyClaim, Objective, Proposal, Result, Task, TaskStatus
-from babyagi.taskstore.rules import name_key
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    DutyClaim,
+    Event,
+    Lack,
+    Objective,
+    Planning,
+    Proposal,
+    Result,
+    Role,
+    Task,
+    TaskName,
+    TaskStatus,
+    Unanswered,
+)
+from babyagi.taskstore.base import NOTHING_CHECKED, Checked, Planned
+from babyagi.text import one_line
 from babyagi.tools.base import Tool
+from babyagi.tools.recall import build_recall
 
 logger = logging.getLogger(__name__)
 
-N_KNOWN_FINISHED = 8
-N_COMPARED = 20  # tasks of each kind that a proposal, and a result, is compared with
+N_COMPARED = 20  # finished tasks whose results a new one is compared with
 N_KEPT_RESULTS = 100  # results whose words are remembered for the next comparison
+N_NAMES = 2000  # tasks by name that planning looks through, the newest
 N_WINDOW_HEAD = 6
 N_WINDOW_NEW = 8
+MAX_PLANNED = 8  # recorded tasks that are planned from at once
+PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever its size
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
+N_LATEST = 4  # results, the newest, that creation is shown for what a check missed
+ANSWER_PART = "Answer this part of the objective: {part}"  # where creation proposes nothing for a part that is missing
+BOUNDS_THAT_BIT = (log.TASK_PROPOSAL_DROPPED, log.CONTEXT_CUT, log.PLAN_FAILED)
+MAX_BOUNDS_SAID = 20
 MAX_REPORT_TRIES = 4  # claims of the report during an outage, before the results stand in for the model's text
 FAULTS_OF_THE_TASK = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, MalformedReplyError)
 
@@ -61,7 +90,7 @@ class Bounds:
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
-    max_depth: int = 20
+    max_depth: int = 0  # 0: none
     protocol: str = "auto"
 
 
@@ -93,28 +122,31 @@ class Loop:
         self._bounds = bounds
         self._clock = clock
         self._protocol = bounds.protocol
-        self._nearness = Nearness()
         self._nearness_of_results = Nearness(max_kept=N_KEPT_RESULTS)
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry the claimed task to done: its result first, then the tasks that come of it. Or to waiting, if a person must be asked."""
+        """Carry the claimed task out, and commit its result or what it lacked. Or let it wait, if a person must be asked."""
         journal = Journal(self._backends, fence=claim.fence, prefix=f"{claim.task.try_no}/", approval=objective.spec.approval)
-        if claim.task.status is TaskStatus.RUNNING:
-            try:
-                result = await self._execute(claim, objective, journal)
-            except ParkedError as error:
-                logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
-                return
+        try:
+            answer, shown = await self._execute(claim.task, objective, journal)
+        except ParkedError as error:
+            logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
+            return
+        outcome, plan = answer.outcome, await self._plan_of(claim.task, answer)
+        if outcome.kind is OutcomeKind.LACKING:
+            lack = Lack(what=outcome.lack, shown=shown)
+            await self._store.record_lack(claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan))
         else:
-            result = (await self._store.results(objective.id, task_ids=[claim.task.id]))[0]
-        await self._create(claim, result, objective, journal)
+            await self._store.record_result(claim, text=outcome.text, origins=answer.origins, lack=outcome.lack, plan=plan)
 
     async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
         journal = Journal(self._backends, fence=claim.fence)
         match claim.duty:
             case Duty.ORDER:
                 await self._order(claim, objective, journal)
+            case Duty.PLAN:
+                await self._plan(claim, objective, journal)
             case Duty.CHECK:
                 await self._check(claim, objective, journal)
             case Duty.REPORT:
@@ -128,10 +160,13 @@ class Loop:
         match claim.duty:
             case Duty.ORDER:
                 await self._finish_order(claim, revision=objective.order_revision, task_ids=())
+            case Duty.PLAN:
+                task_ids = await self._store.recorded_ids(objective.id, limit=MAX_PLANNED)
+                await self._store.record_plan(claim, task_ids=task_ids, plan=Planned(failure=why))
             case Duty.CHECK:
                 await self._store.finish_check(claim, is_met=False, reason=f"the check could not be made: {why}")
             case Duty.REPORT:
-                await self._finish_report(claim, objective, answer="", why=why)
+                await self._finish_report(claim, objective, Written(why_not=why))
             case Duty.INDEX:
                 await self._store.release_duty(claim)
 
@@ -144,14 +179,25 @@ class Loop:
 
         return await self._projector.run_once(embed=embed)
 
-    async def _execute(self, claim: Claim, objective: Objective, journal: Journal) -> Result:
+    # -- a task ------------------------------------------------------------------------------------------------------------
+
+    async def _execute(self, task: Task, objective: Objective, journal: Journal) -> tuple[Answer, tuple[int, ...]]:
+        """What came of the task, and the tasks whose results it was shown."""
+        is_combined = objective.spec.planning is Planning.COMBINED
+
         async def build_inputs() -> Mapping[str, Any]:
-            chosen = await self._choose_excerpts(claim.task, objective, journal)
+            chosen = await self._choose_excerpts(task, objective, journal)
+            names = await self._names(objective.id, without={task.id}) if is_combined else []
+            known = choose_known(names, [task.name, *(entry.text for entry in chosen)])
             return {
                 "today": self._clock().date().isoformat(),
                 "excerpts": [_write_chosen(entry) for entry in chosen],
+                "gone": await self._find_gone(task),
+                "last_try": _fault_of_last_try(task),
+                "known": [[name.id, name.name, name.status, name.is_lacking] for name in known],
                 "prompt_version": objective.spec.prompt_version,
                 "tools": [tool.name for tool in self._tools],
+                "may_recall": await self._may_recall(task, objective, chosen),
                 "protocol": self._protocol,
             }
 
@@ -160,29 +206,61 @@ class Loop:
             objective_text=objective.spec.text,
             excerpts=await self._load_excerpts(inputs["excerpts"]),
             today=date.fromisoformat(inputs["today"]),
+            gone=tuple(inputs.get("gone", ())),
+            last_try=inputs.get("last_try", ""),
+            planning=objective.spec.planning,
+            known=tuple(_read_name(entry) for entry in inputs.get("known", ())),
+            max_new_tasks=self._bounds.max_new_tasks,
         )
+        recall = [build_recall(self._search, embed=self._embedder(journal, "recall"))] if inputs.get("may_recall") else []
         answer = await execute_task(
-            claim.task,
+            task,
             context=context,
-            tools=self._tools,
+            tools=[*self._tools, *recall],
             journal=journal,
             bounds=RunBounds(max_output_tokens=self._bounds.max_output_tokens),
             protocol=inputs["protocol"],
         )
         if answer.has_fallen_back:
             self._protocol = "text"  # of this worker, from the next try on: no further try begins with a refusal
-        return await self._store.record_result(claim, text=answer.text, origins=answer.origins)
+        return answer, tuple(entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry)
 
     async def _choose_excerpts(self, task: Task, objective: Objective, journal: Journal) -> list[Chosen]:
-        async def embed(texts: Sequence[str]) -> list[bytes]:
-            return await journal.embed(embed_path("context", texts), texts)
-
         chosen, degraded = await choose_context(
-            task, objective=objective, search=self._search, embed=embed, budget_tokens=self._bounds.context_tokens
+            task,
+            objective=objective,
+            search=self._search,
+            embed=self._embedder(journal, "context"),
+            budget_tokens=self._bounds.context_tokens,
+            lack=task.lack.what if task.lack is not None else "",
         )
         if degraded:
             logger.info("task %d: earlier results were %s", task.id, degraded)
+        cut = [entry.result.task_id for entry in chosen if not entry.is_whole and entry.reason in ("after", "parent", "marks")]
+        if cut:
+            await self._note(objective.id, log.CONTEXT_CUT, task_id=task.id, cut=cut)
         return chosen
+
+    def _embedder(self, journal: Journal, what: str) -> Embed:
+        async def embed(texts: Sequence[str]) -> list[bytes]:
+            return await journal.embed(embed_path(what, texts), texts)
+
+        return embed
+
+    async def _find_gone(self, task: Task) -> list[str]:
+        """What the task comes after and found nothing, a line each."""
+        before = [await self._store.task(task.objective_id, task_id) for task_id in task.after]
+        return [
+            f"Task {other.id}: {other.name}: {other.error or other.status.value}"
+            for other in before
+            if other.status in (TaskStatus.DEAD, TaskStatus.CANCELLED)
+        ]
+
+    async def _may_recall(self, task: Task, objective: Objective, chosen: Sequence[Chosen]) -> bool:
+        """Whether to offer a search in earlier results: the prompt does not hold all that bears on the task, or a try lacked something."""
+        if task.lack is not None or any(not entry.is_whole for entry in chosen):
+            return await self._store.count_results(objective.id) > 0
+        return False
 
     async def _load_excerpts(self, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
         own = await self._search.results([entry["task_id"] for entry in chosen if "task_name" not in entry])
@@ -190,61 +268,132 @@ class Loop:
         return tuple(
             Excerpt(
                 task_id=entry["task_id"],
-                task_name=entry.get("task_name") or names[entry["task_id"]],
+                task_name=entry.get("task_name") or names.get(entry["task_id"], ""),
                 text=entry["text"],
                 objective_id=entry.get("objective_id"),
             )
             for entry in chosen
         )
 
-    async def _create(self, claim: Claim, result: Result, objective: Objective, journal: Journal) -> None:
+    async def _plan_of(self, task: Task, answer: Answer) -> Planned | None:
+        """What the execution agent planned itself; None where the creation agent must be asked."""
+        if answer.plan is None:
+            return None
+        proposals = [
+            Proposal(name=one.name, after=one.after, label=one.label, parent_id=task.id, origins=answer.origins)
+            for one in answer.plan.tasks
+        ]
+        proposals, dropped = await self._drop_too_deep([task], proposals)
+        repeats = (task.id,) if await self._is_repeat(task, answer.outcome.text) else ()
+        return Planned(proposals=tuple(proposals), is_met=answer.plan.is_met, repeats=repeats, dropped=(*answer.plan.dropped, *dropped))
+
+    async def _plan_for_lack(self, task: Task, lack: Lack, own: Planned | None) -> Planned | None:
+        """What brings what the task lacks: tasks of the list, and what its agent proposed; None where the creation agent must be asked."""
+        bringers = find_bringers(task, lack, await self._names(task.objective_id, without={task.id}))
+        proposals = [one for one in (own.proposals if own else ()) if not renames(one.name, task)]
+        if not (bringers.is_all or proposals):
+            return None
+        again = [Proposal(name=name, parent_id=task.id, origins=("model",)) for name in bringers.again]
+        unanswered = Unanswered(task_id=task.id, lack=lack.what, after=bringers.ids)
+        return Planned(proposals=(*proposals, *again), unanswered=(unanswered,), dropped=own.dropped if own else ())
+
+    # -- planning ----------------------------------------------------------------------------------------------------------
+
+    async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
+        """Propose tasks from all that is recorded, in one call."""
+
+        async def build_inputs() -> Mapping[str, Any]:
+            return {"task_ids": await self._choose_recorded(objective.id)}
+
+        task_ids = (await journal.inputs(build_inputs))["task_ids"]
+        tasks = [await self._store.task(objective.id, task_id) for task_id in task_ids]
+        tasks = [task for task in tasks if task.status is TaskStatus.RECORDED]
+        finished = await self._load_finished(objective.id, tasks, max_tokens=PLAN_TOKENS)
+        names = await self._names(objective.id, without=set(task_ids))
+        plan = await self._create(finished, objective, journal, names)
+        await self._store.record_plan(claim, task_ids=task_ids, plan=plan)
+
+    async def _load_finished(self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int) -> list[Finished]:
+        """The tasks with their results, each whole unless it alone is longer than the bound."""
+        results = {}
+        for result in await self._store.results(objective_id, task_ids=[task.id for task in tasks]):
+            text = cut_result(result, max_tokens * BYTES_PER_TOKEN)
+            if text != result.text:
+                await self._note(objective_id, log.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id])
+            results[result.task_id] = replace(result, text=text)
+        return [Finished(task=task, result=results.get(task.id)) for task in tasks]
+
+    async def _choose_recorded(self, objective_id: int) -> list[int]:
+        """The recorded tasks whose results fit into one planning, the oldest first."""
+        task_ids = await self._store.recorded_ids(objective_id, limit=MAX_PLANNED)
+        size = {result.task_id: estimate_tokens(result.text) for result in await self._store.results(objective_id, task_ids=task_ids)}
+        chosen: list[int] = []
+        for task_id in task_ids:
+            if chosen and sum(size.get(id_, 0) for id_ in (*chosen, task_id)) > PLAN_TOKENS:
+                break
+            chosen.append(task_id)
+        return chosen
+
+    async def _create(self, finished: Sequence[Finished], objective: Objective, journal: Journal, names: Sequence[TaskName]) -> Planned:
         try:
             reply, origins = await create_tasks(
-                claim.task,
-                result.text,
+                finished,
                 objective_text=objective.spec.text,
-                known=await self._known_tasks(claim.task),
+                known=choose_known(names, [one.text for one in finished]),
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
             )
-        except FAULTS_OF_THE_TASK as error:  # the result stands; only what could have come of it is given up
-            await self._store.fail_task(claim, error=f"nothing was planned from its result: {error.what}", max_failures=1)
-            return
+        except FAULTS_OF_THE_TASK as error:  # the results stand; only what could have come of them is given up
+            return Planned(failure=error.what)
         if reply.note:
-            logger.warning("task %d: of the creation agent's reply: %s", claim.task.id, reply.note)
-        proposals = [Proposal(name=task.name, after=task.after, origins=origins) for task in reply.tasks]
-        known = await self._tasks_to_compare_with(claim.task)
-        if proposals:
-            proposals = await self._drop_what_leads_nowhere(claim.task, proposals, known)
-        is_repeat = await self._is_repeat(result, known)
-        await self._store.record_plan(claim, proposals=proposals, is_met=reply.is_met, is_repeat=is_repeat)
+            logger.warning("objective %d: of the creation agent's reply: %s", objective.id, reply.note)
+        proposals = [
+            Proposal(
+                name=one.name, after=one.after, label=one.label, parent_id=one.source or find_source(one.name, finished), origins=origins
+            )
+            for one in reply.tasks
+        ]
+        proposals, dropped = await self._drop_too_deep([one.task for one in finished], proposals)
+        lacking = {one.task.id: one.task for one in finished if one.result is None}
+        proposals = [one for one in proposals if one.parent_id not in lacking or not renames(one.name, lacking[one.parent_id])]
+        unanswered = [await self._to_unanswered(one.task_id, one.lacks, one.after, finished) for one in reply.unanswered]
+        proposals += [
+            Proposal(name=name, parent_id=one.task.id, origins=origins)
+            for one in finished
+            if one.task.lack is not None
+            for name in find_bringers(one.task, one.task.lack, names).again
+        ]
+        repeats = [one.task.id for one in finished if one.result is not None and await self._is_repeat(one.task, one.result.text)]
+        return Planned(
+            proposals=tuple(proposals),
+            unanswered=tuple(unanswered),
+            repeats=tuple(repeats),
+            is_met=reply.is_met,
+            dropped=(*reply.dropped, *dropped),
+        )
 
-    async def _is_repeat(self, result: Result, known: Sequence[Task]) -> bool:
+    async def _to_unanswered(self, task_id: int, lacks: str, after: Sequence[int | str], finished: Sequence[Finished]) -> Unanswered:
+        """What creation says of a task, with the results that stood in its prompt."""
+        task = next(one.task for one in finished if one.task.id == task_id)
+        steps = await self._store.steps(task.objective_id, owner=f"task:{task_id}")
+        inputs = next((step.output for step in steps if step.key == f"{task.try_no}/inputs"), None)
+        shown = [entry["task_id"] for entry in json.loads(inputs or "{}").get("excerpts", ()) if "objective_id" not in entry]
+        return Unanswered(task_id=task_id, lack=lacks or "an answer to what it asks", after=tuple(after), shown=tuple(shown))
+
+    async def _is_repeat(self, task: Task, text: str) -> bool:
         """Whether the result only repeats one that was there before it."""
-        known_ids = [task.id for task in known if task.status in (TaskStatus.RECORDED, TaskStatus.DONE)]
-        own = (result.created_at, result.task_id)
-        earlier = [other for other in await self._search.results(known_ids) if (other.created_at, other.task_id) < own]
-        return any(self._nearness_of_results.is_repeat(result.text, other.text) for other in earlier)
+        finished = [other.id for other in await self._store.last_finished(task.objective_id, limit=N_COMPARED)]
+        recorded = [task_id for task_id in await self._store.recorded_ids(task.objective_id, limit=N_COMPARED) if task_id < task.id]
+        earlier = await self._search.results([task_id for task_id in (*finished, *recorded) if task_id != task.id])
+        return any(self._nearness_of_results.is_repeat(text, other.text) for other in earlier)
 
-    async def _drop_what_leads_nowhere(self, task: Task, proposals: Sequence[Proposal], known: Sequence[Task]) -> list[Proposal]:
-        """Drop, with an event, what would lie too deep, and what nearly is a task that there is. The store drops exact duplicates."""
-        if await self._depth_of(task) >= self._bounds.max_depth:
-            for proposal in proposals:
-                await self._note_dropped(task, log.TASK_TOO_DEEP_DROPPED, name=proposal.name, max_depth=self._bounds.max_depth)
-            return []
-        kept: list[Proposal] = []
-        for proposal in proposals:
-            same = next((other for other in known if self._nearness.are_near_equal(proposal.name, other.name)), None)
-            near_kept = same or next((other for other in kept if self._nearness.are_near_equal(proposal.name, other.name)), None)
-            if near_kept is None or name_key(proposal.name) == name_key(near_kept.name):
-                kept.append(proposal)
-            else:
-                await self._note_dropped(task, log.TASK_DUPLICATE_DROPPED, name=proposal.name, near=near_kept.name)
-        return kept
-
-    async def _tasks_to_compare_with(self, task: Task) -> list[Task]:
-        window = await self._store.window(task.objective_id, n_head=N_COMPARED, n_new=N_COMPARED, n_finished=N_COMPARED)
-        return [*window.tasks, *window.at_work, *window.finished]
+    async def _drop_too_deep(self, tasks: Sequence[Task], proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[str]]:
+        """The proposals that lie within the depth that a person allowed, and the names of the others."""
+        if not (self._bounds.max_depth and proposals):
+            return list(proposals), []
+        too_deep = {task.id for task in tasks if await self._depth_of(task) >= self._bounds.max_depth}
+        kept = [proposal for proposal in proposals if proposal.parent_id not in too_deep]
+        return kept, [proposal.name for proposal in proposals if proposal.parent_id in too_deep]
 
     async def _depth_of(self, task: Task) -> int:
         """How many tasks it descends from, counted up to the bound."""
@@ -256,14 +405,13 @@ class Loop:
             parent_id = self._parent_by_id[parent_id]
         return depth
 
-    async def _note_dropped(self, task: Task, kind: str, **data: Any) -> None:
-        await self._store.append_event(task.objective_id, kind=kind, task_id=task.id, data=data)
+    async def _names(self, objective_id: int, *, without: Collection[int] = ()) -> list[TaskName]:
+        return [name for name in await self._store.task_names(objective_id, limit=N_NAMES) if name.id not in without]
 
-    async def _known_tasks(self, task: Task) -> list[Task]:
-        """What the creation agent is shown: a bounded window of the queue, what runs, and what was finished last."""
-        window = await self._store.window(task.objective_id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW, n_finished=N_KNOWN_FINISHED)
-        known = {other.id: other for other in [*window.finished, *window.at_work, *window.tasks] if other.id != task.id}
-        return [known[task_id] for task_id in sorted(known)]
+    async def _note(self, objective_id: int, kind: str, *, task_id: int | None = None, **data: Any) -> None:
+        await self._store.append_event(objective_id, kind=kind, task_id=task_id, data=data)
+
+    # -- order -------------------------------------------------------------------------------------------------------------
 
     async def _order(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         window = await self._store.window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
@@ -282,19 +430,60 @@ class Loop:
             logger.info("the list changed while the prioritizer was thinking; its order is dropped")
             await self._store.release_duty(claim)
 
+    # -- check and report --------------------------------------------------------------------------------------------------
+
     async def _check(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        excerpts = await self._all_excerpts(objective.id, CHECK_TOKENS)
+        """Ask whether the objective is met, and for tasks where it is not; all that comes of it is one commit."""
+        is_met, reason, checked = await self._judge(objective, journal)
+        proposals = await self._propose_missing(objective, journal, checked) if checked.missing else []
+        parts = [Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model",)) for part in checked.missing]
+        await self._store.finish_check(claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=parts)
+
+    async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
+        """Whether the objective is met, why not, and what was found part by part. A yes is asked for a second time, in doubt."""
+        results = await self._store.results(objective.id)
+        excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
+        is_human = objective.spec.model_by_role[Role.CREATION] == HUMAN
+        checked = NOTHING_CHECKED
+        for path in ("check", "check/doubt"):
+            try:
+                reply = await check_objective(
+                    objective_text=objective.spec.text, excerpts=excerpts, journal=journal, path=path, is_doubting=path != "check"
+                )
+            except FAULTS_OF_THE_TASK as error:
+                return False, f"the check could not be made: {error.what}", checked
+            if is_human:  # a person's word needs no proof, and is not asked for twice
+                return reply.is_met, reply.reason, replace(checked, missing=() if reply.is_met else reply.missing)
+            is_met, checked = look_up(reply, results, objective_text=objective.spec.text)
+            if not is_met:
+                return False, "; ".join(checked.missing) or reply.reason or "the check named no part that is answered", checked
+        return True, "", checked
+
+    async def _propose_missing(self, objective: Objective, journal: Journal, checked: Checked) -> list[Proposal]:
+        """The tasks that creation proposes for what a check missed, from the newest results."""
+        names, missing = await self._names(objective.id), checked.missing
+        done = await self._store.last_finished(objective.id, limit=N_LATEST)
+        loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
+        finished = [one for one in loaded if one.result is not None]
+        known = {one.task.id for one in finished}
         try:
-            reply = await check_objective(objective_text=objective.spec.text, excerpts=excerpts, journal=journal)
-            is_met, reason = reply.is_met, reply.reason
+            reply, origins = await create_tasks(
+                finished,
+                objective_text=objective.spec.text,
+                known=choose_known([name for name in names if name.id not in known], [*missing, *(one.text for one in finished)]),
+                journal=journal,
+                max_new_tasks=self._bounds.max_new_tasks,
+                missing=missing,
+            )
         except FAULTS_OF_THE_TASK as error:
-            is_met, reason = False, f"the check could not be made: {error.what}"
-        await self._store.finish_check(claim, is_met=is_met, reason=reason)
+            logger.warning("objective %d: nothing was proposed for what is missing: %s", objective.id, error.what)
+            return []
+        return [Proposal(name=one.name, after=one.after, label=one.label, origins=origins) for one in reply.tasks]
 
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         answer, why = "", "the model wrote nothing"
+        excerpts, left_out = await self._excerpts_for(objective, await self._store.results(objective.id), REPORT_TOKENS)
         try:
-            excerpts = await self._all_excerpts(objective.id, REPORT_TOKENS)
             if excerpts:
                 max_output_tokens = 2 * self._bounds.max_output_tokens
                 answer = await write_answer(objective, excerpts=excerpts, journal=journal, max_output_tokens=max_output_tokens)
@@ -306,21 +495,46 @@ class Loop:
             why = f"the model could not be reached: {error.what}"
         except (LimitReachedError, CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK) as error:
             why = error.what
-        await self._finish_report(claim, objective, answer=answer, why=why)
+        await self._finish_report(claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out)))
 
-    async def _finish_report(self, claim: DutyClaim, objective: Objective, *, answer: str, why: str) -> None:
+    async def _finish_report(self, claim: DutyClaim, objective: Objective, written: Written) -> None:
         tasks = await self._store.tasks(objective.id)
         results = await self._store.results(objective.id)
         asked = [(step.id, describe(step)) for step in await self._store.inbox(objective.id)]
-        markdown = render_report(objective, answer=answer, why_no_answer=why, tasks=tasks, results=results, asked=asked)
+        bounds = [_say_bound(event) for event in await self._store.events_of(objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID)]
+        markdown = render_report(objective, written=written, tasks=tasks, results=results, asked=asked, bounds=bounds)
         await self._store.record_report(claim, markdown=markdown)
 
-    async def _all_excerpts(self, objective_id: int, budget_tokens: int) -> list[Excerpt]:
-        """Every result, each cut to an equal share of the budget where they do not fit."""
-        results = await self._store.results(objective_id)
-        return [
-            Excerpt(task_id=result.task_id, task_name=result.task_name, text=text) for result, text in choose_within(results, budget_tokens)
-        ]
+    async def _excerpts_for(
+        self, objective: Objective, results: Sequence[Result], budget_tokens: int
+    ) -> tuple[list[Excerpt], Sequence[Result]]:
+        """What a check or a report is shown of every result, and the results that did not fit at all."""
+        built_on = {task_id for task in await self._store.tasks(objective.id) for task_id in (task.parent_id, *task.after)}
+        leaves = [result.task_id for result in results if result.task_id not in built_on]
+        chosen, left_out = choose_for_objective(results, objective.spec.text, budget_tokens=budget_tokens, leaf_ids=leaves)
+        excerpts = [Excerpt(task_id=one.result.task_id, task_name=one.result.task_name, text=one.text) for one in chosen]
+        return excerpts, left_out
+
+
+def _fault_of_last_try(task: Task) -> str:
+    """What the model is told; that a worker died is no fault of the try."""
+    if task.lack is not None:
+        return task.lack.what
+    return task.error if task.try_no > 1 else ""
+
+
+def _say_bound(event: Event) -> str:
+    match event.kind:
+        case log.CONTEXT_CUT:
+            return f"task {event.task_id} was shown only parts of results {', '.join(map(str, event.data.get('cut', ())))}"
+        case log.PLAN_FAILED:
+            return f"nothing could be planned from tasks {', '.join(map(str, event.data['task_ids']))}: {event.data['reason']}"
+        case _:
+            return f"this proposed task was left out: {event.data.get('name', '')}"
+
+
+def _read_name(entry: Sequence[Any]) -> TaskName:
+    return TaskName(id=entry[0], name=entry[1], status=TaskStatus(entry[2]), is_lacking=entry[3])
 
 
 def _write_chosen(entry: Chosen) -> dict[str, Any]:

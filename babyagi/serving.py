@@ -29,7 +29,7 @@ from babyagi.journal import Gate
 from babyagi.loop import Loop, is_fault_of_the_task, tries_for
 from babyagi.outages import MAX_MODEL_BACK_OFF_S, MAX_MODEL_WAIT_S, Outages
 from babyagi.presence import Presence
-from babyagi.tasks import Claim, DutyClaim, Objective, ObjectiveStatus, StopReason
+from babyagi.tasks import Claim, Duty, DutyClaim, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.base_workers import Outlook
 
@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 IDLE_WAIT_S = 1.0  # what only time changes is seen within this: a delay that has passed, a limit of time
 STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
+MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are tasks to start
+MIN_ORDERED = 5  # tasks that can be started, below which their order is not worth a call
 HINDRANCE_PAUSE_S = 30.0
 HINDERED_LOOK_S = 5.0
 MAX_HINDRANCE_PAUSE_S = 600.0
@@ -232,11 +234,22 @@ class Serving:
         if self._must_not_claim() or self._is_scouting():
             return None
         for duty in outlook.duties:
+            if self._can_wait(duty, outlook):
+                continue
             duty_claim = await self._store.claim_duty(self._objective_id, self._presence.identity.id, duty)
             if duty_claim is not None:
                 return self._guard_duty(duty_claim, outlook.objective)
         claim = await self._store.claim_task(self._objective_id, self._presence.identity.id) if outlook.has_task else None
         return None if claim is None else self._guard_turn(claim, outlook.objective)
+
+    def _can_wait(self, duty: Duty, outlook: Outlook) -> bool:
+        """Whether a duty is better done later: an order where every task is begun soon, a planning that may take more results together."""
+        match duty:
+            case Duty.ORDER:
+                return outlook.n_startable < max(MIN_ORDERED, self._pace.concurrency - len(self._running) + 1)
+            case Duty.PLAN:
+                return outlook.has_task and outlook.n_recorded < MIN_PLANNED
+        return False
 
     async def _is_finished(self) -> bool:
         """Whether there is nothing left to do here, when nothing could be claimed."""

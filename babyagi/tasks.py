@@ -14,14 +14,14 @@ from typing import Any
 
 
 class TaskStatus(StrEnum):
-    """queued → running → recorded → done; the side exits are waiting, dead and cancelled."""
+    """queued → running → recorded → done, or after a lack → queued again; the side exits are waiting, dead and cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
-    RECORDED = "recorded"  # the result is committed, the planning from it is still owed
+    RECORDED = "recorded"  # the result, or what it lacked, is committed; the planning from it is still owed
     DONE = "done"
     WAITING = "waiting"  # a person was asked
-    DEAD = "dead"  # its failures are used up
+    DEAD = "dead"  # its failures are used up, or what it lacked never came
     CANCELLED = "cancelled"
 
 
@@ -41,15 +41,16 @@ class StopReason(StrEnum):
         reason._value_, reason.words = value, words
         return reason
 
-    FINISHED = "finished", "nothing is left to do"
+    FINISHED = "finished", "nothing is left to do, and a check found every part of the objective answered"
     OBJECTIVE_MET = "objective_met", "the objective is met, and a check agreed"
+    UNMET = "unmet", "nothing is left to do, and parts of the objective are not answered"
     LIMIT_TASKS = "limit:tasks", "the limit of tasks is reached"
     LIMIT_CALLS = "limit:calls", "the limit of model calls is reached"
     LIMIT_TOKENS = "limit:tokens", "the limit of tokens is reached"
     LIMIT_COST = "limit:cost", "the limit of money is reached"
     LIMIT_TIME = "limit:time", "the limit of time is reached"
     WAITING = "waiting", "only a person can go on"
-    STALLED = "stalled", "nothing that is left can be started, or nothing new came of it"
+    STALLED = "stalled", "nothing new came of the last tasks"
     FAILED = "failed", "it could not go on"
     CANCELLED = "cancelled", "it was cancelled"
 
@@ -93,11 +94,19 @@ class Memory(StrEnum):
     SHARED = "shared"  # those of the store's other objectives as well
 
 
+class Planning(StrEnum):
+    """Who proposes new tasks; frozen with the objective."""
+
+    SEPARATE = "separate"  # the creation agent, from results that came in together
+    COMBINED = "combined"  # the execution agent, at the end of its result
+
+
 class Duty(StrEnum):
     """Work for the whole objective, claimed apart from tasks, one worker at a time."""
 
     ORDER = "order"  # ask for a new order of the list
-    CHECK = "check"  # is the objective met, as somebody said?
+    PLAN = "plan"  # propose tasks from what was recorded
+    CHECK = "check"  # is the objective met?
     REPORT = "report"
     INDEX = "index"  # feed the result store
 
@@ -201,11 +210,37 @@ class ObjectiveSpec:
     tools: tuple[ToolGrant, ...] = ()
     approval: Approval = Approval.ONCE
     memory: Memory = Memory.OBJECTIVE
+    planning: Planning = Planning.SEPARATE
     prompt_version: str
 
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.initial_task.strip():
             raise ValueError("an objective needs a text and an initial task")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedPart:
+    """A part of the objective, as the check names it, and the words of a result that answer it."""
+
+    part: str
+    task_id: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checks:
+    """What the last check of an objective found, and how the checks went that found the list empty and something missing.
+
+    `n_idle` of them in a row had no new answer since the one before, `n_stuck` in a row found no fewer parts missing than the best one
+    (`least_missing`). `n_answers` is how many answers there were at the last check.
+    """
+
+    parts: tuple[CheckedPart, ...] = ()
+    missing: tuple[str, ...] = ()
+    n_idle: int = 0
+    n_stuck: int = 0
+    least_missing: int = 0
+    n_answers: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +257,7 @@ class Objective:
     held: Reservation = Reservation()
     active_s: float = 0.0  # wall time that counts against max_time_s
     order_revision: int = 0
+    checks: Checks = Checks()
     has_report: bool = False
     created_at: datetime
     ended_at: datetime | None = None
@@ -234,8 +270,19 @@ class Objective:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """What a try of a task lacked, in the model's words, and the results that stood in its prompt."""
+
+    what: str
+    shown: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task. `id` and `name` never change; the list is ordered by `(rank, id)`."""
+    """One task. `id` and `name` never change; the list is ordered by `(rank, id)`.
+
+    `lack` is what its last try lacked, None when that is answered or was never so; `n_lacks` tries of it lacked something.
+    """
 
     id: int
     objective_id: int
@@ -249,6 +296,8 @@ class Task:
     claim_no: int = 0
     failures: int = 0
     error: str = ""
+    lack: Lack | None = None
+    n_lacks: int = 0
     usage: Usage = Usage()
     created_at: datetime
     started_at: datetime | None = None
@@ -264,22 +313,57 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A task that an agent or a person proposes; it has no id before the store accepts it."""
+    """A task that an agent or a person proposes; it has no id before the store accepts it.
+
+    `after` names tasks by their ids, and others that are proposed with it by their `label` or name. `parent_id` is the task whose
+    result or lack it comes from. `is_missing`: a check found that its part of the objective is not answered.
+    """
 
     name: str
-    after: tuple[int, ...] = ()
+    after: tuple[int | str, ...] = ()
+    label: str = ""
+    parent_id: int | None = None
+    is_missing: bool = False
     origins: tuple[str, ...] = ("person",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unanswered:
+    """A task that is recorded and not answered: what it lacks, and the tasks that bring it, named as in `Proposal.after`.
+
+    `shown` are the results that stood in its prompt.
+    """
+
+    task_id: int
+    lack: str
+    after: tuple[int | str, ...] = ()
+    shown: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskName:
+    """A task as a list shows it."""
+
+    id: int
+    name: str
+    status: TaskStatus
+    is_lacking: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a finished task found. One for each task, kept for ever."""
+    """What a finished task found; one for each task. `lack` is what it does not answer of its task, empty when it answers all of it.
+
+    `is_planned`: it stands for ever; before, the creation agent may still say that it is no answer, and then it is withdrawn.
+    """
 
     task_id: int
     objective_id: int
     task_name: str
     text: str
     origins: tuple[str, ...]
+    lack: str = ""
+    is_planned: bool = True
     created_at: datetime
 
     def __post_init__(self) -> None:
@@ -290,7 +374,7 @@ class Result:
 class Fence:
     """Who may change what: the owner of steps, the number of the claim, the worker that holds it.
 
-    `owner` is `task:ID`, `order:REVISION`, `check:N`, `report` or `index`.
+    `owner` is `task:ID`, `order:REVISION`, `plan:N`, `check:N`, `report` or `index`.
     """
 
     objective_id: int

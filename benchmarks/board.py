@@ -27,8 +27,9 @@ from typing import Any
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_postgres, open_sqlite
-from tests.local_server import Answer, ChatRequest, LocalServer
+from tests.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from tests.postgres_server import PostgresServer
+from tests.prompts import asks_for_missing, results_in
 from tests.system.processes import COMMAND, environ
 
 STORES = ("sqlite", "postgresql")
@@ -62,15 +63,22 @@ class Surveyor:
                 await self.before_result(survey, item)
                 return Answer(text=f"Of {item} it is known that {_words(survey, item)}.")
             case "creation":
-                item, survey = (int(part) for part in _ITEM.findall(said)[0])  # the finished task comes first
                 await asyncio.sleep(self.latency_s)
-                last = min(FAN_OUT * item + 1, self.n_items_by_survey[survey])
-                tasks = [{"name": name_of(survey, n), "after": []} for n in range(FAN_OUT * (item - 1) + 2, last + 1)]
+                tasks = [] if asks_for_missing(said) else [task for _, name, _ in results_in(said) for task in self._next_items(name)]
                 return Answer(text=json.dumps({"tasks": tasks, "objective_met": False}))
+            case "check":
+                await asyncio.sleep(self.latency_s)
+                return agree_answer(chat)
             case "prioritization":
                 await asyncio.sleep(self.latency_s)
                 return Answer(text=json.dumps({"order": [int(number) for number in reversed(_QUEUED.findall(said))]}))
         return Answer(text="What the survey found.")
+
+    def _next_items(self, name: str) -> list[dict[str, object]]:
+        """What the finished task of this name brings."""
+        item, survey = (int(part) for part in _ITEM.findall(name)[0])
+        last = min(FAN_OUT * item + 1, self.n_items_by_survey[survey])
+        return [{"name": name_of(survey, n), "after": []} for n in range(FAN_OUT * (item - 1) + 2, last + 1)]
 
 
 def name_of(survey: int, item: int) -> str:

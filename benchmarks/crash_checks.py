@@ -14,12 +14,14 @@ from benchmarks.crash_wire import CALL_TOKENS, Ledger
 
 STATUSES_AFTER = {  # what a task may be when this is the last that happened to it
     "task.added": {"queued"},
-    "task.claimed": {"running", "recorded"},
+    "task.claimed": {"running"},
     "task.recorded": {"recorded"},
+    "task.lacked": {"recorded"},
+    "task.requeued": {"queued"},
     "task.done": {"done"},
-    "task.failed": {"queued", "recorded"},
+    "task.failed": {"queued"},
     "task.dead": {"dead"},
-    "task.released": {"queued", "recorded"},
+    "task.released": {"queued"},
     "task.cancelled": {"cancelled"},
     "task.retried": {"queued"},
     "task.parked": {"waiting"},
@@ -89,9 +91,9 @@ def _check_whole(db: sqlite3.Connection, objective: sqlite3.Row) -> None:
     events = _all(db, f"SELECT * FROM event WHERE {mine} ORDER BY id")
     n_by_kind = Counter(row["kind"] for row in events)
     results = [row["task_id"] for row in _all(db, f"SELECT task_id FROM result WHERE {mine}")]
-    with_result = [task["id"] for task in tasks if task["status"] in ("recorded", "done")]
+    with_result = [task["id"] for task in tasks if task["status"] == "done" or (task["status"] == "recorded" and not task["lack"])]
     assert sorted(results) == sorted(with_result), "a result without its status, or a status without its result"
-    assert n_by_kind["task.recorded"] == len(results), "a result without its event"
+    assert n_by_kind["task.recorded"] - _count_withdrawn(events) == len(results), "a result without its event"
     assert n_by_kind["task.added"] == len(tasks) == objective["last_task_id"], "a task without its event"
     last = {row["task_id"]: row["kind"] for row in events if row["kind"] in STATUSES_AFTER}
     assert all(task["status"] in STATUSES_AFTER[last[task["id"]]] for task in tasks), "a status that no event tells"
@@ -110,6 +112,17 @@ def _check_whole(db: sqlite3.Connection, objective: sqlite3.Row) -> None:
     )
     assert (objective["report"] is not None) == is_reported, "a report without its event"
     _check_claims(db, mine)
+
+
+def _count_withdrawn(events: Sequence[sqlite3.Row]) -> int:
+    """How many results were found to be no answer: their tasks lacked something after they were recorded."""
+    last: dict[int, str] = {}
+    n_withdrawn = 0
+    for event in events:
+        if event["kind"] in STATUSES_AFTER:
+            n_withdrawn += event["kind"] == "task.lacked" and last[event["task_id"]] == "task.recorded"
+            last[event["task_id"]] = event["kind"]
+    return n_withdrawn
 
 
 def _told(db: sqlite3.Connection, mine: str) -> tuple[int, int, int]:

@@ -2,8 +2,9 @@
 
 A life opens the task store, goes on with one small objective to its end, and closes, as `babyagi run` does. The objectives together pass
 through every kind of point: `plan` uses a tool, plans, checks and reports; `person` has a payment approved and pays once; `trouble` has a
-failing try, an outage, and an embedder behind a wire; `two` orders and works on two tasks at once; `steering` is what a person does to a
-list. Only `plan` begins without a file.
+failing try, an outage, and an embedder behind a wire; `two` orders and works on two tasks at once; `lacking` has a task that lacks
+something, a result that is no answer, and a check that misses a part; `steering` is what a person does to a list. Only `plan` begins
+without a file.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from benchmarks.crash_wire import CountingEmbedder, CountingModel, Ledger, Point
 from tests.virtual import VirtualClock, VirtualWorld, run_virtually
 from tests.world import START, make_spec
 
+BESIDE = ("Ask Ann", "Buy bread", "Count coins", "Draw doors")  # with the first task as many as are worth an order
 LIFE_S = 600.0  # from one life's start to the next one's, and the most that a life may take
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=10**9, max_cost_usd=1000.0, max_time_s=0)
 
@@ -85,7 +87,7 @@ def _say(step: Step, folder: Path) -> tuple[inbox.Decision, str]:
 
 async def _add_and_run(life: Life) -> None:
     if (await life.kinds()).count(log.TASK_ADDED) == 1:
-        await life.store.add_tasks(life.objective_id, [Proposal(name="Beside")])
+        await life.store.add_tasks(life.objective_id, [Proposal(name=name) for name in BESIDE])
     await life.run()
 
 
@@ -191,8 +193,15 @@ SCENARIOS = (
         name="two",
         initial_task="Begin",
         play=_add_and_run,
-        ends={"Begin": "done", "Beside": "done"},
+        ends=dict.fromkeys(("Begin", *BESIDE), "done"),
         concurrency=2,
+    ),
+    Scenario(
+        name="lacking",
+        initial_task="Lack",
+        play=_just_run,
+        ends=dict.fromkeys(("Lack", "Find", "Missed"), "done"),
+        may_fail=True,
     ),
     Scenario(
         name="steering",

@@ -30,6 +30,8 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import pieces as sql_pieces
 from babyagi.tools.base import Tool
+from tests.prompts import asks_for_missing, block_in, results_in
+from tests.scripted import agree, is_check
 
 CALL_TOKENS = 100  # what the model says that each of its answers took
 RESERVED = Reservation(calls=1, tokens=250, cost_usd=0.002)
@@ -120,7 +122,6 @@ def put_points_round_sql() -> Mapping[str, str]:
     """From now on every connection of this process and its children has points; returns the pieces of SQL by name."""
     pieces = sql_pieces.load_pieces("sqlite")
     WatchedConnection.names = {sql: name for name, sql in pieces.items()}
-    sql_pieces.load_pieces = lambda *rooms: pieces  # reading them again in each of thousands of children is most of a child's time
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": WatchedConnection, **kwargs})
     return pieces
@@ -174,8 +175,7 @@ class CountingModel:
 
     def _refuse(self, role: Role, text: str) -> None:
         """`Garbled` gets no completion at first, and then no plan at first"""
-        subject = _subject(role, text)
-        if subject == "Garbled" and role not in self._refused.lines():
+        if "Garbled" in _subjects(role, text) and role not in self._refused.lines():
             self._refused.add(role)
             if role is Role.CREATION:
                 raise ModelUnavailableError("away for a moment")
@@ -185,39 +185,63 @@ class CountingModel:
         return None
 
 
-def _subject(role: Role, text: str) -> str:
-    """The name of the task that a prompt is about."""
+def _subjects(role: Role, text: str) -> list[str]:
+    """The names of the tasks that a prompt is about: the one that is carried out, those that are planned from."""
     if role is Role.CREATION:
-        return next(iter(re.findall(r"<<finished task[^\n]*\n\d+: (.*)", text)), "")
-    return next(iter(reversed(re.findall(r"^\d+: (.*)$", text, re.MULTILINE))), "")
+        return [name for _, name, _ in results_in(text)] if "creation agent" in text[:40] else []
+    return re.findall(r"^\d+: (.*)$", text, re.MULTILINE)[-1:]
 
 
 PLANS: Mapping[str, tuple[tuple[str, ...], bool]] = {  # what comes of a task, and whether it says that the objective is met
     "Read": (("One", "The read", "Two"), True),
 }
+FIRST_SAID: Mapping[str, tuple[str, str]] = {  # until a try is told that this was lacking
+    "Lack": ("LACKING: the key", "the key"),
+    "Find": ("Perhaps it is here.", "the place itself"),
+}
+MISSED = "Missed"  # what the check misses in the objective that begins with `Lack`
 
 
 def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
     empty = Completion(text="", model="", usage=Usage())
-    subject = _subject(role, text)
     match role:
         case Role.EXECUTION:
+            (subject,) = _subjects(role, text)
             observed = "".join(message.text for message in prompt.messages if message.speaker is Speaker.TOOL)
             name, arguments = _wanted_call(prompt, subject, observed)
             if name:
                 call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
                 return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
-            return replace(empty, text=f"The result of {subject}.")
-        case Role.CREATION if "check agent" in text[:40]:
-            return replace(empty, text=json.dumps({"met": True, "missing": ""}))
+            first, lack = FIRST_SAID.get(subject, ("", ""))
+            is_told = lack in block_in(text, "last try")
+            return replace(empty, text=f"The result of {subject}." if is_told else first)
         case Role.CREATION:
-            names, is_met = PLANS.get(subject, ((), False))
-            return replace(empty, text=json.dumps({"tasks": [{"name": name, "after": [1]} for name in names], "objective_met": is_met}))
+            return replace(empty, text=_check(prompt, text) if is_check(prompt) else _plan(text))
         case Role.PRIORITIZATION:
             queued = sorted(re.findall(r"^(\d+): (.*)", text, re.MULTILINE), key=lambda task: task[1], reverse=True)
             return replace(empty, text=json.dumps({"order": [int(number) for number, _ in queued]}))
         case _:
             return replace(empty, text="The report.")
+
+
+def _check(prompt: Prompt, text: str) -> str:
+    names = {name for _, name, _ in results_in(text)}
+    if "Lack" in names and MISSED not in names:
+        return json.dumps({"parts": [], "missing": ["a part"], "met": False})
+    return agree(prompt)
+
+
+def _plan(text: str) -> str:
+    """What comes of all that is planned from: proposals, what is not answered, and whether somebody says that the objective is met."""
+    names, unanswered, is_met = ([MISSED] if asks_for_missing(text) else []), [], False
+    for number, subject, result in [] if asks_for_missing(text) else results_in(text):
+        planned, says_met = PLANS.get(subject, (("Find",) if result.startswith("LACKING") else (), False))
+        names += planned
+        is_met |= says_met
+        if result.startswith("Perhaps"):
+            unanswered.append({"task": number, "lacks": FIRST_SAID[subject][1], "after": []})
+    tasks = [{"name": name, "after": [1] if "Read" in text else []} for name in names]
+    return json.dumps({"tasks": tasks, "unanswered": unanswered, "objective_met": is_met})
 
 
 def _wanted_call(prompt: Prompt, subject: str, observed: str) -> tuple[str, Mapping[str, Any]]:

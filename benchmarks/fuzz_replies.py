@@ -17,9 +17,11 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from babyagi.agents.replies import MAX_NAME_CHARS, parse_creation, parse_order
+from babyagi.agents.outcomes import judge_reply
+from babyagi.agents.replies import MAX_NAME_CHARS, parse_check, parse_creation, parse_order, split_combined
 from babyagi.errors import MalformedReplyError
-from babyagi.tasks import Claim, Duty, Limits, ObjectiveSpec, Proposal, Role, Task, TaskStatus, Worker
+from babyagi.tasks import Claim, Duty, Limits, ObjectiveSpec, Proposal, Role, Task, TaskStatus, Unanswered, Worker
+from babyagi.taskstore.base import Planned
 from babyagi.taskstore.memory import MemoryTaskStore
 from benchmarks.table import print_table, verdict
 
@@ -69,6 +71,7 @@ class Lists:
     def __init__(self) -> None:
         self.store = MemoryTaskStore(lambda: datetime(2030, 1, 1, tzinfo=UTC))
         self.n_lost = self.n_added = self.n_orders = self.n_malformed = 0
+        self._tasks: list[Task] = []
 
     async def begin(self) -> None:
         limits = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -81,12 +84,11 @@ class Lists:
         await self.store.register_worker(worker, lease_s=60)
         await self.store.join_objective(worker.id, self.id)
         await self.store.add_tasks(self.id, [Proposal(name=name) for name in NAMES])
+        self._tasks = await self.store.tasks(self.id)
 
     async def order(self, text: str) -> None:
         """The prioritizer replies with the text."""
-        before = await self.store.tasks(self.id)
-        await self.store.add_tasks(self.id, [Proposal(name=f"News {len(before)}")])
-        before = await self.store.tasks(self.id)
+        await self.store.add_tasks(self.id, [Proposal(name=f"News {len(self._tasks)}")])
         claim = await self.store.claim_duty(self.id, "w", Duty.ORDER)
         assert claim is not None
         window = await self.store.window(self.id, n_head=12, n_new=8)
@@ -94,32 +96,48 @@ class Lists:
         assert len(set(ids)) == len(ids) and set(ids) <= {task.id for task in window.tasks}
         await self.store.reorder(claim, revision=window.revision, task_ids=ids)
         self.n_orders += len(ids) > 1
-        self._compare(before, await self.store.tasks(self.id))
+        await self._compare()
 
     async def create(self, text: str) -> None:
-        """The creation agent replies with the text."""
+        """The creation agent replies with the text, and whoever checks what it claims finds it not met."""
         claim: Claim | None = await self.store.claim_task(self.id, "w")
         assert claim is not None
+        task_id = claim.task.id
         await self.store.record_result(claim, text="r", origins=[])
-        before = await self.store.tasks(self.id)
-        known = {task.id for task in before}
+        plan = self._read_plan(text, task_id, known={task.id for task in self._tasks})
+        duty = await self.store.claim_duty(self.id, "w", Duty.PLAN)
+        assert duty is not None
+        self.n_added += len((await self.store.record_plan(duty, task_ids=[task_id], plan=plan)).added)
+        check = await self.store.claim_duty(self.id, "w", Duty.CHECK)
+        assert check is None or plan.is_met
+        if check is not None:
+            await self.store.finish_check(check, is_met=False, reason="no")
+        await self.store.add_tasks(self.id, [Proposal(name="Go on")])
+        await self._compare(without_id=task_id)
+        assert ((await self.store.task(self.id, task_id)).status is TaskStatus.DONE) is not bool(plan.unanswered)
+
+    def _read_plan(self, text: str, task_id: int, *, known: set[int]) -> Planned:
+        """What the text proposes, as the loop reads it."""
         try:
-            tasks = parse_creation(text, known_ids=known, max_tasks=10).tasks
+            reply = parse_creation(text, known_ids=known, finished_ids=[task_id], max_tasks=10)
         except MalformedReplyError:
             self.n_malformed += 1
-            tasks = ()
-        assert len(tasks) <= 10 and all(set(task.after) <= known and 0 < len(task.name) <= MAX_NAME_CHARS for task in tasks)
-        plan = await self.store.record_plan(claim, proposals=[Proposal(name=task.name) for task in tasks])
-        self.n_added += len(plan.added)
-        await self.store.add_tasks(self.id, [Proposal(name="Go on")])
-        self._compare([task for task in before if task.id != claim.task.id], await self.store.tasks(self.id))
-        assert (await self.store.task(self.id, claim.task.id)).status is TaskStatus.DONE
+            return Planned(failure="malformed")
+        afters = [*(task.after for task in reply.tasks), *(one.after for one in reply.unanswered)]
+        assert len(reply.tasks) <= 10 and all(0 < len(task.name) <= MAX_NAME_CHARS for task in reply.tasks)
+        assert all(id_ in known for after in afters for id_ in after if isinstance(id_, int))
+        assert all(one.task_id == task_id for one in reply.unanswered) and all(one.source in (None, task_id) for one in reply.tasks)
+        proposals = [Proposal(name=one.name, after=one.after, label=one.label, parent_id=task_id) for one in reply.tasks]
+        unanswered = [Unanswered(task_id=one.task_id, lack=one.lacks, after=one.after) for one in reply.unanswered]
+        return Planned(proposals=tuple(proposals), unanswered=tuple(unanswered), is_met=reply.is_met, dropped=reply.dropped)
 
-    def _compare(self, before: Sequence[Task], after: Sequence[Task]) -> None:
+    async def _compare(self, *, without_id: int = 0) -> None:
         """Ids, names and statuses stand as they were, and the ranks are the same ones."""
+        before, after = self._tasks, await self.store.tasks(self.id)
         after_by_id = {task.id: (task.name, task.status) for task in after}
-        self.n_lost += sum(after_by_id.get(task.id) != (task.name, task.status) for task in before)
+        self.n_lost += sum(after_by_id.get(task.id) != (task.name, task.status) for task in before if task.id != without_id)
         self.n_lost += sorted(task.rank for task in after) != list(range(1, len(after) + 1))
+        self._tasks = after
 
 
 async def fuzz(n_texts: int, *, seed: int) -> Lists:
@@ -129,6 +147,7 @@ async def fuzz(n_texts: int, *, seed: int) -> Lists:
         if n % 25 == 0:
             fresh = Lists()
             fresh.n_lost, fresh.n_added, fresh.n_orders, fresh.n_malformed = lists.n_lost, lists.n_added, lists.n_orders, lists.n_malformed
+            await lists.store.close()
             lists = fresh
             await lists.begin()
         text = random_text(chance, NAMES)
@@ -168,6 +187,9 @@ def read_s(text: str) -> float:
         parse_order(text, window=window)
         with suppress(MalformedReplyError):
             parse_creation(text, known_ids={1}, max_tasks=10)
+        parse_check(text)
+        split_combined(text, known_ids={1}, max_tasks=10)
+        judge_reply(text, task_name=NAMES[0], prompt_texts=[NAMES[0]])
         times.append(time.process_time() - began_s)
     return min(times)
 

@@ -1,9 +1,9 @@
 """Three workers, a projector and an index's server are killed at random; at the end nothing is lost, stored twice, owed, missing or extra.
 
-Each worker carries out 1,500 tasks as a worker does (claim, result, plan) and notes what was acknowledged; every fifth task's claim is also
-tried by the others. The projector feeds the index in a process of its own. `kill -9` strikes them in turn, and the servers of Weaviate
-and Pinecone (ours, of the tests) forget everything when they are killed. When nobody is killed any more, the projector that lives must
-feed what is owed; only then a new one compares the index with the truth and mends it.
+Each worker carries out 1,500 tasks as a worker does that plans by itself (claim, result with plan) and notes what was acknowledged; every
+fifth task's claim is also tried by the others. The projector feeds the index in a process of its own. `kill -9` strikes them in turn, and
+the servers of Weaviate and Pinecone (ours, of the tests) forget everything when they are killed. When nobody is killed any more, the
+projector that lives must feed what is owed; only then a new one compares the index with the truth and mends it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
 from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
-from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.base import Planned, TaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
 from benchmarks.index_servers import INDEXES, find_ports, open_index, server_line
@@ -84,14 +84,13 @@ async def work(home: Path, name: str, n_results: int) -> None:
         file = stack.enter_context(noted.open("a"))
         n_done = len(noted.read_text().splitlines())
         while n_done < n_results and (claim := await store.claim_task(objective.id, worker.id)):
-            if claim.task.status.value == "running":
-                await store.record_result(claim, text=f"{texts[claim.task.id % 200]} {claim.task.id} by {name}", origins=("model:chaos",))
-                file.write(f"{claim.task.id}\n")
-                file.flush()
-                n_done += 1
+            text = f"{texts[claim.task.id % 200]} {claim.task.id} by {name}"
+            await store.record_result(claim, text=text, origins=("model:chaos",), plan=Planned())
+            file.write(f"{claim.task.id}\n")
+            file.flush()
+            n_done += 1
             if claim.task.id % 5 == 0:
                 (home / "claims" / f"{claim.task.id}").write_bytes(pickle.dumps(claim))
-            await store.record_plan(claim, proposals=[])
             await try_claims_of_others(store, home, name)
             await store.renew_lease(worker.id, lease_s=LEASE_S)
         await store.remove_worker(worker.id)

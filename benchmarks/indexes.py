@@ -44,6 +44,7 @@ from tests.world import make_spec
 
 SIZES = (1_000, 10_000, 100_000)
 CONTEXT_MS = 50.0
+CONTEXT_TOKENS = 4000  # what a run has unless its settings say otherwise
 N_QUERIES = 30
 DIMENSION = 768
 CALL_TIMEOUT_S = 120.0
@@ -147,7 +148,7 @@ async def _measure_asking(store: TaskStore, index: VectorIndex, objective: Objec
     async def choose(name: str) -> float:
         asked = replace(task, name=f"Compare with others: {name}")
         began_s = time.perf_counter()
-        await choose_context(asked, objective=objective, search=search, embed=_embed, budget_tokens=1200)
+        await choose_context(asked, objective=objective, search=search, embed=_embed, budget_tokens=CONTEXT_TOKENS)
         return 1000 * (time.perf_counter() - began_s)
 
     start_ms = await choose(others[0])

@@ -30,6 +30,8 @@ from babyagi.tasks import Limits, Objective, Reservation, Role, TaskStatus, Usag
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
 from benchmarks.table import print_table, verdict
+from tests.prompts import asks_for_missing, results_in
+from tests.scripted import agree, is_check
 from tests.virtual import VirtualClock, VirtualWorld, run_virtually
 from tests.world import make_spec
 
@@ -41,7 +43,8 @@ MAX_CALLS = (12, 16, 20, 24, 60)  # a run that nothing hits makes some 17 calls
 READS = frozenset(
     "outlook open_objectives wait_for_change "
     "objective objectives counts workers window report inbox open_step steps verify task tasks last_finished results "
-    "result_ids events last_event_id wait_for_events unindexed_results vectors close".split()
+    "result_ids events last_event_id wait_for_events unindexed_results vectors close "
+    "task_names recorded_ids count_results events_of find_words".split()
 )
 
 
@@ -99,8 +102,10 @@ def _answer(prompt: Prompt, role: Role) -> str:
     match role:
         case Role.EXECUTION:
             return f"The result of {re.findall(r'^[0-9]+: (.*)$', text, re.MULTILINE)[-1]}."
+        case Role.CREATION if is_check(prompt):
+            return agree(prompt)
         case Role.CREATION:
-            is_first = re.search(r"<<finished task[^\n]*\n1: ", text) is not None
+            is_first = not asks_for_missing(text) and any(number == 1 for number, _, _ in results_in(text))
             names = [f"Part {'ABCDEF'[n]}" for n in range(N_LISTED)] if is_first else []
             return json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False})
         case Role.PRIORITIZATION:
@@ -164,7 +169,8 @@ def _is_done(task: Any) -> bool:
 
 
 def _owners(tasks: Sequence[Any]) -> list[str]:
-    return [*(f"task:{task.id}" for task in tasks), *(f"order:{n}" for n in range(20)), "report"]
+    duties = [f"{duty}:{n}" for duty in ("order", "plan", "check") for n in range(20)]
+    return [*(f"task:{task.id}" for task in tasks), *duties, "report"]
 
 
 def run_once(seed: int, *, rate: float = 0.05, on_sqlite: bool = False) -> Counter[str]:

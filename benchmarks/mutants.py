@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import inspect
 import io
+import itertools
 import logging
 import multiprocessing
 import os
@@ -45,17 +46,27 @@ N_HISTORIES = 20
 # -- the bugs --------------------------------------------------------------------------------------------------------------------
 
 
-def _commit_before(piece: str) -> None:
-    """One transaction becomes two: the second begins with this piece of SQL."""
+def _commit_around(piece: str, *, is_after: bool = False) -> None:
+    """One transaction becomes two: the second begins with this piece of SQL, or behind it."""
     run = Transaction.run
 
     def run_apart(self: Transaction, named: str, **values: Any) -> int:
+        n_changed = run(self, named, **values) if is_after or named != piece else 0
         if named == piece:
             self._connection.execute("COMMIT", ())
             self._connection.execute("BEGIN IMMEDIATE", ())
-        return run(self, named, **values)
+        return n_changed if is_after or named != piece else run(self, named, **values)
 
     Transaction.run = run_apart  # type: ignore[assignment,method-assign]
+
+
+def _run_nothing(piece: str) -> None:
+    run = Transaction.run
+
+    def run_others(self: Transaction, named: str, **values: Any) -> int:
+        return 1 if named == piece else run(self, named, **values)
+
+    Transaction.run = run_others  # type: ignore[assignment,method-assign]
 
 
 def _drop_event(kind: str) -> None:
@@ -91,10 +102,10 @@ def _ignore_the_order() -> None:
     load = sql.load_pieces
 
     def load_without_rank(*rooms: str) -> dict[str, str]:
-        pieces = load(*rooms)
+        pieces = dict(load(*rooms))
         return pieces | {"best_queued": pieces["best_queued"].replace("ORDER BY rank, id", "ORDER BY id")}
 
-    sql.load_pieces = load_without_rank
+    sql.load_pieces = load_without_rank  # type: ignore[assignment]
 
 
 def _release_nothing() -> None:
@@ -131,9 +142,9 @@ class Mutant:
 
 CLEAN = Mutant(name="nothing", plant=lambda: None)
 MUTANTS = (
-    Mutant(name="a result is committed before its task's status", plant=lambda: _commit_before("record_task")),
+    Mutant(name="a result is committed before its task's status", plant=lambda: _commit_around("insert_result", is_after=True)),
     Mutant(name="a result is committed without its event", plant=lambda: _drop_event("task.recorded")),
-    Mutant(name="a call's usage is committed after its answer", plant=lambda: _commit_before("charge_objective")),
+    Mutant(name="a call's usage is committed after its answer", plant=lambda: _commit_around("charge_objective")),
     Mutant(name="the journal looks up no answer", plant=_look_up_nothing),
     Mutant(name="what a dead worker's calls hold is not settled", plant=_settle_nothing),
     Mutant(name="a payment is made without being intended", plant=_intend_nothing_once),
@@ -141,6 +152,8 @@ MUTANTS = (
     Mutant(name="tasks are claimed without regard to the order", plant=_ignore_the_order),
     Mutant(name="dead workers keep what they held", plant=_release_nothing),
     Mutant(name="no limit is checked", plant=_check_no_limit),
+    Mutant(name="a result that is no answer is kept", plant=lambda: _run_nothing("delete_result")),
+    Mutant(name="a planning is over before its tasks are in the list", plant=lambda: _commit_around("insert_task")),
 )
 
 
@@ -185,12 +198,15 @@ async def _check_contract(root: Path) -> tuple[str, ...]:
 
 
 def _parameters(test: Callable[..., Any]) -> list[dict[str, Any]]:
-    """What a test is called with beside its fixtures, once for each of its `parametrize` values."""
-    for mark in getattr(test, "pytestmark", ()):
-        if mark.name == "parametrize":
-            names = [name.strip() for name in mark.args[0].split(",")] if isinstance(mark.args[0], str) else list(mark.args[0])
-            return [dict(zip(names, values if len(names) > 1 else (values,), strict=True)) for values in mark.args[1]]
-    return [{}]
+    """What a test is called with beside its fixtures, once for each combination of its `parametrize` values."""
+    marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
+    given = [[_named(mark.args[0], values) for values in mark.args[1]] for mark in marks]
+    return [{name: value for one in combined for name, value in one.items()} for combined in itertools.product(*given)]
+
+
+def _named(names: str | Sequence[str], values: Any) -> dict[str, Any]:
+    listed = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    return dict(zip(listed, values if len(listed) > 1 else (values,), strict=True))
 
 
 async def _holds(test: Callable[..., Any], root: Path, given: dict[str, Any]) -> bool:

@@ -79,7 +79,7 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
                 search=ResultSearch(tasks, index, objective=objective),
                 projector=Projector(tasks, index, objective=objective),
                 tools=(),
-                bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10),
+                bounds=Bounds(context_tokens=4000, max_output_tokens=2000, max_new_tasks=10),
                 clock=_utc_now,
             )
 

@@ -21,13 +21,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from babyagi.resultstore.builtin import BuiltinIndex, score
-from babyagi.resultstore.context import N_RELEVANT, N_SPARE, choose_within
+from babyagi.resultstore.context import BYTES_PER_TOKEN, fit
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import text_of
 from babyagi.resultstore.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
 from babyagi.resultstore.words import Words, searchable
 from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
-from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.base import Planned, TaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
 from benchmarks.retrieval_set import KINDS, SETS, make_others
@@ -35,6 +35,7 @@ from benchmarks.table import print_table
 from tests.world import make_spec
 
 CONTEXT_TOKENS = 1200
+N_FOUND = 15
 N_GIVEN = 5
 Rank = Callable[[str], Awaitable[Sequence[int]]]  # what is asked → task ids, the best first
 Embed = Callable[[Sequence[str]], Awaitable[Sequence[bytes]]]
@@ -52,8 +53,7 @@ async def fill(store: TaskStore, results: Sequence[Mapping[str, str]]) -> Object
         claim = await store.claim_task(objective.id, worker.id)
         if claim is None or claim.task.name != result["name"]:
             raise RuntimeError("the tasks are not taken in their order")
-        await store.record_result(claim, text=result["text"], origins=("model:made",))
-        await store.record_plan(claim, proposals=[])
+        await store.record_result(claim, text=result["text"], origins=("model:made",), plan=Planned())
     return objective
 
 
@@ -104,7 +104,7 @@ class Ways:
             return (await embedder.embed(texts))[0]
 
         async def rank(text: str) -> list[int]:
-            found = await search.relevant(text, k=N_RELEVANT + N_SPARE, embed=embed)
+            found = await search.relevant(text, k=N_FOUND, embed=embed)
             return [entry.result.task_id for entry in found]
 
         return rank
@@ -115,8 +115,8 @@ async def measure(rank: Rank, queries: Sequence[Mapping[str, Any]], result_by_id
     found: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for query in queries:
         best = [result_by_id[task_id] for task_id in (await rank(query["text"]))[:N_GIVEN]]
-        given = choose_within(best, CONTEXT_TOKENS, words=Words(query["text"]))
-        is_there = any(query["answer"] in text for _, text in given)
+        given = fit(best, CONTEXT_TOKENS * BYTES_PER_TOKEN, n_needed=N_GIVEN, n_always=N_GIVEN, task_name=query["text"])
+        is_there = any(query["answer"] in text for text in given)
         found[query["kind"]].append((any(result.task_id == query["result"] + 1 for result in best), is_there))
     return {kind: (_share([hit for hit, _ in hits]), _share([seen for _, seen in hits])) for kind, hits in found.items()}
 

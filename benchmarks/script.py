@@ -1,4 +1,7 @@
-"""What the model says in benchmarks: results of a wanted length, one new task for each finished one, the queue's order reversed."""
+"""What the model says in benchmarks: results of a wanted length, one new task for each finished one, the queue's order reversed.
+
+Every check agrees. Where a check missed something all the same, nothing is proposed for it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from itertools import count
 
 from babyagi.tasks import Role
 from tests.local_server import Answer, ChatRequest
+from tests.local_server.answers import agree_answer
+from tests.prompts import asks_for_missing, results_in
 
 OBJECTIVE = "Find out which payment provider's client libraries keep to the limits they document."
 WORDS = (
@@ -35,7 +40,7 @@ class Script:
             case Role.EXECUTION:
                 return _sentences(next(self._seeds), self._result_bytes)
             case Role.CREATION:
-                return json.dumps({"tasks": [{"name": self.next_name(), "after": []}], "objective_met": False})
+                return json.dumps({"tasks": self._tasks_from(said), "objective_met": False})
             case Role.PRIORITIZATION:
                 queued = re.findall(r"^(\d+): ", said, re.MULTILINE)
                 return json.dumps({"order": [int(number) for number in reversed(queued)]})
@@ -43,7 +48,12 @@ class Script:
 
     def answer(self, request: ChatRequest) -> Answer:
         """The same, for the local server."""
-        return Answer(text=self.reply(request.agent, request.messages[-1].text))
+        return agree_answer(request) if request.agent == "check" else Answer(text=self.reply(request.agent, request.messages[-1].text))
+
+    def _tasks_from(self, said: str) -> list[dict[str, object]]:
+        """One new task from each finished one that the prompt shows."""
+        finished = [] if asks_for_missing(said) else [number for number, _, _ in results_in(said)]
+        return [{"name": self.next_name(), "after": [], "from": number} for number in finished]
 
 
 def _words(seed: int, n: int) -> str:

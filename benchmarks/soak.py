@@ -31,6 +31,8 @@ from babyagi.tasks import Limits, Reservation, Role, StopReason, TaskStatus, Usa
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
 from benchmarks.table import print_table, verdict
+from tests.prompts import results_in
+from tests.scripted import agree, is_check
 from tests.world import World
 
 MAX_MB_PER_1000 = 1.0
@@ -80,8 +82,10 @@ class EndlessModel:
             case Role.EXECUTION:
                 task = re.findall(r"^\d+: (.*)$", prompt.messages[-1].text, re.MULTILINE)[-1]
                 text = f"About {task}: " + " ".join(f"{subject} {len(task)}" for subject in SUBJECTS)
+            case Role.CREATION if is_check(prompt):
+                text = agree(prompt)
             case Role.CREATION:
-                text = json.dumps({"tasks": [{"name": self._next(), "after": []} for _ in range(self._n_new())], "objective_met": False})
+                text = json.dumps({"tasks": self._propose(len(results_in(prompt.messages[-1].text))), "objective_met": False})
             case Role.PRIORITIZATION:
                 queued = re.findall(r"^(\d+): ", prompt.messages[-1].text, re.MULTILINE)
                 text = json.dumps({"order": [int(number) for number in reversed(queued)]})
@@ -89,10 +93,10 @@ class EndlessModel:
                 text = "The report."
         return Completion(text=text, model=self.name, usage=Usage(calls=1, prompt_tokens=400, completion_tokens=60))
 
-    def _n_new(self) -> int:
-        n_new = min(2 if self._n_proposed < 40 else 1, self._n_tasks - self._n_proposed)
+    def _propose(self, n_finished: int) -> list[dict[str, object]]:
+        n_new = min(n_finished * (2 if self._n_proposed < 40 else 1), self._n_tasks - self._n_proposed)
         self._n_proposed += n_new
-        return n_new
+        return [{"name": self._next(), "after": []} for _ in range(n_new)]
 
     def _next(self) -> str:
         n = next(self._numbers)
@@ -115,7 +119,7 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
     offload = ThreadOffload()
     before = take_sample(0, began_s)
     store = await open_sqlite(folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
-    world = SoakWorld(model=EndlessModel(n_tasks), store=store, embedder=HashEmbedder(dimension), max_depth=n_tasks)
+    world = SoakWorld(model=EndlessModel(n_tasks), store=store, embedder=HashEmbedder(dimension))
     limits = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
     objective = await world.start(initial_task="Begin", limits=limits)
 

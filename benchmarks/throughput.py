@@ -1,6 +1,7 @@
 """How fast workers take and finish tasks, without any model: SQLite and PostgreSQL, one process to eight, short lists and long ones.
 
-A turn is claim_task, record_result and record_plan with one new task, so that the list keeps its length; three commits, each durable.
+A turn is claim_task, record_result and, for what is recorded, claim_duty and record_plan with one new task for each, so that the list keeps
+its length; each commit is durable. With many processes one of them plans from what several recorded, as in life.
 `cpu` is the processor time of the workers and of the server together, per turn; `longest` the longest that any verb of any worker took.
 """
 
@@ -15,19 +16,23 @@ import resource
 import sqlite3
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Queue
-from typing import Any
+from typing import Any, TypeVar
 
-from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.loop import MAX_PLANNED
+from babyagi.tasks import Duty, Limits, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.taskstore.base import Planned
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import SqlTaskStore, open_postgres, open_sqlite
 from benchmarks.table import print_table
 from tests.postgres_server import PostgresServer
+
+T = TypeVar("T")
 
 GOAL_WAIT_S = 0.2
 GOAL_GROWTH = 1.5
@@ -87,21 +92,26 @@ async def _work(place: str, objective_id: int, *, worker_id: str, seconds: float
     await store.register_worker(Worker(id=worker_id, name=worker_id, host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S)
     await store.join_objective(worker_id, objective_id)
     n_turns, longest_s = 0, 0.0
+
+    async def timed(verb: Awaitable[T]) -> T:
+        nonlocal longest_s
+        verb_began_s = time.monotonic()
+        done = await verb
+        longest_s = max(longest_s, time.monotonic() - verb_began_s)
+        return done
+
     wait()
     began_s, cpu_began_s = time.monotonic(), time.process_time()
-    at_s = began_s
-    while at_s < began_s + seconds:
-        claim = await store.claim_task(objective_id, worker_id)
+    while time.monotonic() < began_s + seconds:
+        claim = await timed(store.claim_task(objective_id, worker_id))
         if claim is None:
             raise RuntimeError("the list ran empty")
-        before_s, at_s = at_s, time.monotonic()
-        longest_s = max(longest_s, at_s - before_s)
-        await store.record_result(claim, text="It is a number.", origins=["model:m"])
-        before_s, at_s = at_s, time.monotonic()
-        longest_s = max(longest_s, at_s - before_s)
-        await store.record_plan(claim, proposals=[Proposal(name=f"Ask {worker_id} about number {n_turns}")])
-        before_s, at_s = at_s, time.monotonic()
-        longest_s = max(longest_s, at_s - before_s)
+        await timed(store.record_result(claim, text="It is a number.", origins=["model:m"]))
+        duty = await timed(store.claim_duty(objective_id, worker_id, Duty.PLAN))
+        if duty is not None:
+            task_ids = await timed(store.recorded_ids(objective_id, limit=MAX_PLANNED))
+            proposals = [Proposal(name=f"Ask {worker_id} about number {task_id}", parent_id=task_id) for task_id in task_ids]
+            await timed(store.record_plan(duty, task_ids=task_ids, plan=Planned(proposals=tuple(proposals))))
         n_turns += 1
     cpu_s = time.process_time() - cpu_began_s
     await store.close()
@@ -162,7 +172,7 @@ def _stat(pid: int) -> list[int]:
 
 
 async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | None) -> Sequence[str]:
-    """Every task of a list claimed by one process before the first is finished."""
+    """Every task of a list claimed by one process before the first is finished; each result is recorded with its plan."""
     objective_id = await _begin(place, n_queued=n_tasks, server=server)
     store, claimed = await _open(place), asyncio.Barrier(n_tasks)
     await store.register_worker(Worker(id="all", name="all", host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S)
@@ -173,8 +183,7 @@ async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | Non
         if claim is None:
             raise RuntimeError("the list ran empty")
         await claimed.wait()
-        await store.record_result(claim, text="It is a number.", origins=["model:m"])
-        await store.record_plan(claim, proposals=[])
+        await store.record_result(claim, text="It is a number.", origins=["model:m"], plan=Planned())
 
     began_s, cpu_began_s = time.monotonic(), time.process_time()
     async with asyncio.TaskGroup() as group:

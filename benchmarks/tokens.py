@@ -25,7 +25,7 @@ MAX_SPREAD = 0.10
 MAX_SHORT_TOKENS = 1600
 MIN_CONTEXT_TOKENS = 800
 N_WARM_UP = 15
-N_MEASURED = 20
+N_MEASURED = 21  # of whole plannings, each of which takes three results
 AGENTS = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION)
 
 _RESULT = re.compile(r"<<result (\w{8}) from [^\n]*\n[^\n]*\n(.*?)\n\1>>", re.DOTALL)

@@ -1,5 +1,7 @@
 """A model that answers from a function and remembers what it was asked: for tests that need a certain reply."""
 
+import json
+import re
 from collections.abc import Callable
 
 from babyagi.llm.base import Completion
@@ -8,10 +10,16 @@ from babyagi.tasks import Reservation, Role, Usage
 
 
 class ScriptedModel:
-    """`answer` gives the reply to a prompt: its text, a tuple of tool calls, a whole completion, or an error to raise."""
+    """`answer` gives the reply to a prompt: its text, a tuple of tool calls, a whole completion, or an error to raise.
 
-    def __init__(self, answer: Callable[[Prompt, Role], object], *, name: str = "scripted", cost_usd: float = 0.0) -> None:
+    It is asked for checks only with `answers_checks`; else every check agrees.
+    """
+
+    def __init__(
+        self, answer: Callable[[Prompt, Role], object], *, name: str = "scripted", cost_usd: float = 0.0, answers_checks: bool = False
+    ) -> None:
         self.name = name
+        self._answers_checks = answers_checks
         self.calls: list[tuple[Role, Prompt]] = []
         self._answer = answer
         self._cost_usd = cost_usd
@@ -21,7 +29,7 @@ class ScriptedModel:
 
     async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
         self.calls.append((role, prompt))
-        answer = self._answer(prompt, role)
+        answer = agree(prompt) if is_check(prompt) and not self._answers_checks else self._answer(prompt, role)
         if isinstance(answer, BaseException):
             raise answer
         if isinstance(answer, Completion):
@@ -41,3 +49,20 @@ class ScriptedModel:
 
     def asked(self, role: Role) -> list[Prompt]:
         return [prompt for asked, prompt in self.calls if asked is role]
+
+
+def agree(prompt: Prompt) -> str:
+    """What a check says that finds the objective met: its first result, quoted."""
+    found = re.search(r"<<result (\w+) from [^\n]*\nTask (\d+): [^\n]*\n(.+?)\n\1>>", prompt.messages[1].text, re.DOTALL)
+    parts = [{"part": "the objective", "task": int(found[2]), "quote": _quote(found[3])}] if found else []
+    return json.dumps({"parts": parts, "missing": [] if parts else ["everything"], "met": bool(parts)})
+
+
+def _quote(text: str) -> str:
+    """The first words of a result as a prompt shows it, up to where something is left out."""
+    words = text.partition("\n")[0].partition(" … ")[0]
+    return words if len(words) <= 200 else words[:200].rpartition(" ")[0] or words[:200]
+
+
+def is_check(prompt: Prompt) -> bool:
+    return prompt.messages[0].text.startswith("Role: check agent")

@@ -156,7 +156,7 @@ def test_a_model_can_be_named_and_is_opened_as_the_loop_does(monkeypatch, tmp_pa
 
     run = Agent(model="rehearsal").run("What?")
 
-    assert "nothing to quote" in run.output
+    assert "no document was found" in run.output
     assert list(tmp_path.iterdir()) == []
 
 

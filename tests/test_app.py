@@ -171,8 +171,9 @@ async def test_the_human_model_asks_and_takes_what_is_typed(settings):
     asked = []
 
     async def ask(prompt):
-        asked.append(prompt)
-        return "forty-two" if "Role: execution agent" in prompt else "There are no tasks to add."
+        asked.append(prompt.split("\n")[0].removeprefix("Role: "))
+        typed = {"execution agent": "forty-two", "creation agent": "There are no tasks to add.", "check agent": "yes"}
+        return typed.get(asked[-1], "It is forty-two.")
 
     async with open_app(settings(llm_model="human"), ask_human=ask) as app:
         objective, _ = await app.start_objective()
@@ -180,7 +181,7 @@ async def test_the_human_model_asks_and_takes_what_is_typed(settings):
         (result,) = await app.store.results(objective.id)
 
     assert (ended.stop_reason, result.text) == (StopReason.FINISHED, "forty-two")
-    assert len(asked) == 3
+    assert asked == ["execution agent", "creation agent", "check agent", "report agent"]
 
 
 async def test_two_workers_of_one_home_have_two_names(settings):

@@ -21,7 +21,7 @@ def run(name, *options):
 
 
 def cost_by_length(result_bytes):
-    return [asyncio.run(tokens.measure(n, result_bytes=result_bytes, n_measured=5)) for n in (10, 500)]
+    return [asyncio.run(tokens.measure(n, result_bytes=result_bytes, n_measured=6)) for n in (10, 500)]
 
 
 def test_a_task_costs_the_same_tokens_at_any_length_of_the_queue():

@@ -10,16 +10,14 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "babyagi").rglob("*.py"))
-MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_file_and_its_functions_can_be_held_in_the_head(path):
+def test_a_function_can_be_held_in_the_head(path):
     source = path.read_text(encoding="utf-8")
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
-    assert source.count("\n") <= MAX_FILE_LINES
     long = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
     assert {name: lines for name, lines in long.items() if lines > MAX_FUNCTION_LINES} == {}
 
@@ -28,7 +26,7 @@ def test_every_file_has_a_room():
     rooms = set("agents cli components files guide llm net react resultstore sandbox settings taskstore tools".split())
     halls = {
         *"__main__ agent app chroma_import errors feeding home inbox journal log loop notify opening outages presence results".split(),
-        *("__init__", "serving", "stores", "tasks", "worker"),
+        *("__init__", "serving", "stores", "tasks", "text", "worker"),
     }
     found = {path.relative_to(ROOT / "babyagi") for path in (ROOT / "babyagi").rglob("*") if path.suffix in (".py", ".md", ".sql")}
 

@@ -1,9 +1,11 @@
+import asyncio
 import json
 from itertools import pairwise
 
 import pytest
 
 from babyagi import log
+from babyagi.agents.prompting import load_prompt
 from babyagi.errors import (
     ContextTooLongError,
     CredentialsError,
@@ -12,14 +14,22 @@ from babyagi.errors import (
     ModelUnavailableError,
     RequestRefusedError,
 )
-from babyagi.llm.prompt import Prompt
-from babyagi.tasks import Limits, Memory, Role, StopReason, TaskStatus
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Prompt, Speaker, ToolCall
+from babyagi.tasks import Limits, Memory, Planning, Role, StopReason, TaskStatus, Usage
+from tests.prompts import asks_for_missing, block_in, results_in
 from tests.scripted import ScriptedModel
 from tests.world import World
 
 
-def propose(*names, is_met=False, after=()):
-    return json.dumps({"tasks": [{"name": name, "after": list(after)} for name in names], "objective_met": is_met})
+def propose(*names, is_met=False, after=(), unanswered=()):
+    tasks = [{"name": name, "after": list(after)} for name in names]
+    return json.dumps({"tasks": tasks, "unanswered": list(unanswered), "objective_met": is_met})
+
+
+def lacks(task_id, what, *after):
+    """What creation says of a task that is not answered."""
+    return {"task": task_id, "lacks": what, "after": list(after)}
 
 
 def system_of(prompt: Prompt) -> str:
@@ -34,33 +44,74 @@ def task_of(prompt: Prompt) -> str:
     return user_of(prompt).split("<<task", 1)[1].split("\n", 2)[1]
 
 
-class Script:
-    """Replies by agent; the creation agent answers by the name of the finished task."""
+def finished_in(prompt: Prompt) -> list[tuple[int, str, str]]:
+    """The results that a prompt shows: number, name and text."""
+    return results_in(user_of(prompt))
 
-    def __init__(self, plans=None, *, execute=None, order="{}", check='{"met": true}', report="The answer."):
+
+def block_of(prompt: Prompt, label: str) -> str:
+    return block_in(user_of(prompt), label)
+
+
+def check_reply(*parts, missing=()):
+    """What a check says that found these parts, each `(part, task, quote)`."""
+    said = [{"part": part, "task": task_id, "quote": quote} for part, task_id, quote in parts]
+    return json.dumps({"parts": said, "missing": list(missing), "met": not missing})
+
+
+class Script:
+    """Replies by agent.
+
+    Creation answers by the names of the finished tasks: a plan is its reply, or a function of the finished task's text; `missing` is its
+    reply where a check found parts unanswered. Without `check` every check agrees.
+    """
+
+    def __init__(self, plans=None, *, execute=None, order="{}", check=None, missing=None, report="The answer."):
         self.plans = dict(plans or {})
         self.execute = execute or (lambda prompt: f"a result of {task_of(prompt)}")
-        self.order, self.check, self.report = order, check, report
+        self.order, self.check, self.missing, self.report = order, check, missing or propose(), report
 
     def __call__(self, prompt, role):
         match system_of(prompt):
             case "Role: execution agent":
                 return self.execute(prompt)
             case "Role: creation agent":
-                finished = user_of(prompt).split("<<finished task", 1)[1].split("\n", 2)[1].split(": ", 1)[1]
-                return self.plans.get(finished, propose())
+                return self.missing if asks_for_missing(user_of(prompt)) else self.plan(prompt)
             case "Role: prioritization agent":
                 return self.order(prompt) if callable(self.order) else self.order
             case "Role: check agent":
-                return self.check
+                return self.check(prompt) if callable(self.check) else self.check
             case "Role: report agent":
                 return self.report
             case other:
                 raise AssertionError(other)
 
+    def plan(self, prompt):
+        """The plans of all that is planned from, as one reply."""
+        tasks, unanswered, is_met = [], [], False
+        for number, name, text in finished_in(prompt):
+            plan = self.plans.get(name, propose())
+            reply = json.loads(plan(text) if callable(plan) else plan)
+            tasks += [{**task, "from": number} for task in reply["tasks"]]
+            unanswered += reply.get("unanswered", [])
+            is_met |= reply.get("objective_met", False)
+        return json.dumps({"tasks": tasks, "unanswered": unanswered, "objective_met": is_met})
+
 
 def make_world(script, **more):
-    return World(model=ScriptedModel(script), **more)
+    return World(model=ScriptedModel(script, answers_checks=script.check is not None), **more)
+
+
+def executed(world):
+    return [task_of(prompt) for prompt in world.model.asked(Role.EXECUTION)]
+
+
+def asked_of(world, agent):
+    return [prompt for _, prompt in world.model.calls if system_of(prompt) == f"Role: {agent} agent"]
+
+
+async def events_of(world, objective, kind):
+    return [event for event in await world.store.events(objective.id) if event.kind == kind]
 
 
 async def names_by_status(world, objective):
@@ -83,20 +134,62 @@ async def test_a_run_ends_with_every_task_done_every_result_kept_and_a_report():
     assert "The answer." in report
 
 
-async def test_a_task_costs_one_execution_one_creation_and_at_most_one_ordering_call():
-    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}))
+async def test_a_task_costs_one_execution_and_a_run_few_creation_and_ordering_calls_two_checks_and_a_report():
+    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}), concurrency=1)
 
     await world.run()
 
-    asked = [system_of(prompt) for _, prompt in world.model.calls]
-    assert asked.count("Role: execution agent") == 7
-    assert asked.count("Role: creation agent") == 7
-    assert asked.count("Role: prioritization agent") == 1
-    assert asked.count("Role: report agent") == 1
+    assert len(asked_of(world, "execution")) == 7
+    assert len(asked_of(world, "creation")) == 3
+    assert len(asked_of(world, "prioritization")) == 1
+    assert len(asked_of(world, "check")) == 2
+    assert len(asked_of(world, "report")) == 1
 
 
-async def test_the_prioritizer_is_not_asked_about_fewer_than_two_queued_tasks():
-    world = make_world(Script({"Begin": propose("One"), "One": propose("Two")}))
+async def test_planning_waits_for_three_results_while_there_are_tasks_to_start():
+    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four", "Five")}), concurrency=1)
+
+    await world.run()
+
+    planned = [[name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")]
+    assert planned == [["Begin"], ["One", "Two", "Three"], ["Four", "Five"]]
+
+
+async def test_results_that_came_in_together_are_planned_from_in_one_call():
+    plans = {"Begin": propose("One", "Two", "Three", "Four")}
+
+    class Together(ScriptedModel):
+        """Two, Three and Four end while the planning from One is under way."""
+
+        async def complete(self, prompt, *, role):
+            if role is Role.EXECUTION and task_of(prompt) not in ("1: Begin", "2: One"):
+                await asyncio.wait_for(is_planning.wait(), 10)
+            if system_of(prompt) == "Role: creation agent" and "One" in [name for _, name, _ in finished_in(prompt)]:
+                is_planning.set()
+                while (await world.store.counts(1))[TaskStatus.RECORDED] < 4:
+                    await asyncio.sleep(0)
+            return await super().complete(prompt, role=role)
+
+    is_planning = asyncio.Event()
+    world = World(model=Together(Script(plans)))
+
+    objective = await world.run()
+
+    planned = [[name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")]
+    assert planned == [["Begin"], ["One"], ["Two", "Three", "Four"]]
+    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One", "Two", "Three", "Four"]}
+
+
+async def test_the_prioritizer_is_not_asked_about_tasks_that_all_begin_at_once():
+    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}), concurrency=7)
+
+    await world.run()
+
+    assert world.model.asked(Role.PRIORITIZATION) == []
+
+
+async def test_the_prioritizer_is_not_asked_about_fewer_than_five_queued_tasks():
+    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four")}), concurrency=1)
 
     await world.run()
 
@@ -104,12 +197,12 @@ async def test_the_prioritizer_is_not_asked_about_fewer_than_two_queued_tasks():
 
 
 async def test_the_order_that_the_prioritizer_wishes_is_the_order_in_which_tasks_run():
-    world = make_world(Script({"Begin": propose("One", "Two", "Three")}, order='{"order": [4, 3, 2]}'), concurrency=1)
+    names = ("One", "Two", "Three", "Four", "Five")
+    world = make_world(Script({"Begin": propose(*names)}, order='{"order": [6, 5, 4, 3, 2]}'), concurrency=1)
 
     await world.run()
 
-    executed = [task_of(prompt) for prompt in world.model.asked(Role.EXECUTION)]
-    assert executed == ["1: Begin", "4: Three", "3: Two", "2: One"]
+    assert executed(world) == ["1: Begin", "6: Five", "5: Four", "4: Three", "3: Two", "2: One"]
 
 
 async def test_a_task_that_comes_after_others_is_given_their_results():
@@ -143,35 +236,46 @@ async def test_a_proposal_that_is_there_already_is_dropped_and_an_event_says_so(
     objective = await world.run()
 
     assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One"]}
-    kinds = [event.kind for event in await world.store.events(objective.id)]
-    assert kinds.count(log.TASK_DUPLICATE_DROPPED) == 3
+    dropped = await events_of(world, objective, log.TASK_DUPLICATE_DROPPED)
+    assert [(event.data["name"], event.data["repeats"]) for event in dropped] == [("BEGIN", 1), ("the One", 2)]
 
 
-async def test_a_proposal_that_nearly_is_a_task_that_there_is_is_dropped_and_one_with_another_number_is_not():
-    proposed = propose("List all files in the folder", "List the files in the folder", "Read chapter 1", "Read chapter 2")
-    world = make_world(Script({"Begin": proposed, "Read chapter 1": propose("Now list all the files in the folder")}))
+async def test_a_proposal_in_other_words_for_a_task_that_there_is_is_dropped_and_one_with_another_number_is_not():
+    proposed = propose("Find the price of lamps", "Find out the price of lamps", "Read chapter 1", "Read chapter 2")
+    world = make_world(Script({"Begin": proposed, "Read chapter 1": propose("Now find the price of the lamps")}))
 
     objective = await world.run()
 
     names = (await names_by_status(world, objective))[TaskStatus.DONE]
-    assert names == ["Begin", "List all files in the folder", "Read chapter 1", "Read chapter 2"]
-    dropped = [event.data for event in await world.store.events(objective.id) if event.kind == log.TASK_DUPLICATE_DROPPED]
-    assert [data["near"] for data in dropped] == ["List all files in the folder"] * 2
+    assert names == ["Begin", "Find the price of lamps", "Read chapter 1", "Read chapter 2"]
+    dropped = [event.data for event in await events_of(world, objective, log.TASK_DUPLICATE_DROPPED)]
+    assert [data["repeats"] for data in dropped] == [2, 2]
+
+
+STEPS = [f"Step {number}" for number in range(30)]
+CHAIN = {"Begin": propose(STEPS[0])} | {one: propose(other) for one, other in pairwise(STEPS)}
 
 
 async def test_a_chain_of_proposals_ends_at_the_bound_of_its_depth():
-    words = [f"Step {number}" for number in range(30)]
-    world = make_world(Script({"Begin": propose(words[0])} | {one: propose(other) for one, other in pairwise(words)}))
+    world = make_world(Script(CHAIN), max_depth=20)
 
     objective = await world.run(limits=Limits(max_tasks=0))
 
     tasks = await world.store.tasks(objective.id)
     assert len(tasks) == 1 + 20 and objective.stop_reason is StopReason.FINISHED
-    assert log.TASK_TOO_DEEP_DROPPED in [event.kind for event in await world.store.events(objective.id)]
+    assert [event.data["name"] for event in await events_of(world, objective, log.TASK_PROPOSAL_DROPPED)] == ["Step 20"]
+
+
+async def test_a_chain_of_proposals_has_no_bound_of_its_depth_unless_a_person_sets_one():
+    world = make_world(Script(CHAIN))
+
+    objective = await world.run(limits=Limits(max_tasks=0))
+
+    assert len(await world.store.results(objective.id)) == 1 + len(STEPS)
 
 
 async def test_the_claim_that_the_objective_is_met_is_checked_and_ends_the_run_when_the_check_agrees():
-    world = make_world(Script({"Begin": propose("One", "Two", is_met=True)}, check='{"met": true, "missing": ""}'))
+    world = make_world(Script({"Begin": propose("One", "Two", is_met=True)}))
 
     objective = await world.run()
 
@@ -181,12 +285,36 @@ async def test_the_claim_that_the_objective_is_met_is_checked_and_ends_the_run_w
 
 
 async def test_work_goes_on_when_the_check_does_not_agree():
-    world = make_world(Script({"Begin": propose("One", is_met=True)}, check='{"met": false, "missing": "numbers"}'))
+    def check(prompt):
+        parts = [("the rest", number, text) for number, name, text in finished_in(prompt) if name == "One"]
+        return check_reply(*parts, missing=() if parts else ["numbers"])
+
+    world = make_world(Script({"Begin": propose("One", is_met=True)}, check=check))
 
     objective = await world.run()
 
     assert objective.stop_reason is StopReason.FINISHED
-    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One"]}
+    names = [task.name for task in await world.store.tasks(objective.id, statuses=[TaskStatus.DONE])]
+    assert names[:2] == ["Begin", "One"]
+
+
+async def test_a_claim_that_the_objective_is_met_is_checked_while_other_tasks_run():
+    is_checked = asyncio.Event()
+
+    class Checking(ScriptedModel):
+        async def complete(self, prompt, *, role):
+            if system_of(prompt) == "Role: check agent":
+                is_checked.set()
+            if role is Role.EXECUTION and task_of(prompt) == "2: Slow":
+                await asyncio.wait_for(is_checked.wait(), 10)
+            return await super().complete(prompt, role=role)
+
+    world = World(model=Checking(Script({"Begin": propose("Slow", "Quick"), "Quick": propose(is_met=True)})))
+
+    objective = await world.run()
+
+    assert objective.stop_reason is StopReason.OBJECTIVE_MET
+    assert (await world.store.task(objective.id, 2)).failures == 0
 
 
 async def test_an_agent_that_always_proposes_ten_tasks_is_stopped_by_the_limit_of_tasks():
@@ -194,7 +322,7 @@ async def test_an_agent_that_always_proposes_ten_tasks_is_stopped_by_the_limit_o
 
     def answer(prompt, role):
         if system_of(prompt) == "Role: creation agent":
-            return propose(*(f"Task number {next(numbers)}" for _ in range(10)))
+            return propose(*(f"Task number {next(numbers)}" for _ in range(10 * len(finished_in(prompt)))))
         return "text"
 
     world = World(model=ScriptedModel(answer))
@@ -296,7 +424,7 @@ async def test_a_programming_error_fails_the_task_and_the_worker_lives():
 
     task = await world.store.task(objective.id, 1)
     assert (task.status, task.error) == (TaskStatus.DEAD, "ZeroDivisionError: ours")
-    assert objective.has_report
+    assert objective.stop_reason is StopReason.FAILED and objective.has_report
 
 
 async def test_when_the_model_cannot_write_the_report_the_results_stand_in_for_it():
@@ -379,3 +507,321 @@ async def test_a_try_goes_on_with_a_result_of_another_objective_that_was_deleted
     _, before, after = world.model.asked(Role.EXECUTION)
     assert ended.stop_reason is StopReason.FINISHED
     assert before == after and "Ask the museum" in user_of(after)
+
+
+# -- what is lacking --------------------------------------------------------------------------------------------------------------
+
+
+def with_lack(what, *, of="1: Begin", then="nine", others="a result"):
+    """An execution agent whose task `of` lacks something until the task named in its `after` has a result."""
+
+    def execute(prompt):
+        if task_of(prompt) != of:
+            return others(prompt) if callable(others) else others
+        return then if block_of(prompt, "last try") else f"LACKING: {what}"
+
+    return execute
+
+
+async def test_what_a_task_lacks_is_planned_and_the_task_is_tried_again_after_it_with_what_it_lacked():
+    plans = {"Begin": lambda text: propose("Find the price of lamps") if "LACKING" in text else propose()}
+    execute = with_lack("the price of lamps", then="Two lamps cost 18.", others="A lamp costs 9.")
+    world = make_world(Script(plans, execute=execute))
+
+    objective = await world.run()
+
+    assert executed(world) == ["1: Begin", "2: Find the price of lamps", "1: Begin"]
+    assert finished_in(asked_of(world, "creation")[0]) == [(1, "Begin", "LACKING: the price of lamps")]
+    again = world.model.asked(Role.EXECUTION)[-1]
+    assert "the price of lamps" in block_of(again, "last try")
+    assert finished_in(again) == [(2, "Find the price of lamps", "A lamp costs 9.")]
+    task = await world.store.task(objective.id, 1)
+    assert (task.status, task.failures, task.n_lacks, task.after) == (TaskStatus.DONE, 0, 1, (2,))
+    assert [result.text for result in await world.store.results(objective.id)] == ["A lamp costs 9.", "Two lamps cost 18."]
+
+
+async def test_a_task_whose_lack_is_in_the_list_already_waits_for_it_and_creation_is_not_asked():
+    plans = {"Begin": propose("Work out K-77", "Measure J-88")}
+    execute = with_lack("the value of J-88", of="2: Work out K-77", then="K-77 is 5.", others="J-88 is 4.")
+    world = make_world(Script(plans, execute=execute), concurrency=1)
+
+    objective = await world.run()
+
+    assert executed(world) == ["1: Begin", "2: Work out K-77", "3: Measure J-88", "2: Work out K-77"]
+    assert [[name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")] == [
+        ["Begin"],
+        ["Measure J-88"],
+        ["Work out K-77"],
+    ]
+    assert (await world.store.task(objective.id, 2)).after == (3,)
+
+
+async def test_a_task_that_lacks_something_three_times_is_given_up_and_says_what():
+    world = make_world(Script({"Begin": propose("Good")}, execute=with_lack("the key", of="2: Good", then="LACKING: the key")))
+
+    objective = await world.run()
+
+    task = await world.store.task(objective.id, 2)
+    assert executed(world).count("2: Good") == 3
+    assert (task.status, task.failures, task.error) == (TaskStatus.DEAD, 0, "after 3 tries it still lacked: the key")
+
+
+async def test_a_part_of_an_answer_is_a_result_and_what_it_lacks_is_planned():
+    plans = {"Begin": lambda text: propose("Find the second value") if "LACKING: the second value" in text else propose()}
+    script = Script(
+        plans, execute=lambda prompt: "The first value is 12.\nLACKING: the second value" if "Begin" in task_of(prompt) else "13"
+    )
+    world = make_world(script)
+
+    objective = await world.run()
+
+    assert executed(world) == ["1: Begin", "2: Find the second value"]
+    first, second = await world.store.results(objective.id)
+    assert (first.text, first.lack, second.lack) == ("The first value is 12.", "the second value", "")
+
+
+async def test_a_refusal_is_a_failed_try_and_the_next_try_is_told():
+    answers = iter(["I'm sorry, but I can't help with that.", "It is nine."])
+    world = make_world(Script(execute=lambda prompt: next(answers)))
+
+    objective = await world.run()
+
+    task = await world.store.task(objective.id, 1)
+    assert (task.status, task.failures, task.try_no) == (TaskStatus.DONE, 1, 2)
+    assert [result.text for result in await world.store.results(objective.id)] == ["It is nine."]
+    first, second = world.model.asked(Role.EXECUTION)
+    assert block_of(first, "last try") == ""
+    assert "refuses" in block_of(second, "last try")
+
+
+ECHO = load_prompt("execution").splitlines()[2]
+
+
+@pytest.mark.parametrize("reply", ["", ECHO, "I will look at the price of lamps next.", "I cannot browse the internet."])
+async def test_a_reply_that_carries_nothing_out_is_never_a_result(reply):
+    world = make_world(Script(execute=lambda prompt: reply))
+
+    objective = await world.run()
+
+    task = await world.store.task(objective.id, 1)
+    assert (task.status, task.failures, objective.stop_reason) == (TaskStatus.DEAD, 3, StopReason.FAILED)
+    assert await world.store.results(objective.id) == []
+    assert asked_of(world, "check") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [("The first of the lamps costs nine euros, and the second", TaskStatus.DONE), ('{"tasks": ["a", "b', TaskStatus.DEAD)],
+    ids=["prose", "JSON"],
+)
+async def test_a_text_that_is_cut_every_time_is_better_than_none_and_half_a_json_is_not(text, status):
+    cut = Completion(text=text, finish_reason="length", model="scripted", usage=Usage(calls=1))
+    world = make_world(Script(execute=lambda prompt: cut))
+
+    objective = await world.run()
+
+    assert (await world.store.task(objective.id, 1)).status is status
+
+
+async def test_a_result_that_creation_finds_no_answer_is_withdrawn_and_the_task_is_tried_again():
+    verdict = {"tasks": [{"id": "a", "name": "Collect the numbers"}], "unanswered": [lacks(1, "the numbers", "a")], "objective_met": False}
+    plans = {"Begin": lambda text: json.dumps(verdict) if "perhaps" in text else propose()}
+    answers = {"1: Begin": ["perhaps", "It is nine."], "2: Collect the numbers": ["4 and 5"]}
+    world = make_world(Script(plans, execute=lambda prompt: answers[task_of(prompt)].pop(0)))
+
+    objective = await world.run()
+
+    assert executed(world) == ["1: Begin", "2: Collect the numbers", "1: Begin"]
+    again = world.model.asked(Role.EXECUTION)[-1]
+    assert "the numbers" in block_of(again, "last try")
+    assert [text for _, _, text in finished_in(again)] == ["4 and 5"]
+    assert [result.text for result in await world.store.results(objective.id)] == ["4 and 5", "It is nine."]
+    assert "perhaps" not in user_of(asked_of(world, "report")[0])
+
+
+async def test_what_was_given_up_is_said_to_those_that_come_after_it():
+    def execute(prompt):
+        return MalformedReplyError("it says nothing") if "Poison" in task_of(prompt) else "fine"
+
+    plan = json.dumps({"tasks": [{"id": "a", "name": "Poison"}, {"id": "b", "name": "Sum up", "after": ["a"]}], "objective_met": False})
+    world = make_world(Script({"Begin": plan}, execute=execute))
+
+    objective = await world.run()
+
+    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "Sum up"], TaskStatus.DEAD: ["Poison"]}
+    assert block_of(world.model.asked(Role.EXECUTION)[-1], "not there") == "Task 2: Poison: it says nothing"
+
+
+# -- the check of an empty list -----------------------------------------------------------------------------------------------------
+
+
+async def test_an_empty_list_is_checked_twice_before_the_run_is_finished_and_the_second_time_in_doubt():
+    world = make_world(Script())
+
+    objective = await world.run()
+
+    steps = await world.store.steps(objective.id, owner="check:1")
+    assert [step.key for step in steps] == ["check", "check/doubt"]
+    first, second = asked_of(world, "check")
+    assert "overlooked" not in first.messages[0].text and "overlooked" in second.messages[0].text
+    assert objective.stop_reason is StopReason.FINISHED
+    assert objective.usage.calls == 5  # execution, creation, two checks, report
+
+
+async def test_what_a_check_in_doubt_finds_missing_is_asked_for():
+    def check(prompt):
+        parts = [(name, number, text) for number, name, text in finished_in(prompt)]
+        is_missing = "overlooked" in prompt.messages[0].text and "Begin again" not in user_of(prompt)
+        return check_reply(*parts, missing=["the rest"] if is_missing else [])
+
+    world = make_world(Script(check=check, missing=propose("Begin again")))
+
+    objective = await world.run()
+
+    assert executed(world) == ["1: Begin", "2: Begin again"]
+    assert objective.stop_reason is StopReason.FINISHED
+
+
+async def test_a_quote_that_stands_in_no_result_proves_nothing_and_its_part_is_asked_for():
+    def check(prompt):
+        known = {name: number for number, name, _ in finished_in(prompt)}
+        return check_reply(("what lamps cost", known.get("Find the price of lamps", 1), "a lamp costs 9"))
+
+    def execute(prompt):
+        return "A lamp costs 9 euros." if "lamps" in task_of(prompt) else "There are lamps."
+
+    world = make_world(Script(execute=execute, check=check, missing=propose("Find the price of lamps")))
+
+    objective = await world.run()
+
+    (asked,) = [prompt for prompt in asked_of(world, "creation") if block_of(prompt, "missing parts")]
+    assert block_of(asked, "missing parts") == "what lamps cost"
+    assert executed(world) == ["1: Begin", "2: Find the price of lamps"]
+    assert objective.stop_reason is StopReason.FINISHED
+    (checked,) = [event.data for event in await events_of(world, objective, log.OBJECTIVE_CHECKED) if event.data["is_met"]]
+    assert checked["n_parts"] == 1
+
+
+async def test_a_check_that_says_met_and_quotes_nothing_ends_nothing():
+    world = make_world(Script(check='{"parts": [], "missing": [], "met": true}'))
+
+    objective = await world.run()
+
+    assert objective.stop_reason is StopReason.UNMET
+
+
+async def test_an_objective_whose_missing_parts_never_come_ends_unmet_and_the_report_names_them():
+    world = make_world(Script(check=check_reply(("one", 1, "a result"), missing=["the price of lamps"])))
+
+    objective = await world.run()
+
+    assert objective.stop_reason is StopReason.UNMET
+    assert objective.checks.missing == ("the price of lamps",)
+    report = await world.store.report(objective.id) or ""
+    assert "**These parts of the objective are not answered:**\n\n* the price of lamps" in report
+    assert "the price of lamps" in block_of(asked_of(world, "report")[0], "not answered")
+    assert len(asked_of(world, "check")) <= 20
+
+
+async def test_an_objective_without_one_answer_has_failed_and_no_model_is_asked_to_check_it():
+    world = make_world(Script(execute=lambda prompt: MalformedReplyError("it says nothing")))
+
+    objective = await world.run()
+
+    assert objective.stop_reason is StopReason.FAILED
+    assert asked_of(world, "check") == []
+
+
+# -- planning by the execution agent ----------------------------------------------------------------------------------------------
+
+
+async def test_with_combined_planning_a_task_costs_one_call():
+    def execute(prompt):
+        return f"A result of {task_of(prompt)}.\n" + (propose("One", "Two") if "Begin" in task_of(prompt) else propose())
+
+    world = make_world(Script(execute=execute))
+
+    objective = await world.run(planning=Planning.COMBINED)
+
+    assert asked_of(world, "creation") == []
+    assert sorted(executed(world)) == ["1: Begin", "2: One", "3: Two"]
+    assert sorted(result.text for result in await world.store.results(objective.id)) == [
+        "A result of 1: Begin.",
+        "A result of 2: One.",
+        "A result of 3: Two.",
+    ]
+    assert [task.parent_id for task in await world.store.tasks(objective.id)] == [None, 1, 1]
+
+
+async def test_with_combined_planning_creation_is_asked_where_the_plan_is_cut_off():
+    cut = 'It is nine.\n{"lacks": "", "tasks": [{"id": "a", "name": "One", "aft'
+    script = Script({"Begin": propose("Two")}, execute=lambda prompt: cut if "Begin" in task_of(prompt) else "Fine.\n" + propose())
+    world = make_world(script)
+
+    objective = await world.run(planning=Planning.COMBINED)
+
+    assert [finished_in(prompt) for prompt in asked_of(world, "creation")] == [[(1, "Begin", "It is nine.")]]
+    assert [task.name for task in await world.store.tasks(objective.id)] == ["Begin", "Two"]
+
+
+async def test_with_combined_planning_what_a_task_lacks_is_in_the_same_reply():
+    def execute(prompt):
+        if task_of(prompt) == "1: Begin" and not block_of(prompt, "last try"):
+            return json.dumps(
+                {"lacks": "the price of lamps", "tasks": [{"id": "a", "name": "Find the price of lamps"}], "objective_met": False}
+            )
+        return "Nine euros.\n" + propose()
+
+    world = make_world(Script(execute=execute))
+
+    objective = await world.run(planning=Planning.COMBINED)
+
+    assert executed(world) == ["1: Begin", "2: Find the price of lamps", "1: Begin"]
+    assert asked_of(world, "creation") == []
+    assert (await world.store.task(objective.id, 1)).after == (2,)
+
+
+# -- looking at earlier results -----------------------------------------------------------------------------------------------------
+
+
+LONG = "\n".join(f"Lamp {number} costs {3 * number} euros and {number % 7} cents." for number in range(1, 1001))
+
+
+async def test_recall_is_offered_where_the_prompt_does_not_hold_the_whole_of_a_result():
+    world = make_world(Script({"Begin": propose("Sum up")}, execute=lambda prompt: LONG if "Begin" in task_of(prompt) else "1501 euros"))
+
+    objective = await world.run()
+
+    first, second = world.model.asked(Role.EXECUTION)
+    assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [[], ["recall"]]
+    (shown,) = finished_in(second)
+    assert len(shown[2]) < len(LONG)
+    planning, execution = await events_of(world, objective, log.CONTEXT_CUT)
+    assert (planning.task_id, planning.data["cut"]) == (1, [1])
+    assert (execution.task_id, execution.data["cut"]) == (2, [1])
+
+
+async def test_recall_is_not_offered_where_the_prompt_holds_the_whole_of_what_bears_on_the_task():
+    world = make_world(Script({"Begin": propose("Sum up")}))
+
+    await world.run()
+
+    assert [prompt.tools for prompt in world.model.asked(Role.EXECUTION)] == [(), ()]
+
+
+async def test_a_task_that_lacked_something_can_open_an_earlier_result_that_its_prompt_does_not_hold():
+    def execute(prompt):
+        said = [message.text for message in prompt.messages if message.speaker is Speaker.TOOL]
+        if task_of(prompt) == "1: Begin":
+            return "The museum took 41 minutes."
+        if not block_of(prompt, "last try"):
+            return "LACKING: the minutes"
+        return f"It was: {said[-1]}" if said else (ToolCall(id="c1", name="recall", arguments='{"task": 1}'),)
+
+    world = make_world(Script({"Begin": propose("Bake bread")}, execute=execute))
+
+    objective = await world.run()
+
+    (result,) = await world.store.results(objective.id, task_ids=[2])
+    assert "The museum took 41 minutes." in result.text
+    assert "result:1" in result.origins

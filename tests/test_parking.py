@@ -159,6 +159,44 @@ async def test_a_new_try_reads_what_the_same_call_gave_before_instead_of_making_
     assert (await world.store.task(objective.id, 1)).status is TaskStatus.DONE
 
 
+def lacking_after(name, arguments="{}"):
+    """A model that calls the tool in every try of the first task, and then finds in its first try that something is missing."""
+
+    def answer(prompt, role):
+        if role is not Role.EXECUTION:
+            return '{"tasks": []}' if role is Role.CREATION else "the report"
+        if not any(message.speaker is Speaker.TOOL for message in prompt.messages):
+            return (ToolCall(id="c1", name=name, arguments=arguments),)
+        is_second = "<<last try" in prompt.messages[1].text
+        return "so it was: " + prompt.messages[-1].text if is_second else "LACKING: the day of the week"
+
+    return ScriptedModel(answer)
+
+
+async def test_a_question_that_was_answered_is_not_asked_again_after_a_lack():
+    world = World(model=lacking_after("ask_user", '{"question": "Which day?"}'), tools=(build_ask_user(),))
+    objective = await world.run()
+    assert objective.stop_reason is StopReason.WAITING
+    await say(world, Decision.ANSWER, "the second of May")
+
+    objective = await world.run(await world.store.objective(objective.id))
+
+    task = await world.store.task(objective.id, 1)
+    assert (objective.stop_reason, task.n_lacks, task.try_no) == (StopReason.FINISHED, 1, 2)
+    assert "the second of May" in await text_of_result(world, objective)
+
+
+async def test_a_call_that_must_not_be_repeated_is_not_made_again_after_a_lack():
+    till = Till()
+    world = World(model=lacking_after("pay"), tools=(make_tool(till),))
+
+    objective = await world.run(approval=Approval.NONE)
+
+    task = await world.store.task(objective.id, 1)
+    assert (objective.stop_reason, task.n_lacks, task.try_no, till.n_calls) == (StopReason.FINISHED, 1, 2, 1)
+    assert "paid" in await text_of_result(world, objective)
+
+
 async def test_what_is_offered_in_place_of_approving_a_question_can_be_typed():
     world = World(model=calling("ask_user", '{"question": "Which day?"}'), tools=(build_ask_user(),))
     await world.run()

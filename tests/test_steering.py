@@ -23,9 +23,9 @@ def make_world(on_first, **fields):
 
 
 def asked(world):
-    """The roles that were asked, after the first execution and what came before it."""
-    roles = [role for role, _ in world.model.calls]
-    return roles[roles.index(Role.EXECUTION) + 1 :]
+    """The agents that were asked, after the first execution and what came before it."""
+    agents = [prompt.messages[0].text.split("\n")[0].removeprefix("Role: ") for _, prompt in world.model.calls]
+    return agents[agents.index("execution agent") + 1 :]
 
 
 async def test_a_cancelled_objective_makes_no_further_call_but_that_of_its_report():
@@ -40,7 +40,7 @@ async def test_a_cancelled_objective_makes_no_further_call_but_that_of_its_repor
 
     assert ended.stop_reason is StopReason.CANCELLED
     assert ended.has_report
-    assert asked(world) == [Role.REPORT]
+    assert asked(world) == ["report agent"]
     counts = await world.store.counts(objective.id)
     assert counts[TaskStatus.CANCELLED] + counts[TaskStatus.DONE] + counts[TaskStatus.RECORDED] == 2
 
@@ -58,7 +58,7 @@ async def test_a_paused_objective_makes_no_further_call_and_a_resumed_one_goes_o
     ended = await world.run(objective)
 
     assert ended.stop_reason is StopReason.FINISHED
-    assert asked(world) == [Role.CREATION, Role.REPORT]
+    assert asked(world) == ["creation agent", "check agent", "check agent", "report agent"]
 
 
 async def test_what_a_person_puts_first_or_skips_while_a_task_runs_holds_at_the_next_claim():

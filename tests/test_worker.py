@@ -17,8 +17,8 @@ from tests.world import World
 class SlowModel(ScriptedModel):
     """Does something in the middle of each execution call, while it is in flight."""
 
-    def __init__(self, script, during):
-        super().__init__(script)
+    def __init__(self, script, during, **more):
+        super().__init__(script, **more)
         self._during = during
         self.n_in_flight = self.most_in_flight = 0
 
@@ -201,19 +201,34 @@ async def test_a_report_that_raises_what_nobody_expected_is_written_without_the_
     assert "KeyError" in markdown and "a result" in markdown
 
 
-@pytest.mark.parametrize("agent", ["prioritization", "check"])
-def test_a_duty_that_raises_what_nobody_expected_is_given_up_and_the_list_goes_on(agent):
+def run_broken_at(agent, **plan):
+    """The script, the objective as it ended and its tasks, of a run in which one agent fails whenever it is asked."""
+
     async def run():
-        script = BrokenAt(agent, {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"), is_met=agent == "check")})
-        world = VirtualWorld(model=SlowModel(script, lambda: asyncio.sleep(1.0)), pace=Pace(concurrency=1))
+        script = BrokenAt(agent, {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"), **plan)})
+        model = SlowModel(script, lambda: asyncio.sleep(1.0), answers_checks=agent == "check")
+        world = VirtualWorld(model=model, pace=Pace(concurrency=1))
         objective = await world.run()
         return script, objective, await world.store.tasks(objective.id)
 
-    script, objective, tasks = run_virtually(run())
+    return run_virtually(run())
+
+
+def test_an_order_that_raises_what_nobody_expected_is_given_up_and_the_list_goes_on():
+    script, objective, tasks = run_broken_at("prioritization")
 
     assert script.n_asked == 3
     assert objective.stop_reason is StopReason.FINISHED and objective.has_report
     assert [(task.status, task.failures) for task in tasks] == [(TaskStatus.DONE, 0)] * 11
+
+
+def test_a_check_that_raises_what_nobody_expected_is_given_up_and_the_list_goes_on_and_nobody_says_that_it_is_met():
+    script, objective, tasks = run_broken_at("check", is_met=True)
+
+    assert script.n_asked >= 6 and script.n_asked % 3 == 0
+    assert objective.stop_reason is StopReason.UNMET and objective.has_report
+    assert "the check could not be made: KeyError" in objective.stop_detail
+    assert [(task.status, task.failures) for task in tasks[:11]] == [(TaskStatus.DONE, 0)] * 11
 
 
 async def test_a_report_that_cannot_even_be_put_together_ends_the_run_with_an_error():

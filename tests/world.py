@@ -60,7 +60,7 @@ class World:
     tools: Sequence[Tool] = ()
     concurrency: int = 4
     models: Mapping[Role, ChatModel] | None = None
-    max_depth: int = 20
+    max_depth: int = 0
     protocol: str = "auto"
     lease_s: float = 600.0  # this clock is quick, and a busy machine is slow
     embedder: Embedder = field(default_factory=HashEmbedder)
@@ -88,7 +88,7 @@ class World:
             search=open_search(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self.tools,
-            bounds=Bounds(context_tokens=1200, max_output_tokens=2000, max_new_tasks=10, max_depth=self.max_depth, protocol=self.protocol),
+            bounds=Bounds(context_tokens=4000, max_output_tokens=2000, max_new_tasks=10, max_depth=self.max_depth, protocol=self.protocol),
             clock=self.clock,
         )
 

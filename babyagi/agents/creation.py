@@ -1,94 +1,204 @@
-"""The creation agent: a finished task and its result in, proposals out; and the check of its claim that the objective is met."""
+"""The creation agent: finished tasks and their results in, proposals out, and which of the tasks are not answered."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from babyagi.agents.execution import Excerpt
-from babyagi.agents.prompting import build_messages
-from babyagi.agents.replies import CheckReply, CreationReply, parse_check, parse_creation
+from babyagi.agents.prompting import Field, build_messages
+from babyagi.agents.replies import CreationReply, parse_creation
 from babyagi.journal import Journal
 from babyagi.llm.base import Completion
-from babyagi.llm.prompt import Prompt
+from babyagi.llm.prompt import Prompt, estimate_tokens
 from babyagi.react.asking import ask
-from babyagi.tasks import Passage, Role, Task
+from babyagi.tasks import Lack, Passage, Result, Role, Task, TaskName, TaskStatus
+from babyagi.text import find_marks, name_sense, shorten
 
-MAX_RESULT_CHARS = 6000
 MAX_NAME_CHARS = 200
 MAX_OUTPUT_TOKENS = 2000  # models that reason spend most of it before the first word of the reply
+MAX_REPLY_TASKS = 30  # of a schema, whatever is allowed: a small model fills what it is given
+MAX_LISTED_TOKENS = 800  # of names that share rare words with what is planned
+LISTED_TOKENS = 400  # up to which the newest others are listed as well
+CODED_LISTED_TOKENS = 60  # the same where names have numbers or codes
+COMMON_SHARE = 0.1  # of the names that have a word, from which on it says little
 
-CREATION_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "tasks": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"name": {"type": "string"}, "after": {"type": "array", "items": {"type": "integer"}}},
-                "required": ["name", "after"],
-                "additionalProperties": False,
-            },
-        },
-        "objective_met": {"type": "boolean"},
-    },
-    "required": ["tasks", "objective_met"],
-    "additionalProperties": False,
-}
+_OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
+_WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
-CHECK_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {"met": {"type": "boolean"}, "missing": {"type": "string"}},
-    "required": ["met", "missing"],
-    "additionalProperties": False,
-}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """A task to plan from: with its result, or with what it lacked."""
+
+    task: Task
+    result: Result | None
+
+    @property
+    def text(self) -> str:
+        if self.result is not None:
+            return self.result.text + (f"\nLACKING: {self.result.lack}" if self.result.lack else "")
+        return f"LACKING: {self.task.lack.what if self.task.lack else ''}"
+
+    def to_labelled(self) -> tuple[str, Passage]:
+        """The passage, and the label that it stands under."""
+        return "result", Passage(text=f"Task {self.task.id}: {self.task.name}\n{self.text}", origin=f"result:{self.task.id}")
+
+
+def creation_schema(max_tasks: int) -> Mapping[str, Any]:
+    """The JSON Schema of a reply, bounded; ids are text in it, because a reference is a number or a letter."""
+    text = {"type": "string"}
+    after = {"type": "array", "items": text, "maxItems": 20}
+    task = _object(id=text, name=text, after=after, **{"from": {"type": "integer"}})
+    unanswered = _object(task={"type": "integer"}, lacks=text, after=after)
+    return _object(
+        tasks={"type": "array", "items": task, "maxItems": max_tasks},
+        unanswered={"type": "array", "items": unanswered, "maxItems": max_tasks},
+        objective_met={"type": "boolean"},
+    )
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 async def create_tasks(
-    task: Task, result_text: str, *, objective_text: str, known: Sequence[Task], journal: Journal, max_new_tasks: int
+    finished: Sequence[Finished],
+    *,
+    objective_text: str,
+    known: Sequence[TaskName],
+    journal: Journal,
+    max_new_tasks: int,
+    missing: Sequence[str] = (),
 ) -> tuple[CreationReply, tuple[str, ...]]:
-    """Return what the agent proposes from the task's result, and the origins of what it read.
+    """Return what the agent proposes, and the origins of what it read.
 
     Args:
-        known: the tasks that it is shown; only their ids count in `after`.
+        finished: the tasks to plan from, with their whole results.
+        known: the other tasks that it is shown; only ids of these and of the finished ones count.
+        missing: the parts of the objective that a check found unanswered.
 
     Raises as `ask`.
     """
-    cut = result_text if len(result_text) <= MAX_RESULT_CHARS else result_text[:MAX_RESULT_CHARS] + " …"
-    lines = [f"{other.id} [{other.status}] {bounded_name(other)}" for other in known]
+    n_allowed = max_new_tasks * max(1, len(finished))
     messages = build_messages(
         "creation",
         {
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
-            "task": [("finished task", Passage(text=f"{task.id}: {task.name}", origin=task.origins[0]))],
-            "result": [("result", Passage(text=cut, origin=f"result:{task.id}"))],
-            "known": [("listed tasks", Passage(text="\n".join(lines), origin="program"))] if lines else [],
-            "max_new_tasks": str(max_new_tasks),
+            "finished": [one.to_labelled() for one in finished],
+            "missing": [("missing parts", Passage(text="\n".join(missing), origin="model"))] if missing else [],
+            "known": list_known(known),
+            "max_new_tasks": str(n_allowed),
         },
     )
-    known_ids = {other.id for other in known} | {task.id}
-    prompt = Prompt(messages=messages, schema_name="tasks", schema=CREATION_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
+    schema = creation_schema(min(n_allowed, MAX_REPLY_TASKS))
+    prompt = Prompt(messages=messages, schema_name="tasks", schema=schema, is_schema_late=True, max_output_tokens=MAX_OUTPUT_TOKENS)
+    finished_ids = [one.task.id for one in finished]
+    known_ids = {*(name.id for name in known), *finished_ids}
 
     def read(completion: Completion) -> CreationReply:
-        return parse_creation(completion.text, known_ids=known_ids, max_tasks=max_new_tasks)
+        return parse_creation(completion.text, known_ids=known_ids, finished_ids=finished_ids, max_tasks=n_allowed)
 
     asked = await ask(journal, "create", prompt, role=Role.CREATION, read=read)
     return asked.value, tuple(dict.fromkeys((f"model:{asked.completion.model}", *asked.prompt.origins)))
 
 
-async def check_objective(*, objective_text: str, excerpts: Sequence[Excerpt], journal: Journal) -> CheckReply:
-    """Return whether the results fulfil the objective, judged from both alone. Raises as `ask`."""
-    messages = build_messages(
-        "check",
-        {
-            "objective": [("objective", Passage(text=objective_text, origin="person"))],
-            "results": [excerpt.to_labelled() for excerpt in excerpts],
-        },
+# -- which task a proposal comes from, and which tasks bring what one lacks ------------------------------------------------------
+
+
+def find_source(name: str, finished: Sequence[Finished]) -> int | None:
+    """The finished task that a proposal most likely comes from: the one whose result or lack shares most words with its name."""
+    words = set(name.casefold().split())
+    best = max(finished, key=lambda one: len(words & set(one.text.casefold().split())), default=None)
+    return None if best is None else best.task.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bringers:
+    """The listed tasks that bring what a task lacks, as far as codes can tell: those to wait for, the names of those that should be done
+    again, and whether there is one for all of it."""
+
+    ids: tuple[int, ...] = ()
+    again: tuple[str, ...] = ()
+    is_all: bool = False
+
+
+def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers:
+    """Return which tasks of the list bring what the task lacks. A name's first code is what the task is about.
+
+    One that was given up should be done again. So should one that was answered, if its result stood in the task's prompt and the task
+    has lacked something before: the first time the model may have overlooked it.
+    """
+    wanted = find_codes(lack.what) - {first_code(task.name)}
+    listed = {first_code(name.name): name for name in names if name.status is not TaskStatus.CANCELLED}
+    about = {code: listed[code] for code in sorted(wanted) if code in listed}
+    unhelpful = {code for code, name in about.items() if name.id in lack.shown and name.status is TaskStatus.DONE}
+    again = [name.name for code, name in about.items() if name.status is TaskStatus.DEAD or (code in unhelpful and task.n_lacks)]
+    ids = [name.id for code, name in about.items() if name.name not in again and code not in unhelpful]
+    return Bringers(
+        ids=tuple(dict.fromkeys(ids)),
+        again=tuple(dict.fromkeys(again)),
+        is_all=bool(wanted) and len(ids) + len(again) == len(wanted),
     )
-    prompt = Prompt(messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
-    return (await ask(journal, "check", prompt, role=Role.CREATION, read=lambda completion: parse_check(completion.text))).value
 
 
-def bounded_name(task: Task) -> str:
-    """The task's name on one line of a list, cut where it is only shown and not carried out."""
-    return task.name if len(task.name) <= MAX_NAME_CHARS else task.name[:MAX_NAME_CHARS] + "…"
+def renames(name: str, task: Task) -> bool:
+    """Whether what is proposed for a task that lacks something is that very task under another name: it is about the same thing."""
+    return name_sense(name) == name_sense(task.name) or (bool(first_code(task.name)) and first_code(name) == first_code(task.name))
+
+
+def first_code(text: str) -> str:
+    """The code that stands first in the text, empty without one. Only a code names one thing: a place or a year has many properties."""
+    plain = text.casefold()
+    return min(find_codes(text), key=lambda code: (plain.find(code) % (len(plain) + 1), -len(code), code), default="")
+
+
+def find_codes(text: str) -> set[str]:
+    return {mark for mark in find_marks(text) if any(map(str.isdigit, mark)) and any(map(str.isalpha, mark))}
+
+
+# -- the list as an agent sees it ----------------------------------------------------------------------------------------------
+
+
+def list_known(known: Sequence[TaskName]) -> Field:
+    """The tasks as lines of a prompt: number, state, name."""
+    lines = [_line(name) for name in known]
+    return [("listed tasks", Passage(text="\n".join(lines), origin="model"))] if lines else []
+
+
+def _line(name: TaskName) -> str:
+    state = "lacking" if name.is_lacking and name.status is TaskStatus.QUEUED else name.status.value
+    return f"{name.id} [{state}] {shorten(name.name, MAX_NAME_CHARS)}"
+
+
+def choose_known(names: Sequence[TaskName], texts: Sequence[str], *, max_tokens: int = MAX_LISTED_TOKENS) -> list[TaskName]:
+    """Return the tasks that an agent must see to plan from the texts: those that share rare words with them, then the open ones, then
+    the newest.
+
+    Of names with numbers or codes few others that are finished are listed, because a repeat would share these.
+
+    Args:
+        names: the whole list, oldest first. texts: results, lacks, missing parts.
+    """
+    tokens = {name.id: estimate_tokens(_line(name)) + 1 for name in names}
+    words_by_id = {name.id: frozenset(_words(name.name)) for name in names}
+    frequency = Counter(word for words in words_by_id.values() for word in words)
+    read = {word for text in texts for word in _words(text)}
+    rare = {word for word in read if 0 < frequency[word] <= max(3, COMMON_SHARE * len(names))}
+    score = {id_: sum(1 / frequency[word] for word in words & rare) for id_, words in words_by_id.items()}
+    are_coded = 2 * sum(any(char.isdigit() for char in name.name) for name in names) > len(names)
+    n_spare = CODED_LISTED_TOKENS if are_coded else LISTED_TOKENS
+    chosen: list[TaskName] = []
+    n_used = 0
+    for name in sorted(names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)):
+        n_used += tokens[name.id]
+        if n_used > (max_tokens if score[name.id] else LISTED_TOKENS if name.status in _OPEN else n_spare):
+            break
+        chosen.append(name)
+    return sorted(chosen, key=lambda name: name.id)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())

@@ -1,19 +1,26 @@
-"""The execution agent: one task and its context in, its result out."""
+"""The execution agent: one task and its context in, what came of it out: a result, or what is lacking."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
-from babyagi.agents.prompting import build_messages
-from babyagi.errors import MalformedReplyError, RequestRefusedError
+from babyagi.agents.creation import list_known
+from babyagi.agents.outcomes import Outcome, OutcomeKind, judge_reply
+from babyagi.agents.prompting import Field, build_messages, load_prompt
+from babyagi.agents.replies import CreationReply, split_combined
+from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
+from babyagi.llm.prompt import Message
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.steps import Bounds, Run, Stopped
-from babyagi.tasks import Passage, Task
+from babyagi.tasks import Passage, Planning, Task, TaskName
+from babyagi.text import find_marks, split_sentences
 from babyagi.tools.base import Tool
+from babyagi.tools.recall import RECALL
 
+MAX_LACK_CHARS = 400  # of a text beside a lack that may only say the same at greater length
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
@@ -39,51 +46,99 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What an execution is told besides its task: the objective, the earlier results that bear on the task (best first), the date."""
+    """What an execution is told besides its task.
+
+    Attributes:
+        excerpts: the earlier results that bear on the task, best first.
+        gone: tasks that it comes after and that found nothing, a line each. last_try: what was wrong with the last try.
+        known: the other tasks, where the agent plans as well. max_new_tasks: how many of them it may propose.
+    """
 
     objective_text: str
     excerpts: tuple[Excerpt, ...]
     today: date
+    gone: tuple[str, ...] = ()
+    last_try: str = ""
+    planning: Planning = Planning.SEPARATE
+    known: tuple[TaskName, ...] = ()
+    max_new_tasks: int = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The result of a task. `origins` names every source that any of its prompts held."""
+    """What came of a task. `origins` names every source that any of its prompts held; `plan` is None where the agent did not plan."""
 
-    text: str
+    outcome: Outcome
     origins: tuple[str, ...]
+    plan: CreationReply | None = None
     has_fallen_back: bool = False  # the endpoint was found to take no tools
 
 
 async def execute_task(
     task: Task, *, context: Context, tools: Sequence[Tool], journal: Journal, bounds: Bounds, protocol: str = "auto"
 ) -> Answer:
-    """Return the result of the task. With no tools it costs one model call.
+    """Return what came of the task: it was answered, in part or whole, it lacks something, or nobody can tell.
 
     Raises:
-        MalformedReplyError: nothing but replies or calls that cannot be used, or the same call again and again.
-        RequestRefusedError: the model gives the task up. Whatever else `Executor.run` raises.
+        MalformedReplyError: it was not carried out: nothing but replies or calls that cannot be used, a refusal, an echo of the prompt.
+        Whatever else `Executor.run` raises.
     """
-    messages = build_messages(
+    messages = _build_messages(task, context, has_tools=any(tool.name != RECALL for tool in tools))
+    executor = Executor(tools=tools, calls=journal, protocol=protocol if tools else "native", bounds=bounds)
+    run = await executor.run(messages)
+    answer = _read(run, task, context, messages)
+    return replace(answer, has_fallen_back=executor.has_fallen_back)
+
+
+def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[Message, ...]:
+    is_combined = context.planning is Planning.COMBINED
+    return build_messages(
         "execution",
         {
-            "tools_hint": TOOLS_HINT if tools else "",
+            "tools_hint": TOOLS_HINT if has_tools else "",
+            "planning": "\n" + load_prompt("combined") if is_combined else "",
             "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in context.excerpts],
+            "gone": _lines("not there", context.gone),
+            "last_try": _lines("last try", [context.last_try] if context.last_try else []),
+            "known": list_known(context.known) if is_combined else [],
             "task": [("task", Passage(text=f"{task.id}: {task.name}", origin=task.origins[0]))],
             "date": context.today.isoformat(),
         },
     )
-    executor = Executor(tools=tools, calls=journal, protocol=protocol if tools else "native", bounds=bounds)
-    run = await executor.run(messages)
-    _require_answer(run)
-    return Answer(text=run.output, origins=run.origins, has_fallen_back=executor.has_fallen_back)
 
 
-def _require_answer(run: Run) -> None:
-    if run.stopped is Stopped.FAIL:
-        raise RequestRefusedError(f"the model gave the task up: {run.detail[:300]}")
+def _lines(label: str, lines: Sequence[str]) -> Field:
+    return [(label, Passage(text="\n".join(lines), origin="model"))] if lines else []
+
+
+def _read(run: Run, task: Task, context: Context, messages: Sequence[Message]) -> Answer:
+    """What the run came to. Raises `MalformedReplyError` when the task was not carried out."""
     if run.stopped in (Stopped.MAX_ERRORS, Stopped.REPEATED):
         raise MalformedReplyError(run.detail)
     if run.stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) and run.output == NO_ANSWER:
         raise MalformedReplyError(f"the model gave no answer to the task: {run.detail}")
+    text, plan, lacks = (run.detail if run.stopped is Stopped.FAIL else run.output), None, ""
+    if context.planning is Planning.COMBINED:
+        known_ids = {task.id, *(name.id for name in context.known)}
+        text, plan, lacks = split_combined(text, known_ids=known_ids, max_tasks=context.max_new_tasks)
+    texts = [messages[0].text, context.objective_text, task.name]
+    outcome = judge_reply(f"{text}\nLACKING: {lacks}" if lacks else text, task_name=task.name, prompt_texts=texts)
+    if outcome.kind is OutcomeKind.PARTIAL and only_repeats_the_lack(outcome, task.name):
+        outcome = replace(outcome, kind=OutcomeKind.LACKING)
+    if run.stopped is Stopped.FAIL and outcome.kind is not OutcomeKind.LACKING:
+        raise MalformedReplyError(f"the model gave the task up: {run.detail[:300]}")
+    if outcome.kind is OutcomeKind.NOT_DONE:
+        raise MalformedReplyError(f"the model did not carry the task out: {outcome.why}")
+    return Answer(outcome=outcome, origins=run.origins, plan=None if outcome.kind is OutcomeKind.DOUBTFUL else plan)
+
+
+def only_repeats_the_lack(outcome: Outcome, task_name: str) -> bool:
+    """Whether a short text beside a lack is no part of an answer: it says in a sentence of its own that something is lacking, or every
+    name, code and number in it stands in the task or the lack."""
+    if len(outcome.text) > MAX_LACK_CHARS:
+        return False
+    if any(judge_reply(sentence, task_name=task_name).kind is OutcomeKind.LACKING for sentence in split_sentences(outcome.text)):
+        return True
+    known = find_marks(f"{task_name}\n{outcome.lack}")
+    return bool(known) and find_marks(outcome.text) <= known

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from babyagi.agents.creation import MAX_OUTPUT_TOKENS, bounded_name
+from babyagi.agents.creation import MAX_NAME_CHARS, MAX_OUTPUT_TOKENS
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import parse_order
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
 from babyagi.tasks import Passage, Role, Task
+from babyagi.text import shorten
 
 ORDER_SCHEMA: Mapping[str, Any] = {
     "type": "object",
-    "properties": {"order": {"type": "array", "items": {"type": "integer"}}},
+    "properties": {"order": {"type": "array", "items": {"type": "integer"}, "maxItems": 50}},
     "required": ["order"],
     "additionalProperties": False,
 }
@@ -41,4 +42,4 @@ async def order_tasks(tasks: Sequence[Task], *, objective_text: str, journal: Jo
 
 def _line(task: Task) -> str:
     after = f" (after {', '.join(map(str, task.after))})" if task.after else ""
-    return f"{task.id}: {bounded_name(task)}{after}"
+    return f"{task.id}: {shorten(task.name, MAX_NAME_CHARS)}{after}"

@@ -10,10 +10,10 @@ from importlib.resources import files
 
 from babyagi.llm.prompt import Message, Speaker, fence
 from babyagi.react.protocols.base import PROMPT_NAMES as PROTOCOL_PROMPTS
-from babyagi.react.protocols.base import load_prompt
+from babyagi.react.protocols.base import load_prompt as load_protocol_prompt
 from babyagi.tasks import Passage
 
-PROMPT_NAMES = ("execution", "creation", "prioritization", "check", "report")
+PROMPT_NAMES = ("execution", "combined", "creation", "prioritization", "check", "report")
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 
@@ -22,13 +22,14 @@ Field = str | Sequence[tuple[str, Passage]]
 
 
 @cache
-def _template(name: str) -> str:
-    return files("babyagi.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+def load_prompt(name: str) -> str:
+    """Return the text of a prompt file, without the blank at its end."""
+    return files("babyagi.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").rstrip()
 
 
 def prompt_version() -> str:
     """Return a digest of every prompt file: two runs with the same version asked in the same words."""
-    texts = [*map(_template, PROMPT_NAMES), *map(load_prompt, PROTOCOL_PROMPTS)]
+    texts = [*map(load_prompt, PROMPT_NAMES), *map(load_protocol_prompt, PROTOCOL_PROMPTS)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
@@ -42,7 +43,7 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
     Raises:
         ValueError: a place without a field, or a field without a place.
     """
-    system, user = _template(name).split("\n---\n", 1)
+    system, user = load_prompt(name).split("\n---\n", 1)
     wanted = set(_PLACE.findall(system + user))
     if wanted != set(fields):
         raise ValueError(f"prompt {name} has the places {sorted(wanted)}, got {sorted(fields)}")
@@ -53,7 +54,9 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
 
 
 def _fill(template: str, fields: Mapping[str, Field]) -> str:
-    return _PLACE.sub(lambda place: _render(fields[place.group(1)]), template)
+    """The template with its fields; of a line that is one place, nothing is left where its field is empty."""
+    filled = [(line, _PLACE.sub(lambda place: _render(fields[place.group(1)]), line)) for line in template.split("\n")]
+    return "\n".join(text for line, text in filled if text or not _PLACE.fullmatch(line))
 
 
 def _render(field: Field) -> str:

@@ -7,6 +7,7 @@ writes only the answer. Without a model (no money left, an outage) the results t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
@@ -27,6 +28,9 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
         {
             "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
+            "missing": [("not answered", Passage(text="\n".join(objective.checks.missing), origin="model"))]
+            if objective.stop_reason is StopReason.UNMET and objective.checks.missing
+            else [],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
         },
     )
@@ -34,32 +38,46 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
     return clean((await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)).value).strip()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What the model wrote of the report.
+
+    `text` is empty when it wrote nothing, and `why_not` says why. `left_out` are results that it was not shown, because they did not fit.
+    """
+
+    text: str = ""
+    why_not: str = ""
+    left_out: tuple[Result, ...] = ()
+
+
 def render_report(
     objective: Objective,
     *,
-    answer: str,
-    why_no_answer: str,
+    written: Written,
     tasks: Sequence[Task],
     results: Sequence[Result],
     asked: Sequence[tuple[int, str]] = (),
+    bounds: Sequence[str] = (),
 ) -> str:
     """Return the whole report as Markdown.
 
     Args:
-        answer: the model's text; empty when there is none, and then the results are given in full.
-        why_no_answer: what kept the model from writing it.
+        written: the model's part; without a text the results are given in full.
         tasks: all of the objective's, in the list's order. results: in the order in which they were recorded.
-        asked: number and words of what a person is asked.
+        asked: number and words of what a person is asked. bounds: what a bound kept out, in words.
     """
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
+        _render_missing(objective),
         _render_dead(tasks),
         _render_asked(objective, asked),
-        answer or _render_results(results, why_no_answer),
+        written.text or _render_results(results, written.why_not),
+        _render_left_out(written.left_out) if written.text else "",
         "---",
         _render_facts(objective, tasks),
+        "\n".join(["## What a bound kept out", "", *(f"* {_one_line(line)}" for line in bounds)]) if bounds else "",
         _render_list("Not done", [task for task in tasks if task.status in (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)]),
         _render_list("Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED]),
         _render_list("Done", [task for task in tasks if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)]),
@@ -67,6 +85,20 @@ def render_report(
         f"`babyagi show TASK --objective {objective.id}`.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _render_missing(objective: Objective) -> str:
+    if objective.stop_reason is not StopReason.UNMET:
+        return ""
+    missing = objective.checks.missing or (objective.stop_detail,)
+    return "\n".join(["**These parts of the objective are not answered:**", "", *(f"* {_one_line(part)}" for part in missing if part)])
+
+
+def _render_left_out(left_out: Sequence[Result]) -> str:
+    if not left_out:
+        return ""
+    lines = [f"* task {result.task_id}: {_one_line(result.task_name)}" for result in left_out]
+    return "\n".join(["**These results did not fit into the question for this report; it was written without them:**", "", *lines])
 
 
 def _render_dead(tasks: Sequence[Task]) -> str:
@@ -114,8 +146,10 @@ def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
     reason = objective.stop_reason or ""
     if reason.startswith("limit:"):
         return f"`babyagi extend --objective {objective.id} {reason.replace('limit:', '--max-')} N` with a higher N"
-    if objective.stop_reason is not StopReason.STALLED:
+    if objective.stop_reason not in (StopReason.STALLED, StopReason.UNMET, StopReason.FAILED):
         return ""
+    if objective.stop_reason is StopReason.UNMET:
+        return f'`babyagi tasks add --objective {objective.id} "what would answer what is missing"`'
     if has_dead:
         return f"`babyagi retry TASK --objective {objective.id}` with one of the tasks that were given up"
     return f"`babyagi extend --objective {objective.id} --max-tasks {objective.spec.limits.max_tasks}`"

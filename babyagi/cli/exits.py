@@ -46,6 +46,7 @@ _CODE_BY_REASON = {
     StopReason.LIMIT_COST: ExitCode.LIMIT,
     StopReason.LIMIT_TIME: ExitCode.LIMIT,
     StopReason.WAITING: ExitCode.WAITING,
+    StopReason.UNMET: ExitCode.FAILED,
     StopReason.STALLED: ExitCode.FAILED,
     StopReason.FAILED: ExitCode.FAILED,
     StopReason.CANCELLED: ExitCode.CANCELLED,

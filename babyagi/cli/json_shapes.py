@@ -63,6 +63,8 @@ def task_shape(task: Task) -> Json:
         "parent_id": task.parent_id,
         "try_no": task.try_no,
         "error": task.error,
+        "lack": task.lack.what if task.lack is not None else "",
+        "n_lacks": task.n_lacks,
         "origins": list(task.origins),
         "usage": usage_shape(task.usage),
         "created_at": _time(task.created_at),
@@ -77,6 +79,7 @@ def result_shape(result: Result) -> Json:
         "task_id": result.task_id,
         "task": result.task_name,
         "result": result.text,
+        "lack": result.lack,
         "origins": list(result.origins),
         "created_at": _time(result.created_at),
     }
@@ -118,6 +121,7 @@ def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> J
         "tasks": counts_shape(counts),
         "usage": usage_shape(objective.usage),
         "report": {"is_written": objective.has_report},
+        "missing": list(objective.checks.missing),
         "created_at": _time(objective.created_at),
         "ended_at": _time(objective.ended_at),
     }

@@ -29,7 +29,10 @@ NAME_WIDTH = 80
 @objective_option
 @json_option
 def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json: bool) -> None:
-    """Add a task to the list."""
+    """Add a task to the list.
+
+    An objective that has ended is open again then, unless it was cancelled.
+    """
     from babyagi.errors import SettingsError
     from babyagi.tasks import Place, Proposal
 

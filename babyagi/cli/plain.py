@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from babyagi import log
 from babyagi.cli.json_shapes import event_shape
@@ -17,6 +18,10 @@ _TASK_WORDS = {
     log.TASK_ADDED: "added",
     log.TASK_CLAIMED: "started",
     log.TASK_RECORDED: "has its result",
+    log.TASK_LACKED: "lacks something",
+    log.TASK_REQUEUED: "is queued again",
+    log.TASK_WOKEN: "can be tried again: a result holds what it lacked",
+    log.TASK_AFTER_DROPPED: "need not wait for a task that it named",
     log.TASK_DONE: "done",
     log.TASK_FAILED: "failed",
     log.TASK_DEAD: "given up",
@@ -36,10 +41,14 @@ _OTHER_WORDS = {
     log.OBJECTIVE_RESUMED: "objective {id} goes on",
     log.OBJECTIVE_EXTENDED: "objective {id} has new limits",
     log.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded anew",
-    log.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; it is checked when the running tasks are done",
-    log.OBJECTIVE_CHECKED: "the claim that the objective is met was checked",
+    log.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; that is checked now",
+    log.OBJECTIVE_CHECKED: "checked whether the objective is met",
     log.OBJECTIVE_ENDED: "objective {id} ended",
     log.OBJECTIVE_REOPENED: "objective {id} is open again",
+    log.TASK_DUPLICATE_DROPPED: "a proposed task is there already",
+    log.TASK_PROPOSAL_DROPPED: "a proposed task was left out: more were proposed than may be, or it lies too deep",
+    log.PLAN_FAILED: "nothing could be planned from a result",
+    log.CONTEXT_CUT: "a prompt does not hold all of what it needs",
     log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
     log.RESULTS_INDEXED: "the index catches up",
@@ -74,18 +83,32 @@ def _describe_data(event: Event) -> str:
             return f" ({data.get('tokens', 0)} tokens, {data.get('reserved_tokens', 0)} reserved)"
         case log.MODEL_UNAVAILABLE:
             return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
-        case log.TASK_DONE:
-            return f" ({data['n_added']} new)" if data.get("n_added") else ""
         case log.RESULTS_INDEXED:
             return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
-        case log.ORDER_APPLIED:
-            return f" ({data.get('n_moved', 0)} moved)"
-        case log.OBJECTIVE_CHECKED:
-            said = ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
-        case _:
-            said = [data.get("reason"), data.get("error"), data.get("detail"), data.get("hindrance")]
-    words = "; ".join(str(word) for word in said if word)
+    words = "; ".join(str(word) for word in _words_of(event) if word)
     return f" ({fit(words, 200)})" if words else ""
+
+
+def _words_of(event: Event) -> list[Any]:
+    data = event.data
+    match event.kind:
+        case log.TASK_DONE:
+            return [f"{data['n_added']} new" if data.get("n_added") else ""]
+        case log.ORDER_APPLIED:
+            return [f"{data.get('n_moved', 0)} moved"]
+        case log.TASK_REQUEUED:
+            return [_after(data.get("waits_for", ()))]
+        case log.CONTEXT_CUT:
+            return [f"task {event.task_id}: of results {', '.join(map(str, data.get('cut', ())))}"]
+        case log.TASK_DUPLICATE_DROPPED | log.TASK_PROPOSAL_DROPPED:
+            return [data.get("name")]
+        case log.OBJECTIVE_CHECKED:
+            return ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
+    return [data.get(key) for key in ("reason", "error", "detail", "hindrance", "lack", "named")]
+
+
+def _after(task_ids: Sequence[int]) -> str:
+    return f"after {', '.join(map(str, task_ids))}" if task_ids else ""
 
 
 class EventNames:

@@ -143,8 +143,9 @@ def render_tasks(tasks: Sequence[Task], width: int) -> list[Line]:
         head = f"{task.id:>4}  {task.status.value:<9}  "
         after = f"  (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
         failures = f"  [{task.failures} failed]" if task.failures else ""
-        name = fit(task.name, max(20, width - len(head) - len(after) - len(failures)))
-        lines.append(Line(head + name + after + failures, _STYLE_BY_STATUS.get(task.status, Style.PLAIN)))
+        lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""
+        name = fit(task.name, max(20, width - len(head) - len(after) - len(failures) - len(lacks)))
+        lines.append(Line(head + name + after + failures + lacks, _STYLE_BY_STATUS.get(task.status, Style.PLAIN)))
     return lines
 
 
@@ -166,8 +167,12 @@ def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], wid
     lines.append(Line(f"Origins:  {one_line(', '.join(task.origins))}"))
     if task.error:
         lines += [Line("Error:", Style.RED), Line(safe(task.error, keep_newlines=True))]
+    if task.lack is not None and task.lack.what != task.error:
+        lines += [Line("Lacked:", Style.BOLD), Line(safe(task.lack.what, keep_newlines=True))]
     if result is not None:
         lines += [Line(""), Line("Result:", Style.BOLD), Line(safe(result.text, keep_newlines=True))]
+    if result is not None and result.lack:
+        lines += [Line("It does not answer:", Style.BOLD), Line(safe(result.lack, keep_newlines=True))]
     lines += _render_given(steps)
     if steps:
         lines += [Line(""), Line("Steps:", Style.BOLD), *_render_steps(steps, width)]
@@ -249,7 +254,9 @@ def _going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
         return f"babyagi inbox, answer what it shows, then babyagi resume {here}"
     if not objective.has_report:
         return f"babyagi resume {here}  (its report is still to be written)"
-    if objective.stop_reason is StopReason.STALLED:
+    if objective.stop_reason is StopReason.UNMET:
+        return f'babyagi tasks add "what would answer what is missing" {here}, then babyagi resume {here}'
+    if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
         return f"{_out_of_a_stall(objective, counts)}, then babyagi resume {here}"
     return ""
 

@@ -50,7 +50,10 @@ def cancel(objective: str, as_json: bool) -> None:
 @setting_options(LIMITS)
 @json_option
 def extend(objective: str, as_json: bool, **limits: str | None) -> None:
-    """Set new limits; an objective that ended by one can go on then."""
+    """Set new limits; an objective that ended by one can go on then.
+
+    So can one that stalled, failed, or was left unmet.
+    """
     import dataclasses
 
     from babyagi.cli.session import pick_objective, with_store

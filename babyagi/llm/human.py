@@ -9,6 +9,8 @@ from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt, bound_tokens, clean, estimate_tokens, prompt_text_bytes
 from babyagi.tasks import Reservation, Role, Usage
 
+NAME = "human"
+
 
 class HumanModel:
     """A `ChatModel` that costs nothing. One question at a time; the others wait for their turn.
@@ -17,7 +19,7 @@ class HumanModel:
         ask: shows the text, returns what was typed; it decides how, and what happens when nobody is there.
     """
 
-    def __init__(self, ask: Callable[[str], Awaitable[str]], *, name: str = "human") -> None:
+    def __init__(self, ask: Callable[[str], Awaitable[str]], *, name: str = NAME) -> None:
         self.name = name
         self._ask = ask
         self._turn = asyncio.Lock()

@@ -64,7 +64,8 @@ class ToolSpec:
 class Prompt:
     """One request to a chat model.
 
-    `schema_name` and `schema` ask for a JSON reply of that JSON Schema, where the endpoint can hold a model to one.
+    `schema_name` and `schema` ask for a JSON reply of that JSON Schema, where the endpoint can hold a model to one. With
+    `is_schema_late` the text says the same in words, and the schema, which costs tokens, is sent only when that was not enough.
     `max_output_tokens` bounds the reply, and is what a reservation counts with. The reply should end before the first of `stop`
     (at most 4); an endpoint may not hold to it.
     """
@@ -73,6 +74,7 @@ class Prompt:
     tools: tuple[ToolSpec, ...] = ()
     schema_name: str = ""
     schema: Mapping[str, Any] | None = None
+    is_schema_late: bool = False
     max_output_tokens: int = 2000
     stop: tuple[str, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)

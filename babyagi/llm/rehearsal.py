@@ -20,7 +20,7 @@ from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall, bound_tokens, estimate_tokens, prompt_text_bytes
 from babyagi.tasks import Reservation, Role, Usage
 
-DOCUMENTS_PER_LIST = 9
+DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
 QUOTES_PER_DOCUMENT = 3
 QUOTES_IN_REPORT = 10
 MAX_READS = 5
@@ -93,8 +93,7 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
         case "prioritization":
             return _prioritize(blocks), ()
         case "check":
-            is_met = bool(_quotes(blocks))
-            return json.dumps({"met": is_met, "missing": "" if is_met else "no document was quoted"}), ()
+            return _check(blocks), ()
         case "report":
             return _report(blocks), ()
         case _:
@@ -122,7 +121,7 @@ def _execute(tool_names: Collection[str], blocks: Sequence[tuple[str, str]]) -> 
         return _list_documents(task, observations[-1]), ()
     quotes = _best(_quotes(blocks), objective, QUOTES_PER_DOCUMENT)
     said = "\n".join(quote.render() for quote in quotes)
-    return said or f"No folder was given and no earlier result quotes a document, so there is nothing to quote for task {task}", ()
+    return said or f"Looked for documents: no document was found that bears on task {task}.", ()
 
 
 def _tool_names(prompt: Prompt) -> set[str]:
@@ -203,30 +202,33 @@ def _list_documents(task: str, listing: str) -> str:
 
 
 def _create(blocks: Sequence[tuple[str, str]]) -> str:
-    finished, result = _block(blocks, "finished task"), _block(blocks, "result")
+    """What each of the finished tasks brings; nothing is proposed for parts of the objective that a check misses."""
     tasks: list[dict[str, object]] = []
-    for path, number, total, size in _LISTED.findall(result) if "The folder holds" in result else ():
-        tasks.append({"name": f"Read {path} (document {number} of {total}, {size}) and quote what bears on the objective", "after": []})
-        if int(number) % DOCUMENTS_PER_LIST == 0 and int(number) < int(total):
-            tasks.append({"name": f"List the documents from number {int(number) + 1} on", "after": []})
-    read = _READ_TASK.search(finished)
-    if read is not None and (int(read.group(2)) % DOCUMENTS_PER_LIST == 0 or read.group(2) == read.group(3)):
-        tasks += _comparison(int(read.group(2)), finished, _block(blocks, "listed tasks"))
-    return json.dumps({"tasks": tasks, "objective_met": False}, ensure_ascii=False)
+    for text in (text for label, text in blocks if label == "result"):
+        head, _, result = text.partition("\n")
+        number = re.match(r"Task (\d+): ", head)
+        tasks += [{**task, "from": int(number.group(1))} for task in _follow(result)] if number else []
+    return json.dumps({"tasks": tasks, "unanswered": [], "objective_met": False}, ensure_ascii=False)
 
 
-def _comparison(last: int, finished: str, listed: str) -> list[dict[str, object]]:
-    first = (last - 1) // DOCUMENTS_PER_LIST * DOCUMENTS_PER_LIST + 1
-    id_by_number = {
-        int(read.group(2)): int(line.split(" ", 1)[0].rstrip(":"))
-        for line in [finished, *listed.splitlines()]
-        if (read := _READ_TASK.search(line)) and first <= int(read.group(2)) <= last
-    }
-    if len(id_by_number) < 2:
+def _follow(result: str) -> list[dict[str, object]]:
+    """Of a list of documents: read each of them, compare what they say, and go on with the list where it is longer."""
+    listed = _LISTED.findall(result) if "The folder holds" in result else []
+    reads: list[dict[str, object]] = [
+        {
+            "id": f"d{number}",
+            "name": f"Read {path} (document {number} of {total}, {size}) and quote what bears on the objective",
+            "after": [],
+        }
+        for path, number, total, size in listed
+    ]
+    if not listed:
         return []
-    numbers = sorted(id_by_number)
-    said = f"{first} to {last}" if len(numbers) == last - first + 1 else ", ".join(map(str, numbers))
-    return [{"name": f"Compare what documents {said} say", "after": [id_by_number[number] for number in numbers]}]
+    first, last, total = listed[0][1], listed[-1][1], listed[0][2]
+    name = f"Compare what documents {first} to {last} say"
+    comparison: dict[str, object] = {"id": "c", "name": name, "after": [read["id"] for read in reads]}
+    more: dict[str, object] = {"id": "l", "name": f"List the documents from number {int(last) + 1} on", "after": []}
+    return [*reads, *([more] if int(last) < int(total) else []), *([comparison] if len(reads) > 1 else [])]
 
 
 def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
@@ -243,7 +245,18 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
     return json.dumps({"order": [int(line.split(":", 1)[0]) for line in sorted(lines, key=weigh)]})
 
 
-# -- report -----------------------------------------------------------------------------------------------------------------------
+# -- check and report -------------------------------------------------------------------------------------------------------------
+
+
+def _check(blocks: Sequence[tuple[str, str]]) -> str:
+    """The objective as its only part, with the line that comes closest: what a rehearsal takes for an answer."""
+    objective = _block(blocks, "objective")
+    results = [text.split("\n", 1) for label, text in blocks if label == "result"]
+    best = _best(_quotes(blocks), objective, 1) or _quotes(blocks)[:1]
+    said = best[0].text if best else next((line for _, *rest in results for line in "".join(rest).splitlines() if line.strip()), "")
+    number = next((re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest)), "0")
+    parts = [{"part": objective[:300], "task": int(number), "quote": said[:300]}] if said else []
+    return json.dumps({"parts": parts, "missing": [] if parts else [objective[:300]], "met": bool(parts)}, ensure_ascii=False)
 
 
 def _report(blocks: Sequence[tuple[str, str]]) -> str:

@@ -47,13 +47,15 @@ async def ask(calls: Calls, path: str, prompt: Prompt, *, role: Role, read: Call
     Args:
         read: raises `MalformedReplyError` for a reply that cannot be used; its text is what the model is told.
         takes_cut: whether a text that is cut off every time is better than none. Half a tool call or half a JSON never is.
+        prompt: with `is_schema_late` its schema is sent only after a reply that could not be read.
 
     Raises:
         MalformedReplyError: no reply could be used. RequestRefusedError: the model refused twice, or a filter stopped it.
         ContextTooLongError: what may be cut is cut, and the prompt still does not fit.
         Whatever else `Calls.complete` raises.
     """
-    asker = _Asker(calls, path, prompt, role)
+    schema = prompt.schema
+    asker = _Asker(calls, path, replace(prompt, schema=None) if prompt.is_schema_late else prompt, role)
     fault = ""
     for n in range(MAX_REASKS + 1):
         completion = await asker.complete(n)
@@ -64,6 +66,7 @@ async def ask(calls: Calls, path: str, prompt: Prompt, *, role: Role, read: Call
                 return Asked(value=value, completion=completion, prompt=asker.prompt, usage=asker.usage, n_shrunk=asker.n_shrunk)
             except MalformedReplyError as error:
                 fault = f"{error.what} Reply again."
+                asker.prompt = replace(asker.prompt, schema=schema)
         if fault == DO_YOUR_PART and n > 0:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)

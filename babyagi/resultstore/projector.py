@@ -18,7 +18,7 @@ from uuid import UUID, uuid5
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem, VectorIndex
-from babyagi.tasks import Objective, Result, Task, TaskStatus
+from babyagi.tasks import Objective, Result, Task
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,9 @@ SAME = 0.999  # a score from which on two vectors count as one: results may have
 class ResultSource(Protocol):
     """What the result store needs of the task store."""
 
-    async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]: ...
+    async def task(self, objective_id: int, task_id: int) -> Task: ...
+
+    async def count_results(self, objective_id: int) -> int: ...
 
     async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]: ...
 

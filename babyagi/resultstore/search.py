@@ -11,19 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 
 from babyagi.errors import (
     CredentialsError,
     IndexUnavailableError,
     ModelRejectedError,
     ModelUnavailableError,
+    NotFoundError,
     StoreUnusableError,
 )
 from babyagi.resultstore.base import IndexItem, VectorIndex
 from babyagi.resultstore.builtin import BuiltinIndex, score
 from babyagi.resultstore.projector import Embed, ResultSource, collection_of, id_head, scores_of, text_of
 from babyagi.resultstore.words import MAX_CHARS, Words, searchable
-from babyagi.tasks import Objective, Result, TaskStatus
+from babyagi.tasks import Objective, Result, Task
 
 MAX_PENDING = 200  # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_NEW_VECTORS = 32  # of them are embedded for one search, the latest; the projector embeds the others
@@ -38,15 +40,22 @@ BACKGROUND_SHARE = 0.25  # of what a text is asked for, beside the text itself
 # Of reciprocal rank fusion. With the usual 60 two middling places beat a first one, and two paraphrases in three were lost that a model
 # had found; from 5 down to 1 `python -m benchmarks.retrieval --onnx-model` shows the same.
 RANK_DAMPING = 2
+MIN_FOR_MIDDLE = 10  # similarities, from which on what lies in their middle is taken for what has nothing to do with what is asked
+USUAL_MIDDLE = 0.15  # of all-MiniLM-L6-v2 and text-embedding-3-small
 EMBEDDING_TROUBLE = (IndexUnavailableError, ModelUnavailableError, CredentialsError, ModelRejectedError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedResult:
-    """A result and how well it fits what was searched for, from 0 to 1; scores of two searches cannot be compared."""
+    """A result and how well it fits what was searched for, from 0 to 1; scores of two searches cannot be compared.
+
+    `nearness` is from 0 to 1, too, and says whether it fits at all: how much of what was asked stands in it or, where vectors know meaning,
+    how far it stands out from the others, whichever is more.
+    """
 
     result: Result
     score: float
+    nearness: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +94,7 @@ class ResultSearch:
         self._collection = collection_of(objective)
         self._memory: BuiltinIndex | None = None  # the stored vectors, while the index cannot be asked
         self._n_trusted = 0  # so many results the index is expected to hold without being counted
-        self._kept: dict[int, Result] = {}  # by task id; a result never changes
+        self._kept: dict[int, Result] = {}  # by task id; a result that was planned from never changes
 
     async def relevant(self, text: str, *, k: int, embed: Embed, exclude: Collection[int] = (), background: str = "") -> Ranking:
         """Return the `k` results that bear most on the text; fewer if there are fewer. Of equals the latest comes first.
@@ -103,14 +112,13 @@ class ResultSearch:
         found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
         by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][:n_wanted]
         by_words = [task_id for task_id in found.by_words if task_id not in exclude]
-        ranked = await self._rank(Words(text, background=background), by_vectors=by_vectors, by_words=by_words)
+        ranked = await self._rank(Words(text, background=background), by_vectors=by_vectors, by_words=by_words, nearest=found.nearest)
         return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded)
 
     async def candidates(self, text: str, *, n: int, embed: Embed, background: str = "") -> Candidates:
         """What may bear on the text: about `n` by either way. Arguments and errors are those of `relevant`."""
         # Counted first: what is recorded or indexed from here on can only make the index hold more than is expected of it.
-        counts = await self._source.counts(self._objective_id)
-        n_results = counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE]
+        n_results = await self._source.count_results(self._objective_id)
         if n_results == 0:
             return Candidates()
         pending = await self._source.unindexed_results(self._objective_id, limit=MAX_PENDING)
@@ -130,10 +138,22 @@ class ResultSearch:
         known = [self._kept[task_id] for task_id in task_ids if task_id in self._kept]  # before others, who share it, change it
         unknown = [task_id for task_id in task_ids if task_id not in self._kept]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
-        self._kept |= {result.task_id: result for result in read if len(result.text) <= MAX_CHARS}
+        self._kept |= {result.task_id: result for result in read if result.is_planned and len(result.text) <= MAX_CHARS}
         for task_id in list(self._kept)[:-MAX_KEPT]:
             del self._kept[task_id]
         return [*known, *read]
+
+    async def holding(self, text: str, *, limit: int) -> list[Result]:
+        """The results that have the rare words of the text, found by full text."""
+        words = searchable(text, limit=MAX_WORDS)
+        return await self.results(await self._source.find_words(self._objective_id, words=words, limit=limit)) if words else []
+
+    async def task(self, task_id: int) -> Task | None:
+        """The task of this number, None when the objective has none."""
+        try:
+            return await self._source.task(self._objective_id, task_id)
+        except NotFoundError:
+            return None
 
     async def fill_memory(self) -> None:
         """Put what the index lacks into it when it is one that lives in this process's memory."""
@@ -221,13 +241,20 @@ class ResultSearch:
         latest = await self._source.last_finished(self._objective_id, limit=N_LATEST) if with_latest else []
         return [*found, *(task.id for task in latest)]
 
-    async def _rank(self, words: Words, *, by_vectors: Sequence[int], by_words: Sequence[int]) -> list[RankedResult]:
+    async def _rank(
+        self, words: Words, *, by_vectors: Sequence[int], by_words: Sequence[int], nearest: Mapping[int, float]
+    ) -> list[RankedResult]:
         """The candidates with their texts, the best first. What the task store does not know is a ghost, and is left out."""
         results = sorted(await self.results(list({*by_vectors, *by_words})), key=lambda result: result.task_id)  # sums depend on the order
         scores = dict(zip((result.task_id for result in results), words.score([text_of(result) for result in results]), strict=True))
+        near = scores
         if by_vectors and not is_lexical(self._space):
+            near = find_nearness(scores, nearest)
             scores = fuse(by_vectors, best_first(scores))
-        ranked = [RankedResult(result=result, score=round(scores[result.task_id], 3)) for result in results]
+        ranked = [
+            RankedResult(result=result, score=round(scores[result.task_id], 3), nearness=round(near[result.task_id], 3))
+            for result in results
+        ]
         return sorted(ranked, key=lambda entry: (-entry.score, -entry.result.created_at.timestamp(), -entry.result.task_id))
 
 
@@ -248,6 +275,16 @@ def fuse(*orders: Sequence[int]) -> dict[int, float]:
         for place, task_id in enumerate(order):
             scores[task_id] = scores.get(task_id, 0.0) + (RANK_DAMPING + 1) / (RANK_DAMPING + 1 + place) / len(orders)
     return scores
+
+
+def find_nearness(shares: Mapping[int, float], similarities: Mapping[int, float]) -> dict[int, float]:
+    """How near each is: the share of what was asked that stands in it, or how far its cosine similarity stands out from the middle of all.
+
+    Models differ in what they give to texts that have nothing to do with each other, from 0.1 to 0.7; few similarities have no middle.
+    """
+    middle = max(0.0, median(similarities.values())) if len(similarities) >= MIN_FOR_MIDDLE else USUAL_MIDDLE
+    room = max(1 - middle, 1e-6)
+    return {key: max(share, (similarities.get(key, 0.0) - middle) / room) for key, share in shares.items()}
 
 
 def mix(asked: Sequence[bytes]) -> bytes:

@@ -21,13 +21,14 @@ from babyagi.resultstore.search import (
     RankedResult,
     Ranking,
     ResultSearch,
+    find_nearness,
     fuse,
     is_lexical,
     mix,
     score_all,
 )
 from babyagi.resultstore.words import Words
-from babyagi.tasks import Memory, Objective, Result, TaskStatus
+from babyagi.tasks import Memory, Objective, Result
 
 N_OBJECTIVES = 20  # the newest others
 MAX_RESULTS = 5_000  # of each of them: where the index is not theirs, their vectors are held in memory, 3 kB each
@@ -72,8 +73,7 @@ class SharedSearch(ResultSearch):
         notes: list[str] = []
         for objective, search in await self._newest_others():
             try:
-                counts = await self._source.counts(objective.id)
-                n_results = counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE]
+                n_results = await self._source.count_results(objective.id)
                 if n_results and (why := self._why_not(objective, n_results)):
                     notes.append(f"objective {objective.id} was passed over: {why}")
                 elif n_results:
@@ -111,11 +111,16 @@ class SharedSearch(ResultSearch):
     async def _rank_together(self, entries: Sequence[RankedResult], words: Words, asking: _Asking) -> list[RankedResult]:
         """The best first, with scores that compare; an own result before another's, a later one before an earlier one."""
         scores = dict(enumerate(words.score([text_of(entry.result) for entry in entries])))
+        near = scores
         if asking.vectors and not is_lexical(self._space):
-            near = await self._nearness_to(mix(asking.vectors), entries)
-            by_vectors = sorted(near, key=lambda place: (-round(near[place], 5), place))
+            similarities = await self._similarities_to(mix(asking.vectors), entries)
+            by_vectors = sorted(similarities, key=lambda place: (-round(similarities[place], 5), place))
+            near = find_nearness(scores, similarities)
             scores = fuse(by_vectors, sorted(scores, key=lambda place: (-round(scores[place], 5), place)))
-        ranked = [RankedResult(result=entry.result, score=round(scores[place], 3)) for place, entry in enumerate(entries)]
+        ranked = [
+            RankedResult(result=entry.result, score=round(scores[place], 3), nearness=round(near[place], 3))
+            for place, entry in enumerate(entries)
+        ]
         return sorted(ranked, key=self._weigh)
 
     def _weigh(self, entry: RankedResult) -> tuple[float, bool, float]:
@@ -124,16 +129,16 @@ class SharedSearch(ResultSearch):
     def _is_other(self, entry: RankedResult) -> bool:
         return entry.result.objective_id != self._objective_id
 
-    async def _nearness_to(self, query: bytes, entries: Sequence[RankedResult]) -> Mapping[int, float]:
+    async def _similarities_to(self, query: bytes, entries: Sequence[RankedResult]) -> Mapping[int, float]:
         """Cosine similarities by place in `entries`, of those that have a vector."""
-        near: dict[int, float] = {}
+        similarities: dict[int, float] = {}
         for objective_id in {entry.result.objective_id for entry in entries}:
             place_by_id = {entry.result.task_id: place for place, entry in enumerate(entries) if entry.result.objective_id == objective_id}
             vectors: Mapping[int, bytes] = {}
             with suppress(NotFoundError):  # deleted meanwhile
                 vectors = await self._source.vectors(objective_id, space=self._space, task_ids=list(place_by_id))
-            near |= {place_by_id[task_id]: score for task_id, score in score_all(vectors, query).items()}
-        return near
+            similarities |= {place_by_id[task_id]: score for task_id, score in score_all(vectors, query).items()}
+        return similarities
 
 
 class _Asking:

@@ -31,6 +31,7 @@ _DIALECTS = ("auto", "chat", "responses")
 _PROTOCOLS = ("auto", "native", "json", "text")
 _APPROVALS = ("once", "none")
 _MEMORIES = ("objective", "shared")
+_PLANNINGS = ("separate", "combined")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,15 @@ class ObjectiveFields:
             "BABYAGI_MEMORY --memory",
             "Whose results a task may be given: those of its objective, or those of the task store's other objectives as well.",
             choices=_MEMORIES,
+        ),
+    )
+
+    planning: str = field(
+        default="separate",
+        metadata=declare(
+            "BABYAGI_PLANNING --planning",
+            "Who proposes new tasks: an agent of its own (separate), or the execution agent at the end of its result (combined).",
+            choices=_PLANNINGS,
         ),
     )
 
@@ -210,11 +220,15 @@ class ObjectiveFields:
         default=10, metadata=declare("BABYAGI_MAX_NEW_TASKS", "New tasks that one result may bring.", parse=whole(1, 100))
     )
     max_depth: int = field(
-        default=20,
-        metadata=declare("BABYAGI_MAX_DEPTH", "How far from the first task a task may lie, counted in proposals.", parse=whole(1, 1000)),
+        default=0,
+        metadata=declare(
+            "BABYAGI_MAX_DEPTH",
+            "How far from the first task a task may lie, counted in proposals; 0 for no bound.",
+            parse=whole(0, 100_000),
+        ),
     )
     context_tokens: int = field(
-        default=1200, metadata=declare("BABYAGI_CONTEXT_TOKENS", "Tokens of earlier results that a task is given.", parse=whole(0))
+        default=4000, metadata=declare("BABYAGI_CONTEXT_TOKENS", "The most tokens of earlier results that a task is given.", parse=whole(0))
     )
     cost_limit_is_explicit: bool = False  # a person set max_cost_usd, so an unknown price is a fault; said by the loader
     model_is_explicit: bool = False  # a person named a model, so a worker whose objective has another one says so; as above

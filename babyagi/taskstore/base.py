@@ -17,11 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from babyagi.tasks import (
+    CheckedPart,
     Claim,
     Duty,
     DutyClaim,
     Event,
     Fence,
+    Lack,
     Limits,
     Objective,
     ObjectiveSpec,
@@ -32,7 +34,9 @@ from babyagi.tasks import (
     Step,
     StopReason,
     Task,
+    TaskName,
     TaskStatus,
+    Unanswered,
     Usage,
 )
 from babyagi.taskstore.base_workers import WorkerStore
@@ -44,6 +48,35 @@ class Plan:
 
     added: tuple[Task, ...]
     duplicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What came of planning from recorded tasks.
+
+    Attributes:
+        proposals: new tasks. unanswered: which of the recorded tasks are not answered; those that recorded a lack always are.
+        repeats: those whose result only repeats earlier ones. is_met: somebody says that the objective is met.
+        dropped: names that were left out over a bound. failure: why nothing could be planned, empty when something could.
+    """
+
+    proposals: tuple[Proposal, ...] = ()
+    unanswered: tuple[Unanswered, ...] = ()
+    repeats: tuple[int, ...] = ()
+    is_met: bool = False
+    dropped: tuple[str, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a check found: the parts of the objective that results answer, and those that none does."""
+
+    parts: tuple[CheckedPart, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+NOTHING_CHECKED = Checked()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +145,8 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
-        """Set new limits, and count barren tasks from 0; an objective that ended by a limit, `waiting` or `stalled` becomes active again
-        and its report is owed anew."""
+        """Set new limits, and count barren tasks from 0; an objective that ended by a limit, `waiting`, `stalled`, `unmet` or `failed`
+        becomes active again and its report is owed anew."""
         ...
 
     async def delete_objective(self, objective_id: int) -> None:
@@ -127,35 +160,50 @@ class TaskStore(WorkerStore, Protocol):
     # -- claims --------------------------------------------------------------------------------------------------------
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
-        """Lease the best claimable task: a recorded one that nobody holds, else the queued one with the least `(rank, id)` whose
-        `after` tasks are all done or cancelled and whose `not_before` has passed.
+        """Lease the best claimable task: the queued one with the least `(rank, id)` whose `after` tasks are all done, dead or cancelled
+        and whose `not_before` has passed.
 
         None when there is none, the worker has no living lease, does not serve the objective or is hindered there, the objective is not
-        active, somebody claimed that it is met, the last `rules.MAX_BARREN` tasks were barren, or the limit of tasks or of time is
-        reached (recorded tasks are given out all the same, but for the limit of time).
+        active, somebody claimed that it is met, it is stalled (`rules.may_start`), or the limit of time is reached. At the limit of tasks
+        only those are given out that were begun before.
         """
         ...
 
-    async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
-        """running → recorded, with its one result, which others can see from now on. Allowed on a paused or ended objective."""
+    async def record_result(
+        self, claim: Claim, *, text: str, origins: Sequence[str], lack: str = "", plan: Planned | None = None
+    ) -> Result:
+        """running → recorded, with its one result, which others can see from now on, and no longer held. Allowed on a paused or ended
+        objective. A queued task that waits for what it lacked, and which this result names, waits no more.
+
+        Args:
+            lack: what the result does not answer of its task.
+            plan: what the execution agent planned itself; the task is done then, as by `record_plan`.
+        """
         ...
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
+    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+        """running → recorded, without a result, and no longer held; or dead, when it was the last of `rules.MAX_LACKS` tries.
+
+        Args:
+            plan: what the execution agent proposed itself for what is lacking; the task is queued after that, as by `record_plan`.
+        """
+        ...
+
+    async def record_plan(self, claim: DutyClaim, *, task_ids: Sequence[int], plan: Planned) -> Plan:
         """recorded → done, and the proposals enter the list at its end, in their order.
 
-        A proposal is dropped as a duplicate when a task of this objective (any status) or an earlier proposal has the same
-        `rules.name_key`. Unknown ids in `after` are dropped. Nothing is added to an ended objective.
+        What of the tasks is unanswered, or recorded a lack, goes back to the list as a new try, after what was proposed for it (or what
+        a proposal for it repeats) and what `Unanswered.after` names; at the last try it is dead. A result that is no answer is withdrawn.
+
+        A proposal is dropped as a duplicate when a task of the same name (`rules.name_key`, `text.name_sense`) is open, was cancelled,
+        or was answered, unless the task that it is proposed for still lacks it though that answer stood in its prompt. One that was given
+        up comes again only if a newer result bears on it. Nothing is added to an ended objective.
         `is_met` notes the claim that the objective is met: no new claims until `finish_check`.
-        `is_repeat` says that the result only repeats earlier ones. If no task is added either, the task was barren, and one more in a row;
-        every other plan sets the count back to 0, and so does a person who adds, replaces, retries, answers or extends.
         """
         ...
 
     async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
-        """A failed try: `failures` and `try_no` rise; running → queued after `delay_s`, or dead at `max_failures`.
-
-        A recorded task that fails in planning becomes done without new tasks at `max_failures`, recorded again before.
-        """
+        """A failed try: `failures` and `try_no` rise; running → queued after `delay_s`, or dead at `max_failures`."""
         ...
 
     async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
@@ -167,7 +215,8 @@ class TaskStore(WorkerStore, Protocol):
     async def add_tasks(
         self, objective_id: int, proposals: Sequence[Proposal], *, allow_duplicates: bool = True, to: Place = Place.LAST
     ) -> Plan:
-        """A person adds tasks at an end of the list. Raises `ObjectiveStoppedError` when the objective has ended."""
+        """A person adds tasks at an end of the list; an objective that has ended becomes active again, and its report is owed anew.
+        Raises `ObjectiveStoppedError` when it was cancelled."""
         ...
 
     async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
@@ -197,8 +246,8 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def retry_task(self, objective_id: int, task_id: int) -> Task:
-        """dead → queued at its rank, as a new try with no failures. An objective that ended as finished, stalled or waiting or by a
-        limit becomes active again, and its report is owed anew.
+        """dead → queued at its rank, as a new try with no failures and no lacks; what comes after it waits for it again. An objective
+        that has ended becomes active again, unless it was cancelled, and its report is owed anew.
 
         Raises:
             NotFoundError. SettingsError: it is not dead. ObjectiveStoppedError: the objective ended for good.
@@ -210,8 +259,9 @@ class TaskStore(WorkerStore, Protocol):
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         """Lease the duty if it is owed and free, for a worker that serves the objective and is not hindered there.
 
-        ORDER: active, at least two queued, and a task was added since the last order. CHECK: active, claimed met, and no task running or
-        recorded. REPORT: ended, no report yet, and no task held. INDEX: some result is not yet indexed.
+        ORDER: active, at least two tasks can be started, and a task was added since the last order. PLAN: active, and a task is recorded.
+        CHECK: active, and claimed met, or nothing is left to do and something was answered (`rules.needs_check`). REPORT: ended, no
+        report yet, and no task held. INDEX: some result is not yet indexed.
         """
         ...
 
@@ -228,8 +278,19 @@ class TaskStore(WorkerStore, Protocol):
         """
         ...
 
-    async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
-        """Finish the check: end with `OBJECTIVE_MET`, or let work go on."""
+    async def finish_check(
+        self,
+        claim: DutyClaim,
+        *,
+        is_met: bool,
+        reason: str,
+        checked: Checked = NOTHING_CHECKED,
+        proposals: Sequence[Proposal] = (),
+        fallback: Sequence[Proposal] = (),
+    ) -> Objective:
+        """Finish the check. Met: end, with `OBJECTIVE_MET` where that was claimed, else with `FINISHED` if nothing was added meanwhile. Not
+        met: the proposals for what is missing enter the list, or the fallback where all of them are there already; where the list is
+        empty and asking has brought nothing often enough (`rules.is_in_vain`), end with `UNMET`."""
         ...
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None: ...
@@ -323,6 +384,14 @@ class TaskStore(WorkerStore, Protocol):
         """In the list's order: `(rank, id)`."""
         ...
 
+    async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
+        """The newest tasks by their names, oldest first."""
+        ...
+
+    async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
+        """The tasks that planning is owed to, oldest first."""
+        ...
+
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
         """The done and dead tasks that were finished last, the latest first."""
         ...
@@ -331,11 +400,19 @@ class TaskStore(WorkerStore, Protocol):
         """In the order in which they were recorded."""
         ...
 
+    async def count_results(self, objective_id: int) -> int:
+        """How many results there are, without reading them."""
+        ...
+
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
         """The ids of the tasks that have a result: all, those that are indexed, or those that are not; without reading a text."""
         ...
 
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]: ...
+
+    async def events_of(self, objective_id: int, *, kinds: Sequence[str], limit: int) -> list[Event]:
+        """The `limit` newest events of these kinds, oldest first."""
+        ...
 
     async def last_event_id(self, objective_id: int) -> int:
         """The id of its newest event, 0 when there is none."""

@@ -10,19 +10,21 @@ from typing import Any
 
 from babyagi import log
 from babyagi.errors import LeaseLostError, NotFoundError
-from babyagi.tasks import Fence, Reservation, Result, Step, StepState, Task, Usage
+from babyagi.tasks import Fence, Lack, Reservation, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.rules import MAX_DETAIL_CHARS, charge_of, countable_usage, storable
 
 ONCE = "once"  # the kind of a step that is a tool call which must not be repeated
 
 
-def new_result(task: Task, *, text: str, origins: Sequence[str], at: datetime) -> Result:
+def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: datetime) -> Result:
     return Result(
         task_id=task.id,
         objective_id=task.objective_id,
         task_name=task.name,
         text=storable(text),
         origins=tuple(storable(origin) for origin in origins),
+        lack=storable(lack, max_chars=MAX_DETAIL_CHARS),
+        is_planned=False,
         created_at=at,
     )
 
@@ -102,12 +104,19 @@ def is_forgettable(step: Step, *, claim_no: int) -> bool:
 
 def failed(task: Task, *, error: str) -> Task:
     """After a failed try: the next one is journaled anew."""
-    return replace(crashed(task, error=error), try_no=task.try_no + 1)
+    error = storable(error, max_chars=MAX_DETAIL_CHARS)
+    return replace(task, failures=task.failures + 1, error=error, try_no=task.try_no + 1)
+
+
+def lacked(task: Task, *, lack: Lack) -> Task:
+    """After a try that lacked something."""
+    lack = replace(lack, what=storable(lack.what, max_chars=MAX_DETAIL_CHARS))
+    return replace(task, lack=lack, n_lacks=task.n_lacks + 1)
 
 
 def crashed(task: Task, *, error: str) -> Task:
-    """After its holder died: the same try goes on, and pays for nothing twice."""
-    return replace(task, failures=task.failures + 1, error=storable(error, max_chars=MAX_DETAIL_CHARS))
+    """After its holder died: the same try goes on, and pays for nothing twice; what the try before it failed of stays known."""
+    return replace(task, failures=task.failures + 1, error=task.error or storable(error, max_chars=MAX_DETAIL_CHARS))
 
 
 def step_data(step: Step, usage: Usage) -> dict[str, Any]:

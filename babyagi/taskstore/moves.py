@@ -5,7 +5,6 @@ The order in every verb is: lock (the transaction), fence (is the claim still th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from babyagi.tasks import (
     Fence,
     Objective,
     ObjectiveStatus,
-    Proposal,
     Reservation,
     Step,
     StepState,
@@ -26,11 +24,11 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.taskstore import changes, rules
-from babyagi.taskstore.base import Plan
 from babyagi.taskstore.database import Row, Transaction
-from babyagi.taskstore.rows import objective_from_row, step_from_row, step_to_values, task_from_row, to_json, usage_to_values
+from babyagi.taskstore.rows import lack_to_json, objective_from_row, step_from_row, step_to_values, task_from_row, to_json, usage_to_values
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL have no word in common for "no limit"
+MAX_COUNTED = 100  # tasks that can be started; no worker has more free slots
 
 # -- looking ---------------------------------------------------------------------------------------------------------------
 
@@ -71,18 +69,27 @@ def has_got_further(tx: Transaction, task: Task) -> bool:
 
 def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
     n_by_status, row = counts(tx, objective.id), objective_row(tx, objective.id)
+    n_unblocked = count_unblocked(tx, objective.id) if n_by_status[TaskStatus.QUEUED] else 0
     return rules.Snapshot(
         limits=objective.spec.limits,
         active_s=objective.active_s,
         is_claimed_met=bool(row["is_claimed_met"]),
         n_held=int(tx.has("has_held_task", objective_id=objective.id)),
         n_recorded=n_by_status[TaskStatus.RECORDED],
-        n_queued=n_by_status[TaskStatus.QUEUED],
-        n_unblocked=int(tx.has("has_unblocked_task", objective_id=objective.id)),
+        n_unblocked=n_unblocked,
+        n_resumable=int(tx.has("has_begun_unblocked", objective_id=objective.id)) if n_unblocked else 0,
         n_waiting=n_by_status[TaskStatus.WAITING],
-        n_executed=sum(n_by_status[status] for status in rules.EXECUTED),
+        n_done=n_by_status[TaskStatus.DONE],
+        n_dead=n_by_status[TaskStatus.DEAD],
+        n_begun=row["n_begun"],
         n_barren=row["n_barren"],
+        n_fruitless=row["n_fruitless"],
     )
+
+
+def count_unblocked(tx: Transaction, objective_id: int) -> int:
+    """How many queued tasks wait for no other, delayed or not; counted up to `MAX_COUNTED`."""
+    return int(tx.all("n_unblocked", objective_id=objective_id, limit=MAX_COUNTED)[0]["n"])
 
 
 # -- time ------------------------------------------------------------------------------------------------------------------
@@ -148,7 +155,7 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     if tx.run("wake_task", objective_id=objective_id, task_id=task_id) == 0:
         return
     append_event(tx, objective_id, log.TASK_ANSWERED, task_id)
-    tx.run("set_barren", objective_id=objective_id, n_barren=0)
+    tx.run("count_afresh", objective_id=objective_id)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
         reopen(tx, objective_id)
 
@@ -202,9 +209,25 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
         try_no=task.try_no,
         failures=task.failures,
         error=task.error,
+        lack=lack_to_json(task.lack),
+        n_lacks=task.n_lacks,
         not_before_us=tx.now_us + rules.to_us(delay_s) if is_delayed else None,
     )[0]
     return task_from_row(row)
+
+
+def count_progress(tx: Transaction, objective_id: int, *, is_answer: bool, n_added: int = 0, is_repeat: bool = False) -> int:
+    """Count one more try that ended, and return how many tasks in a row brought nothing new."""
+    row = objective_row(tx, objective_id)
+    n_barren = rules.count_barren(row["n_barren"], n_added=n_added, is_repeat=is_repeat) if is_answer else row["n_barren"]
+    tx.run(
+        "count_progress",
+        objective_id=objective_id,
+        n_barren=n_barren,
+        n_fruitless=0 if is_answer else row["n_fruitless"] + 1,
+        n_answers=row["n_answers"] + int(is_answer and not is_repeat),
+    )
+    return n_barren
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
@@ -250,35 +273,3 @@ def reopen(tx: Transaction, objective_id: int) -> None:
     forget_duty(tx, objective_id, Duty.REPORT)
     tx.run("reopen_objective", objective_id=objective_id)
     append_event(tx, objective_id, log.OBJECTIVE_REOPENED)
-
-
-def sift(tx: Transaction, row: Row, proposals: Sequence[Proposal], *, allow_duplicates: bool) -> list[rules.Sifted]:
-    return rules.sift(
-        proposals,
-        is_known=lambda key: tx.has("has_name", objective_id=row["id"], name_key=key),
-        allow_duplicates=allow_duplicates,
-        last_id=row["last_task_id"],
-    )
-
-
-def add(tx: Transaction, objective_id: int, sifted: Sequence[rules.Sifted], *, parent_id: int | None) -> Plan:
-    """Put the proposals at the end of the list, in their order, and note the duplicates."""
-    added: list[Task] = []
-    duplicates: list[str] = []
-    n_new = sum(not one.is_duplicate for one in sifted)
-    last_id = tx.all("next_task_ids", objective_id=objective_id, n=n_new)[0]["id"] if n_new else 0
-    for one in sifted:
-        if one.is_duplicate:
-            duplicates.append(one.proposal.name)
-            append_event(tx, objective_id, log.TASK_DUPLICATE_DROPPED, parent_id, name=one.proposal.name)
-            continue
-        task_id = last_id - n_new + len(added) + 1
-        values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(one.proposal.after)}
-        origins = to_json(one.proposal.origins)
-        row = tx.all("insert_task", **values, name=one.proposal.name, name_key=one.key, parent_id=parent_id, origins=origins)[0]
-        task = task_from_row(row)
-        if task.after:
-            tx.run("insert_task_after", **values)
-        append_event(tx, objective_id, log.TASK_ADDED, task.id, name=task.name, parent_id=parent_id, after=task.after)
-        added.append(task)
-    return Plan(added=tuple(added), duplicates=tuple(duplicates))

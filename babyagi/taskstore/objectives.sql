@@ -48,16 +48,28 @@ UPDATE objective SET status = 'ended', stop_reason = :reason, stop_detail = :det
 -- ended → active; the report is owed anew, under a new owner.
 UPDATE objective
    SET status = 'active', stop_reason = NULL, stop_detail = '', ended_at_us = NULL, seen_us = :now_us, report = NULL,
-       report_no = report_no + 1, n_barren = 0
+       report_no = report_no + 1, n_barren = 0, n_fruitless = 0, checks = '{}'
  WHERE id = :objective_id;
 
 -- set_spec --
 -- Replace the frozen spec (its limits are all that may change).
 UPDATE objective SET spec = :spec WHERE id = :objective_id;
 
--- set_barren --
--- How many tasks in a row brought nothing new.
-UPDATE objective SET n_barren = :n_barren WHERE id = :objective_id;
+-- count_progress --
+-- How many tasks in a row brought nothing new, how many tries in a row gave no answer, and how many answers there are.
+UPDATE objective SET n_barren = :n_barren, n_fruitless = :n_fruitless, n_answers = :n_answers WHERE id = :objective_id;
+
+-- count_afresh --
+-- A person has changed something: what brought nothing before counts no more.
+UPDATE objective SET n_barren = 0, n_fruitless = 0, checks = '{}' WHERE id = :objective_id;
+
+-- count_begun --
+-- A task is begun for the first time.
+UPDATE objective SET n_begun = n_begun + 1 WHERE id = :objective_id;
+
+-- finish_plan --
+-- What was recorded is planned from; the next planning is a new one.
+UPDATE objective SET plan_no = plan_no + 1 WHERE id = :objective_id;
 
 -- set_claimed_met --
 -- Somebody says that the objective is met.
@@ -65,7 +77,7 @@ UPDATE objective SET is_claimed_met = 1 WHERE id = :objective_id;
 
 -- finish_check --
 -- The claim is dealt with; the next one is a new check.
-UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1 WHERE id = :objective_id;
+UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1, checks = :checks WHERE id = :objective_id;
 
 -- set_order --
 -- The list was ordered, up to the task that was the newest when the order was asked for.
@@ -99,6 +111,11 @@ SELECT id, :task_id, :kind, :data, :now_us FROM objective WHERE id = :objective_
 -- events --
 -- Events after an id, oldest first.
 SELECT * FROM event WHERE objective_id = :objective_id AND id > :after_id ORDER BY id LIMIT :limit;
+
+-- events_of --
+-- The newest events of some kinds, oldest first.
+SELECT * FROM (SELECT * FROM event WHERE objective_id = :objective_id AND kind IN (SELECT named.value FROM json_each(:kinds) AS named)
+                ORDER BY id DESC LIMIT :limit) AS found ORDER BY id;
 
 -- last_event_id --
 -- The id of the newest event, 0 when there is none.

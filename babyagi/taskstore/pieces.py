@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 
 from babyagi.errors import StoreUnusableError
 
 
-def load_pieces(*rooms: str) -> dict[str, str]:
+@cache
+def load_pieces(*rooms: str) -> Mapping[str, str]:
     """The named pieces of the `.sql` files of these names, by name."""
     pieces: dict[str, str] = {}
     for room in ("meta", "objectives", "tasks", "steps", *rooms):
         pieces |= parse_pieces(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
-    return pieces
+    return MappingProxyType(pieces)
 
 
 def parse_pieces(text: str) -> dict[str, str]:
@@ -32,10 +35,11 @@ def parse_pieces(text: str) -> dict[str, str]:
     return {name: "\n".join(lines).strip() for name, lines in pieces.items()}
 
 
-def load_scripts(prefix: str) -> list[str]:
+@cache
+def load_scripts(prefix: str) -> tuple[str, ...]:
     """The scripts `<prefix>_001.sql`, `<prefix>_002.sql`, …: the n-th brings a store from version n - 1 to version n."""
     names = sorted(path.name for path in files(__package__).iterdir() if re.fullmatch(rf"{prefix}_\d{{3}}\.sql", path.name))
-    return [files(__package__).joinpath(name).read_text("utf-8") for name in names]
+    return tuple(files(__package__).joinpath(name).read_text("utf-8") for name in names)
 
 
 def require_known(version: int, *, known: int, where: str) -> None:

@@ -12,14 +12,18 @@ from typing import Any
 from babyagi.errors import StoreUnusableError
 from babyagi.tasks import (
     Approval,
+    CheckedPart,
+    Checks,
     Effect,
     Event,
     Joined,
+    Lack,
     Limits,
     Memory,
     Objective,
     ObjectiveSpec,
     ObjectiveStatus,
+    Planning,
     Reservation,
     Result,
     Role,
@@ -27,6 +31,7 @@ from babyagi.tasks import (
     StepState,
     StopReason,
     Task,
+    TaskName,
     TaskStatus,
     ToolGrant,
     Usage,
@@ -66,6 +71,7 @@ def spec_from_json(text: str) -> ObjectiveSpec:
     fields["tools"] = tuple(ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"])
     fields["approval"] = Approval(fields["approval"])
     fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))  # those begun before there was a choice have none
+    fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))  # as above
     return ObjectiveSpec(**fields)
 
 
@@ -99,10 +105,37 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
         held=held,
         active_s=active_us / 1e6,
         order_revision=row["order_revision"],
+        checks=checks_from_json(row["checks"]),
         has_report=row["report"] is not None,
         created_at=to_time(row["created_at_us"]),
         ended_at=to_time_or_none(row["ended_at_us"]),
     )
+
+
+def checks_to_json(checks: Checks) -> str:
+    return to_json(asdict(checks))
+
+
+def checks_from_json(text: str) -> Checks:
+    fields = json.loads(text)
+    fields["parts"] = tuple(CheckedPart(**part) for part in fields.get("parts", ()))
+    fields["missing"] = tuple(fields.get("missing", ()))
+    return Checks(**fields)
+
+
+def lack_to_json(lack: Lack | None) -> str:
+    return "" if lack is None else to_json(asdict(lack))
+
+
+def lack_from_json(text: str) -> Lack | None:
+    if not text:
+        return None
+    fields = json.loads(text)
+    return Lack(what=fields["what"], shown=tuple(fields["shown"]))
+
+
+def task_name_from_row(row: Row) -> TaskName:
+    return TaskName(id=row["id"], name=row["name"], status=TaskStatus(row["status"]), is_lacking=bool(row["lack"]))
 
 
 def task_from_row(row: Row) -> Task:
@@ -119,6 +152,8 @@ def task_from_row(row: Row) -> Task:
         claim_no=row["claim_no"],
         failures=row["failures"],
         error=row["error"],
+        lack=lack_from_json(row["lack"]),
+        n_lacks=row["n_lacks"],
         usage=usage_from_row(row),
         created_at=to_time(row["created_at_us"]),
         started_at=to_time_or_none(row["started_at_us"]),
@@ -171,7 +206,12 @@ def is_sound_step(row: Row) -> bool:
 
 
 def is_sound_result(row: Row) -> bool:
-    return bool(_checksum(_RESULT_COLUMNS, row) == row["checksum"])
+    return bool(_checksum(_result_columns(row), row) == row["checksum"])
+
+
+def _result_columns(values: Mapping[str, Any] | Row) -> Sequence[str]:
+    """What the checksum is made of: results of version 1 have no lack."""
+    return (*_RESULT_COLUMNS, "lack") if values["lack"] else _RESULT_COLUMNS
 
 
 def _require_sound(is_sound: bool, *, what: str) -> None:
@@ -190,9 +230,10 @@ def result_to_values(result: Result) -> dict[str, Any]:
         "task_id": result.task_id,
         "text": result.text,
         "origins": to_json(result.origins),
+        "lack": result.lack,
         "created_at_us": from_time(result.created_at),
     }
-    return {**values, "checksum": _checksum(_RESULT_COLUMNS, values)}
+    return {**values, "checksum": _checksum(_result_columns(values), values)}
 
 
 def result_from_row(row: Row) -> Result:
@@ -204,6 +245,8 @@ def result_from_row(row: Row) -> Result:
         task_name=row["task_name"],
         text=row["text"],
         origins=tuple(json.loads(row["origins"])),
+        lack=row["lack"],
+        is_planned=row["task_status"] != TaskStatus.RECORDED,
         created_at=to_time(row["created_at_us"]),
     )
 

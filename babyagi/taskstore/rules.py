@@ -10,11 +10,13 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from babyagi.errors import LimitReachedError, ObjectiveStoppedError, SettingsError
 from babyagi.tasks import (
+    CheckedPart,
+    Checks,
     Duty,
     Limits,
     Objective,
@@ -27,17 +29,24 @@ from babyagi.tasks import (
     TaskStatus,
     Usage,
 )
+from babyagi.taskstore.database import Row
 
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
 MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
 MAX_COST_MICROUSD = 10**12
 MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
+MAX_FRUITLESS = 20  # tries in a row that brought neither an answer nor, by what they lacked, a new task, before no other is started
+MAX_LACKS = 3  # tries of a task that lack something, before it is given up
+MAX_REPEATS = 4  # of a name, without a newer answer that bears on it
+MAX_REPEATS_IN_ALL = 12
+MAX_IDLE_CHECKS = 3  # in a row, without a new answer since the one before
+MAX_STUCK_CHECKS = 10  # in a row, without fewer parts missing
 
-EXECUTED = (TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.DONE, TaskStatus.DEAD)
+OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
-SETTLED = (TaskStatus.DONE, TaskStatus.CANCELLED)  # a task that comes `after` these need not wait for them
+SETTLED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)  # a task that comes `after` these need not wait for them
 CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)
 REOPENED_BY_EXTENDING = (
     StopReason.LIMIT_TASKS,
@@ -47,8 +56,10 @@ REOPENED_BY_EXTENDING = (
     StopReason.LIMIT_TIME,
     StopReason.WAITING,
     StopReason.STALLED,
+    StopReason.UNMET,
+    StopReason.FAILED,
 )
-REOPENED_BY_RETRYING = (*REOPENED_BY_EXTENDING, StopReason.FINISHED)
+FOR_GOOD = StopReason.CANCELLED  # the end that nothing re-opens
 
 # -- text ------------------------------------------------------------------------------------------------------------------
 
@@ -101,40 +112,9 @@ def identity_key(spec: ObjectiveSpec) -> str:
     return hashlib.sha256(identity.encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sifted:
-    """A proposal as it enters the list, or is dropped from it."""
-
-    proposal: Proposal
-    key: str
-    is_duplicate: bool
-
-
-def sift(proposals: Iterable[Proposal], *, is_known: Callable[[str], bool], allow_duplicates: bool, last_id: int) -> list[Sifted]:
-    """Clean the proposals and say which of them are there already, in their order; blank ones are left out.
-
-    Args:
-        is_known: whether a task of the objective, whatever its status, has this name key.
-        last_id: the newest id that `after` may name.
-    """
-    seen: set[str] = set()
-    sifted = []
-    for proposal in proposals:
-        name = one_line(proposal.name, max_chars=MAX_NAME_CHARS)
-        if not name:
-            continue
-        key = name_key(name)
-        after = tuple(dict.fromkeys(task_id for task_id in proposal.after if 0 < task_id <= last_id))
-        clean = Proposal(name=name, after=after, origins=tuple(storable(origin) for origin in proposal.origins))
-        sifted.append(Sifted(proposal=clean, key=key, is_duplicate=not allow_duplicates and (key in seen or is_known(key))))
-        seen.add(key)
-    return sifted
-
-
-def first_task(spec: ObjectiveSpec) -> Sifted:
+def first_task(spec: ObjectiveSpec) -> Proposal:
     """An objective's first task; a person's words are not cut."""
-    name = one_line(spec.initial_task)
-    return Sifted(proposal=Proposal(name=name), key=name_key(name), is_duplicate=False)
+    return Proposal(name=one_line(spec.initial_task))
 
 
 # -- order -----------------------------------------------------------------------------------------------------------------
@@ -266,20 +246,22 @@ def is_report_owner(owner: str) -> bool:
     return owner == "report" or owner.startswith("report:")
 
 
-def duty_owner(duty: Duty, *, order_revision: int, check_no: int, report_no: int) -> str:
-    """The owner of a duty's steps: a new one for each order, check and report, so that no old step is replayed in it."""
+def duty_owner(duty: Duty, row: Row) -> str:
+    """The owner of a duty's steps: a new one for each order, planning, check and report, so that no old step is replayed in it."""
     match duty:
         case Duty.ORDER:
-            return f"order:{order_revision}"
+            return f"order:{row['order_revision']}"
+        case Duty.PLAN:
+            return f"plan:{row['plan_no']}"
         case Duty.CHECK:
-            return f"check:{check_no}"
+            return f"check:{row['check_no']}"
         case Duty.REPORT:
-            return "report" if report_no == 1 else f"report:{report_no}"
+            return "report" if row["report_no"] == 1 else f"report:{row['report_no']}"
         case Duty.INDEX:
             return "index"
 
 
-DUTIES = (Duty.CHECK, Duty.ORDER, Duty.REPORT)
+DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
 """What the dispatcher of a worker looks for, in this order; the duty to index has its own."""
 
 
@@ -308,10 +290,8 @@ def count_barren(n_barren: int, *, n_added: int, is_repeat: bool) -> int:
     return n_barren + 1 if is_repeat and not n_added else 0
 
 
-def status_after_failure(status: TaskStatus, *, failures: int, max_failures: int) -> TaskStatus:
-    """Where a claimed task goes after its `failures`th failure: tried again, or given up."""
-    if status is TaskStatus.RECORDED:
-        return TaskStatus.DONE if failures >= max_failures else TaskStatus.RECORDED
+def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
+    """Where a running task goes after its `failures`th failure: tried again, or given up."""
     return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
 
 
@@ -327,47 +307,99 @@ def status_when_freed(status: TaskStatus, stop_reason: StopReason | None, *, is_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What `conclude` looks at. `n_unblocked` are the queued tasks whose `after` tasks are all done, delayed or not; `n_barren` is how
-    many tasks in a row brought nothing new."""
+    """What `conclude` looks at. `n_unblocked` are the queued tasks that wait for no other, delayed or not, `n_resumable` those of them
+    that were begun before; `n_begun` counts every task that was ever begun. `n_barren` is how many tasks in a row brought nothing new,
+    `n_fruitless` how many tries in a row gave no answer."""
 
     limits: Limits
     active_s: float
     is_claimed_met: bool
     n_held: int
     n_recorded: int
-    n_queued: int
     n_unblocked: int
+    n_resumable: int
     n_waiting: int
-    n_executed: int
+    n_done: int
+    n_dead: int
+    n_begun: int
     n_barren: int
+    n_fruitless: int
 
     @property
-    def is_barren(self) -> bool:
-        return self.n_unblocked > 0 and self.n_barren >= MAX_BARREN
+    def is_stalled(self) -> bool:
+        return self.n_unblocked > 0 and not may_start(n_barren=self.n_barren, n_fruitless=self.n_fruitless)
+
+    @property
+    def is_out_of_tasks(self) -> bool:
+        """Whether the limit of tasks keeps every task that could be started from being begun."""
+        return is_reached(self.limits.max_tasks, self.n_begun) and self.n_resumable == 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is under way, nothing is owed, and no task can be started however long one waits."""
+        return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
+
+
+def may_start(*, n_barren: int, n_fruitless: int) -> bool:
+    """Whether another task is worth its while."""
+    return n_barren < MAX_BARREN and n_fruitless < MAX_FRUITLESS
+
+
+def needs_check(snapshot: Snapshot) -> bool:
+    """Whether a model must say if the objective is met: somebody claims it, or nothing is left to do and something was answered."""
+    if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
+        return False
+    return snapshot.is_claimed_met or (snapshot.is_empty and snapshot.n_done > 0)
 
 
 def conclude(snapshot: Snapshot) -> StopReason | None:
-    """Why nothing more can happen in an active objective, None while something can."""
-    if snapshot.n_held or snapshot.is_claimed_met:
+    """Why nothing more can happen in an active objective, None while something can: an empty list is a question for the check."""
+    if snapshot.n_held:
         return None
-    if not (snapshot.n_recorded or snapshot.n_queued or snapshot.n_waiting):
-        return StopReason.FINISHED
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
         return StopReason.LIMIT_TIME
-    if snapshot.n_recorded:
+    if snapshot.n_recorded or needs_check(snapshot):
         return None
-    if snapshot.n_unblocked and not snapshot.is_barren:
-        return StopReason.LIMIT_TASKS if is_reached(snapshot.limits.max_tasks, snapshot.n_executed) else None
-    return StopReason.WAITING if snapshot.n_waiting else StopReason.STALLED
+    if snapshot.n_unblocked and not snapshot.is_stalled:
+        return StopReason.LIMIT_TASKS if snapshot.is_out_of_tasks else None
+    if snapshot.n_waiting:
+        return StopReason.WAITING
+    return StopReason.STALLED if snapshot.is_stalled else StopReason.FAILED
 
 
 def explain(reason: StopReason, snapshot: Snapshot) -> str:
     """What a person must know beyond the reason that `conclude` gave."""
-    if reason not in (StopReason.STALLED, StopReason.WAITING):
+    if reason is StopReason.FAILED:
+        return f"no task was answered, {snapshot.n_dead} were given up"
+    if reason not in (StopReason.STALLED, StopReason.WAITING) or not snapshot.is_stalled:
         return ""
-    if snapshot.is_barren:
-        return f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly equal earlier ones"
-    return "what is left comes after tasks that were given up" if reason is StopReason.STALLED else ""
+    if snapshot.n_fruitless >= MAX_FRUITLESS:
+        return f"the last {snapshot.n_fruitless} tries in a row gave no answer and no new task"
+    return f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly equal earlier ones"
+
+
+def after_check(checks: Checks, *, parts: Sequence[CheckedPart], missing: Sequence[str], n_answers: int, is_round: bool) -> Checks:
+    """What is known after one more check that found something missing.
+
+    Args:
+        n_answers: how many answers there are now. is_round: the list was empty, so the check counts as one in vain.
+    """
+    n_missing = max(1, len(missing))
+    is_better = not checks.least_missing or n_missing < checks.least_missing
+    is_idle = is_round and n_answers == checks.n_answers
+    return Checks(
+        parts=tuple(parts),
+        missing=tuple(missing),
+        n_idle=checks.n_idle + 1 if is_idle else 0 if is_round else checks.n_idle,
+        n_stuck=0 if is_better else checks.n_stuck + int(is_round),
+        least_missing=n_missing if is_better else checks.least_missing,
+        n_answers=n_answers,
+    )
+
+
+def is_in_vain(checks: Checks) -> bool:
+    """Whether asking for what is missing has brought nothing often enough."""
+    return checks.n_idle >= MAX_IDLE_CHECKS or checks.n_stuck >= MAX_STUCK_CHECKS
 
 
 def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:

@@ -21,13 +21,14 @@ from babyagi.tasks import (
     Result,
     StopReason,
     Task,
+    TaskName,
     TaskStatus,
 )
-from babyagi.taskstore import full_text, moves, rules
+from babyagi.taskstore import full_text, moves, proposals, rules
 from babyagi.taskstore.base import Window
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.moves import ALL_ROWS
-from babyagi.taskstore.rows import event_from_row, result_from_row, spec_from_json, spec_to_json, task_from_row, to_json
+from babyagi.taskstore.rows import event_from_row, result_from_row, spec_from_json, spec_to_json, task_from_row, task_name_from_row, to_json
 from babyagi.taskstore.sql_claims import Claims
 from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
@@ -111,7 +112,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
                 return moves.read_objective(tx, known["id"]), False
             objective_id = tx.all("insert_objective", uid=uid, identity=identity, spec=spec_to_json(spec))[0]["id"]
             moves.append_event(tx, objective_id, log.OBJECTIVE_CREATED, uid=uid)
-            moves.add(tx, objective_id, [rules.first_task(spec)], parent_id=None)
+            proposals.enter(tx, objective_id, [rules.first_task(spec)])
             return moves.read_objective(tx, objective_id), True
 
         return await self._write_all(work)
@@ -165,7 +166,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
         def work(tx: Transaction) -> Objective:
             row = moves.objective_row(tx, objective_id)
             tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(replace(spec_from_json(row["spec"]), limits=limits)))
-            tx.run("set_barren", objective_id=objective_id, n_barren=0)
+            tx.run("count_afresh", objective_id=objective_id)
             moves.append_event(tx, objective_id, log.OBJECTIVE_EXTENDED, **asdict(limits))
             if row["stop_reason"] in rules.REOPENED_BY_EXTENDING:
                 moves.reopen(tx, objective_id)
@@ -219,6 +220,12 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
             return await self._list(objective_id, "tasks", task_from_row, limit=rows)
         return await self._list(objective_id, "tasks_with_status", task_from_row, statuses=to_json(list(statuses)), limit=rows)
 
+    async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
+        return (await self._list(objective_id, "task_names", task_name_from_row, limit=limit))[::-1]
+
+    async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
+        return await self._list(objective_id, "recorded_ids", lambda row: int(row["id"]), limit=limit)
+
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
         return await self._list(objective_id, "last_finished", task_from_row, limit=limit)
 
@@ -226,6 +233,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
         if task_ids is None:
             return await self._list(objective_id, "results", result_from_row)
         return await self._list(objective_id, "results_of", result_from_row, task_ids=to_json(list(task_ids)))
+
+    async def count_results(self, objective_id: int) -> int:
+        return (await self._list(objective_id, "n_results", lambda row: int(row["n"])))[0]
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
         return await self._list(
@@ -236,6 +246,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
 
     async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:
         return await self._list(objective_id, "events", event_from_row, after_id=after_id, limit=limit)
+
+    async def events_of(self, objective_id: int, *, kinds: Sequence[str], limit: int) -> list[Event]:
+        return await self._list(objective_id, "events_of", event_from_row, kinds=to_json(list(kinds)), limit=limit)
 
     async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None:
         def work(tx: Transaction) -> None:

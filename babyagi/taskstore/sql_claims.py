@@ -12,16 +12,16 @@ from babyagi.tasks import (
     Duty,
     DutyClaim,
     Fence,
+    Lack,
     Objective,
     ObjectiveStatus,
     Proposal,
     Result,
-    StopReason,
     Task,
     TaskStatus,
 )
-from babyagi.taskstore import changes, moves, rules
-from babyagi.taskstore.base import Plan
+from babyagi.taskstore import changes, moves, planning, rules
+from babyagi.taskstore.base import NOTHING_CHECKED, Checked, Plan, Planned
 from babyagi.taskstore.base_workers import Outlook
 from babyagi.taskstore.database import Row, Transaction
 from babyagi.taskstore.rows import result_from_row, result_to_values, task_from_row, to_json, to_time
@@ -41,9 +41,19 @@ class Claims(SqlRoom):
             row, objective = moves.objective_row(tx, objective_id), moves.read_objective(tx, objective_id)
             duties = tuple(duty for duty in rules.DUTIES if _may_claim_duty(tx, row, duty))
             has_task = _best_task(tx, objective) is not None
+            if not has_task:  # then there is nothing to order, and an order that is owed must not keep the end off
+                duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
             is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
             can_conclude = is_idle and rules.conclude(moves.snapshot(tx, objective)) is not None
-            return Outlook(objective=objective, has_task=has_task, duties=duties, can_conclude=can_conclude)
+            n_startable = moves.count_unblocked(tx, objective_id) if has_task else 0
+            return Outlook(
+                objective=objective,
+                has_task=has_task,
+                n_startable=n_startable,
+                n_recorded=moves.counts(tx, objective_id)[TaskStatus.RECORDED],
+                duties=duties,
+                can_conclude=can_conclude,
+            )
 
         return await self._read(work)
 
@@ -56,6 +66,8 @@ class Claims(SqlRoom):
             task_id = _best_task(tx, objective) if _can_serve(tx, objective_id, worker_id) else None
             if task_id is None:
                 return None
+            if moves.read_task(tx, objective_id, task_id).started_at is None:
+                tx.run("count_begun", objective_id=objective_id)
             task = task_from_row(tx.all("claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id)[0])
             moves.append_event(tx, objective_id, log.TASK_CLAIMED, task_id, worker_id=worker_id, try_no=task.try_no, claim_no=task.claim_no)
             fence = Fence(objective_id=objective_id, owner=f"task:{task_id}", claim_no=task.claim_no, worker_id=worker_id)
@@ -63,42 +75,50 @@ class Claims(SqlRoom):
 
         return await self._write(work, objective_id, is_lasting=False)
 
-    async def record_result(self, claim: Claim, *, text: str, origins: Sequence[str]) -> Result:
+    async def record_result(
+        self, claim: Claim, *, text: str, origins: Sequence[str], lack: str = "", plan: Planned | None = None
+    ) -> Result:
         def work(tx: Transaction) -> Result:
-            task = moves.fenced_task(tx, claim.fence)
-            if task.status is TaskStatus.RECORDED:
-                row = tx.all("results_of", objective_id=task.objective_id, task_ids=to_json([task.id]))[0]
-                return result_from_row(row)
-            result = changes.new_result(task, text=text, origins=origins, at=to_time(tx.now_us))
+            known = _recorded_before(tx, claim)
+            if known is not None:
+                return known
+            task = moves.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+            result = changes.new_result(task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us))
             tx.run("insert_result", **result_to_values(result))
-            tx.run("record_task", objective_id=task.objective_id, task_id=task.id)
-            moves.append_event(tx, task.objective_id, log.TASK_RECORDED, task.id, result_chars=len(result.text))
+            task = moves.put_down(tx, replace(task, status=TaskStatus.RECORDED, lack=None))
+            moves.append_event(tx, task.objective_id, log.TASK_RECORDED, task.id, result_chars=len(result.text), lack=result.lack)
+            planning.wake_lacking(tx, result)
+            if plan is not None:
+                planning.apply(tx, task.objective_id, [task], plan)
             return result
 
         return await self._write(work, claim.fence.objective_id)
 
-    async def record_plan(self, claim: Claim, *, proposals: Sequence[Proposal], is_met: bool = False, is_repeat: bool = False) -> Plan:
+    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+        def work(tx: Transaction) -> Task:
+            task = moves.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+            task = planning.record_lack(tx, changes.lacked(task, lack=lack))
+            if plan is not None and task.status is TaskStatus.RECORDED:
+                planning.apply(tx, task.objective_id, [task], plan)
+            return moves.read_task(tx, task.objective_id, task.id)
+
+        return await self._write(work, claim.fence.objective_id)
+
+    async def record_plan(self, claim: DutyClaim, *, task_ids: Sequence[int], plan: Planned) -> Plan:
         def work(tx: Transaction) -> Plan:
-            task = moves.fenced_task(tx, claim.fence, TaskStatus.RECORDED)
-            row = moves.objective_row(tx, task.objective_id)
-            is_open = row["status"] != ObjectiveStatus.ENDED
-            sifted = moves.sift(tx, row, proposals if is_open else (), allow_duplicates=False)
-            plan = moves.add(tx, task.objective_id, sifted, parent_id=task.id)
-            moves.put_down(tx, replace(task, status=TaskStatus.DONE))
-            n_barren = rules.count_barren(row["n_barren"], n_added=len(plan.added), is_repeat=is_repeat)
-            tx.run("set_barren", objective_id=task.objective_id, n_barren=n_barren)
-            data = {"n_added": len(plan.added), "n_duplicates": len(plan.duplicates), "n_barren": n_barren}
-            moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, **data)
-            if is_met and is_open:
-                tx.run("set_claimed_met", objective_id=task.objective_id)
-                moves.append_event(tx, task.objective_id, log.OBJECTIVE_CLAIMED_MET, task.id, task_id=task.id)
-            return plan
+            duty, objective_id = moves.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            tasks = [moves.read_task(tx, objective_id, task_id) for task_id in task_ids]
+            made = planning.apply(tx, objective_id, [task for task in tasks if task.status is TaskStatus.RECORDED], plan)
+            tx.run("finish_plan", objective_id=objective_id)
+            moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            return made
 
         return await self._write(work, claim.fence.objective_id)
 
     async def fail_task(self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0) -> Task:
         def work(tx: Transaction) -> Task:
             task = changes.failed(moves.fenced_task(tx, claim.fence), error=error)
+            moves.count_progress(tx, task.objective_id, is_answer=False)
             return give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
 
         return await self._write(work, claim.fence.objective_id)
@@ -115,7 +135,7 @@ class Claims(SqlRoom):
             row = moves.objective_row(tx, objective_id)
             if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
                 return None
-            owner = rules.duty_owner(duty, order_revision=row["order_revision"], check_no=row["check_no"], report_no=row["report_no"])
+            owner = rules.duty_owner(duty, row)
             values = {"objective_id": objective_id, "duty": duty, "owner": owner, "worker_id": worker_id, "upto": row["last_task_id"]}
             claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
             return DutyClaim(duty=duty, fence=Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id))
@@ -139,15 +159,20 @@ class Claims(SqlRoom):
 
         await self._write(work, claim.fence.objective_id, is_lasting=False)
 
-    async def finish_check(self, claim: DutyClaim, *, is_met: bool, reason: str) -> Objective:
+    async def finish_check(
+        self,
+        claim: DutyClaim,
+        *,
+        is_met: bool,
+        reason: str,
+        checked: Checked = NOTHING_CHECKED,
+        proposals: Sequence[Proposal] = (),
+        fallback: Sequence[Proposal] = (),
+    ) -> Objective:
         def work(tx: Transaction) -> Objective:
             duty, objective_id = moves.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            tx.run("finish_check", objective_id=objective_id)
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
-            detail = rules.storable(reason, max_chars=rules.MAX_DETAIL_CHARS)
-            moves.append_event(tx, objective_id, log.OBJECTIVE_CHECKED, is_met=is_met, reason=detail)
-            if is_met:
-                moves.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
+            planning.finish_check(tx, objective_id, is_met=is_met, reason=reason, checked=checked, wanted=(proposals, fallback))
             return moves.read_objective(tx, objective_id)
 
         return await self._write(work, claim.fence.objective_id)
@@ -177,16 +202,21 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
 def _best_task(tx: Transaction, objective: Objective) -> int | None:
     if objective.status is not ObjectiveStatus.ACTIVE or rules.is_reached(objective.spec.limits.max_time_s, objective.active_s):
         return None
-    row = tx.one("best_recorded", objective_id=objective.id)
-    if row is None and _may_start(moves.objective_row(tx, objective.id)):
-        n_by_status = moves.counts(tx, objective.id)
-        if not rules.is_reached(objective.spec.limits.max_tasks, sum(n_by_status[status] for status in rules.EXECUTED)):
-            row = tx.one("best_queued", objective_id=objective.id)
-    return None if row is None else row["id"]
+    row = moves.objective_row(tx, objective.id)
+    if row["is_claimed_met"] or not rules.may_start(n_barren=row["n_barren"], n_fruitless=row["n_fruitless"]):
+        return None
+    may_begin = not rules.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
+    found = tx.one("best_queued", objective_id=objective.id, may_begin=int(may_begin))
+    return None if found is None else found["id"]
 
 
-def _may_start(row: Row) -> bool:
-    return not row["is_claimed_met"] and row["n_barren"] < rules.MAX_BARREN
+def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
+    """The result that this very claim has recorded: its commit seemed to fail, and it comes again."""
+    row = tx.one("task", objective_id=claim.fence.objective_id, task_id=claim.task.id)
+    if row is None or row["claim_no"] != claim.fence.claim_no or row["status"] not in (TaskStatus.RECORDED, TaskStatus.DONE):
+        return None
+    found = tx.all("results_of", objective_id=claim.fence.objective_id, task_ids=to_json([claim.task.id]))
+    return result_from_row(found[0]) if found else None
 
 
 def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
@@ -197,13 +227,11 @@ def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -
 
 def give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
     """Put down a task whose failure is counted already."""
-    status = rules.status_after_failure(task.status, failures=task.failures, max_failures=max_failures)
+    status = rules.status_after_failure(failures=task.failures, max_failures=max_failures)
     written = moves.put_down(tx, replace(task, status=status), delay_s=delay_s)
     moves.append_event(tx, task.objective_id, log.TASK_FAILED, task.id, error=task.error, failures=task.failures)
     if written.status is TaskStatus.DEAD:
         moves.append_event(tx, task.objective_id, log.TASK_DEAD, task.id, error=task.error)
-    elif written.status is TaskStatus.DONE:
-        moves.append_event(tx, task.objective_id, log.TASK_DONE, task.id, n_added=0, n_duplicates=0)
     moves.note_freed(tx, written)
     return written
 
@@ -222,10 +250,11 @@ def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
         case Duty.ORDER:
             may_order = is_active and not row["is_claimed_met"]
             is_new = may_order and tx.has("has_queue_news", objective_id=objective_id, after_id=row["ordered_upto"])
-            return is_new and moves.counts(tx, objective_id)[TaskStatus.QUEUED] >= 2
+            return is_new and moves.count_unblocked(tx, objective_id) >= 2
+        case Duty.PLAN:
+            return is_active and moves.counts(tx, objective_id)[TaskStatus.RECORDED] > 0
         case Duty.CHECK:
-            n_by_status = moves.counts(tx, objective_id) if is_active and row["is_claimed_met"] else None
-            return n_by_status is not None and n_by_status[TaskStatus.RUNNING] + n_by_status[TaskStatus.RECORDED] == 0
+            return is_active and rules.needs_check(moves.snapshot(tx, moves.read_objective(tx, objective_id)))
         case Duty.REPORT:
             is_due = row["status"] == ObjectiveStatus.ENDED and row["report"] is None
             return is_due and not tx.has("has_held_task", objective_id=objective_id)

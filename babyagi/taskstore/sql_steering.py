@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from babyagi import log
-from babyagi.tasks import ObjectiveStatus, Place, Proposal, StopReason, Task
+from babyagi.tasks import Place, Proposal, StopReason, Task
 from babyagi.taskstore import moves, rules, steering
+from babyagi.taskstore import proposals as proposals_
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import task_from_row, to_json
@@ -22,11 +23,13 @@ class Steering(SqlRoom):
     ) -> Plan:
         def work(tx: Transaction) -> Plan:
             row = moves.objective_row(tx, objective_id)
-            steering.require_open(objective_id, ObjectiveStatus(row["status"]))
-            sifted = moves.sift(tx, row, proposals, allow_duplicates=allow_duplicates)
-            plan = moves.add(tx, objective_id, sifted, parent_id=None)
+            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+            steering.require_reopenable(objective_id, reason)
+            plan = proposals_.enter(tx, objective_id, proposals, allow_duplicates=allow_duplicates).plan
             if plan.added:
-                tx.run("set_barren", objective_id=objective_id, n_barren=0)
+                tx.run("count_afresh", objective_id=objective_id)
+            if plan.added and reason is not None:
+                moves.reopen(tx, objective_id)
             if to is not Place.LAST and plan.added:
                 _put(tx, objective_id, [task.id for task in plan.added], to)
             return replace(plan, added=tuple(moves.read_task(tx, objective_id, task.id) for task in plan.added))
@@ -47,16 +50,14 @@ class Steering(SqlRoom):
         def work(tx: Transaction) -> Task:
             old = _changeable(tx, objective_id, task_id)
             proposal = steering.replacement(old, name)
-            sifted = rules.Sifted(proposal=proposal, key=rules.name_key(proposal.name), is_duplicate=False)
-            new = moves.add(tx, objective_id, [sifted], parent_id=None).added[0]
+            new = proposals_.enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added[0]
             for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
                 after = [new.id if named == old.id else named for named in task_from_row(row).after]
-                tx.run("set_after", objective_id=objective_id, task_id=row["id"], after_ids=to_json(after))
-                tx.run("move_after", objective_id=objective_id, task_id=row["id"], old_id=old.id, new_id=new.id)
+                proposals_.set_after(tx, objective_id, row["id"], after)
             tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
             tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
             tx.run("cancel_task", objective_id=objective_id, task_id=old.id)
-            tx.run("set_barren", objective_id=objective_id, n_barren=0)
+            tx.run("count_afresh", objective_id=objective_id)
             moves.append_event(tx, objective_id, log.TASK_CANCELLED, old.id, replaced_by=new.id)
             return moves.read_task(tx, objective_id, new.id)
 
@@ -78,7 +79,7 @@ class Steering(SqlRoom):
             reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
             steering.require_reopenable(objective_id, reason)
             tx.run("retry_task", objective_id=objective_id, task_id=task_id)
-            tx.run("set_barren", objective_id=objective_id, n_barren=0)
+            tx.run("count_afresh", objective_id=objective_id)
             task = moves.read_task(tx, objective_id, task_id)
             moves.append_event(tx, objective_id, log.TASK_RETRIED, task_id, try_no=task.try_no)
             if reason is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from babyagi.errors import ObjectiveStoppedError, SettingsError
-from babyagi.tasks import ObjectiveStatus, Place, Proposal, StopReason, Task, TaskStatus
+from babyagi.tasks import Place, Proposal, StopReason, Task, TaskStatus
 from babyagi.taskstore import rules
 
 
@@ -33,21 +33,11 @@ def require_dead(task: Task) -> None:
 
 def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
     """Raises `ObjectiveStoppedError` when the objective ended for good; one that has not ended is fine."""
-    if reason is not None and reason not in rules.REOPENED_BY_RETRYING:
+    if reason is rules.FOR_GOOD:
         raise ObjectiveStoppedError(
             f"objective {objective_id} has ended for good: {reason.value}",
             why=reason.words,
             fix="babyagi run with --new starts it afresh",
-            guide="objectives",
-        )
-
-
-def require_open(objective_id: int, status: ObjectiveStatus) -> None:
-    if status is ObjectiveStatus.ENDED:
-        raise ObjectiveStoppedError(
-            f"objective {objective_id} has ended; nothing can be added to it",
-            fix=f"babyagi extend --objective {objective_id} --max-tasks N re-opens one that a limit ended or that stalled, "
-            "babyagi run starts another",
             guide="objectives",
         )
 

@@ -7,21 +7,47 @@ UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id R
 
 -- insert_task --
 -- A queued task at the end of the list.
-INSERT INTO task (objective_id, id, name, name_key, rank, parent_id, after_ids, blockers, origins, created_at_us)
-VALUES (:objective_id, :task_id, :name, :name_key, :task_id, :parent_id, :after_ids,
-        (SELECT count(*) FROM json_each(:after_ids) AS named CROSS JOIN task AS t
-          WHERE t.objective_id = :objective_id AND t.id = CAST(named.value AS BIGINT) AND t.status NOT IN ('done', 'cancelled')),
-        :origins, :now_us)
-RETURNING *;
+INSERT INTO task (objective_id, id, name, name_key, sense, rank, parent_id, origins, created_at_us)
+VALUES (:objective_id, :task_id, :name, :name_key, :sense, :task_id, :parent_id, :origins, :now_us);
+
+-- delete_task_after --
+-- The task waits for nothing.
+DELETE FROM task_after WHERE objective_id = :objective_id AND task_id = :task_id;
 
 -- insert_task_after --
 -- What the task waits for.
 INSERT INTO task_after (objective_id, after_id, task_id)
 SELECT :objective_id, CAST(named.value AS BIGINT), :task_id FROM json_each(:after_ids) AS named;
 
--- has_name --
--- A row when a task of the objective, whatever its status, has the name key.
-SELECT 1 FROM task WHERE objective_id = :objective_id AND name_key = :name_key LIMIT 1;
+-- count_blockers --
+-- Say what the task comes after, and count what of it is still to be done.
+UPDATE task
+   SET after_ids = :after_ids,
+       blockers = (SELECT count(*) FROM task_after AS a JOIN task AS t ON t.objective_id = a.objective_id AND t.id = a.after_id
+                    WHERE a.objective_id = :objective_id AND a.task_id = :task_id AND t.status NOT IN ('done', 'dead', 'cancelled'))
+ WHERE objective_id = :objective_id AND id = :task_id
+RETURNING *;
+
+-- alike --
+-- The tasks of the objective, whatever their status, whose name says or asks the same, oldest first.
+SELECT * FROM task WHERE +objective_id = :objective_id AND (name_key = :name_key OR (sense <> '' AND sense = :sense)) ORDER BY +id;
+
+-- blockers --
+-- What the task waits for, and is still to be done.
+SELECT t.* FROM task_after AS a JOIN task AS t ON t.objective_id = a.objective_id AND t.id = a.after_id
+ WHERE a.objective_id = :objective_id AND a.task_id = :task_id AND t.status NOT IN ('done', 'dead', 'cancelled') ORDER BY a.after_id;
+
+-- blocked_lacking --
+-- The queued tasks that wait for what they lacked.
+SELECT * FROM task WHERE objective_id = :objective_id AND lack <> '' AND blockers > 0 AND status || '' = 'queued' ORDER BY id LIMIT :limit;
+
+-- task_names --
+-- The newest tasks as a list shows them, newest first.
+SELECT id, name, status, lack FROM task WHERE objective_id = :objective_id ORDER BY id DESC LIMIT :limit;
+
+-- recorded_ids --
+-- The tasks that planning is owed to.
+SELECT id FROM task WHERE objective_id = :objective_id AND status = 'recorded' ORDER BY rank, id LIMIT :limit;
 
 -- task --
 -- One task.
@@ -59,20 +85,21 @@ SELECT status, n FROM task_count WHERE objective_id = :objective_id;
 -- A row when somebody holds a task of the objective.
 SELECT 1 FROM task WHERE worker_id IS NOT NULL AND objective_id = :objective_id LIMIT 1;
 
--- has_unblocked_task --
--- A row when a queued task waits for no other.
-SELECT 1 FROM task WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 LIMIT 1;
+-- n_unblocked --
+-- How many queued tasks wait for no other, counted up to a bound, and how many of these were begun before.
+SELECT count(*) AS n, count(started_at_us) AS n_begun
+  FROM (SELECT started_at_us FROM task WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 LIMIT :limit) AS unblocked;
 
--- best_recorded --
--- The first recorded task that nobody holds.
-SELECT id FROM task
- WHERE objective_id = :objective_id AND status = 'recorded' AND worker_id IS NULL AND (not_before_us IS NULL OR not_before_us <= :now_us)
- ORDER BY rank, id LIMIT 1;
+-- has_begun_unblocked --
+-- A row when a queued task that was begun before waits for no other.
+SELECT 1 FROM task
+ WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL LIMIT 1;
 
 -- best_queued --
--- The first queued task whose `after` tasks are all done or cancelled.
+-- The first queued task whose `after` tasks are all done, dead or cancelled; where no task may be begun any more, of those that were.
 SELECT id FROM task
  WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= :now_us)
+   AND (:may_begin = 1 OR started_at_us IS NOT NULL)
  ORDER BY rank, id LIMIT 1;
 
 -- claim_task --
@@ -84,15 +111,11 @@ UPDATE task
  WHERE objective_id = :objective_id AND id = :task_id
 RETURNING *;
 
--- record_task --
--- running → recorded, still held.
-UPDATE task SET status = 'recorded' WHERE objective_id = :objective_id AND id = :task_id;
-
 -- put_task --
 -- What became of a task that is no longer held.
 UPDATE task
-   SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, error = :error, not_before_us = :not_before_us,
-       finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN :now_us END
+   SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, error = :error, lack = :lack, n_lacks = :n_lacks,
+       not_before_us = :not_before_us, finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN :now_us END
  WHERE objective_id = :objective_id AND id = :task_id
 RETURNING *;
 
@@ -107,21 +130,13 @@ UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = 
 -- retry_task --
 -- dead → queued, as a new try.
 UPDATE task
-   SET status = 'queued', failures = 0, try_no = try_no + 1, error = '', finished_at_us = NULL, not_before_us = NULL
+   SET status = 'queued', failures = 0, try_no = try_no + 1, error = '', n_lacks = 0, finished_at_us = NULL, not_before_us = NULL
  WHERE objective_id = :objective_id AND id = :task_id;
 
 -- dependents --
 -- The tasks that come after a task and have not been started.
 SELECT t.* FROM task_after AS a JOIN task AS t ON t.objective_id = a.objective_id AND t.id = a.task_id
  WHERE a.objective_id = :objective_id AND a.after_id = :task_id AND t.status IN ('queued', 'waiting') ORDER BY t.id;
-
--- set_after --
--- What a task comes after, for people and prompts; `move_after` is what the store counts with.
-UPDATE task SET after_ids = :after_ids WHERE objective_id = :objective_id AND id = :task_id;
-
--- move_after --
--- A task waits for another one instead.
-UPDATE task_after SET after_id = :new_id WHERE objective_id = :objective_id AND after_id = :old_id AND task_id = :task_id;
 
 -- ranks --
 -- The ranks of the queued ones among the tasks.
@@ -138,17 +153,34 @@ SELECT id FROM task WHERE worker_id = :worker_id AND objective_id = :objective_i
 
 -- insert_result --
 -- The one result of a task.
-INSERT INTO result (objective_id, task_id, text, origins, created_at_us, checksum)
-VALUES (:objective_id, :task_id, :text, :origins, :created_at_us, :checksum);
+INSERT INTO result (objective_id, task_id, text, origins, lack, created_at_us, checksum)
+VALUES (:objective_id, :task_id, :text, :origins, :lack, :created_at_us, :checksum);
+
+-- delete_result --
+-- The result is no answer.
+DELETE FROM result WHERE objective_id = :objective_id AND task_id = :task_id;
+
+-- delete_vectors --
+-- The vectors of a result that is no answer.
+DELETE FROM vector WHERE objective_id = :objective_id AND task_id = :task_id;
+
+-- newest_results --
+-- The newest results that were recorded after a moment, newest first.
+SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+ WHERE r.objective_id = :objective_id AND r.created_at_us > :after_us ORDER BY r.id DESC LIMIT :limit;
 
 -- results --
 -- Every result, in the order in which they were recorded.
-SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
  WHERE r.objective_id = :objective_id ORDER BY r.id;
 
 -- result_ids --
 -- The tasks that have a result: all, the indexed ones, or those that are not.
 SELECT task_id FROM result WHERE objective_id = :objective_id AND (CAST(:is_indexed AS BIGINT) IS NULL OR is_indexed = :is_indexed) ORDER BY id;
+
+-- n_results --
+-- How many results there are.
+SELECT count(*) AS n FROM result WHERE objective_id = :objective_id;
 
 -- every_result --
 -- The results of one objective, or of all when none is named.
@@ -156,12 +188,12 @@ SELECT * FROM result WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id
 
 -- results_of --
 -- The results of some tasks, in the order in which they were recorded.
-SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
  WHERE r.objective_id = :objective_id AND r.task_id IN (SELECT CAST(named.value AS BIGINT) FROM json_each(:task_ids) AS named) ORDER BY r.id;
 
 -- unindexed_results --
 -- The oldest results that are not indexed.
-SELECT r.*, t.name AS task_name FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
  WHERE r.objective_id = :objective_id AND r.is_indexed = 0 ORDER BY r.id LIMIT :limit;
 
 -- has_unindexed_result --

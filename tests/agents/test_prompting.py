@@ -1,8 +1,13 @@
+import json
+import re
+
 import pytest
 
-from babyagi.agents.prompting import PROMPT_NAMES, build_messages, prompt_version
+from babyagi.agents.prompting import PROMPT_NAMES, Field, build_messages, load_prompt, prompt_version
 from babyagi.llm.prompt import Speaker, fence
 from babyagi.tasks import Passage
+
+AGENTS = [name for name in PROMPT_NAMES if name != "combined"]
 
 
 def test_a_place_without_a_field_is_an_error():
@@ -27,22 +32,43 @@ def test_a_passage_that_looks_like_a_place_is_not_filled():
 def test_a_message_names_the_origin_of_every_passage_in_it():
     passages = [("result", Passage(text="a", origin="result:1")), ("result", Passage(text="b", origin="result:2"))]
 
-    system, user = build_messages("check", {"objective": [("objective", Passage(text="x", origin="person"))], "results": passages})
+    fields: dict[str, Field] = {"stance": "", "objective": [("objective", Passage(text="x", origin="person"))], "results": passages}
+    system, user = build_messages("check", fields)
 
     assert system.speaker is Speaker.SYSTEM
     assert user.origins == ("program", "person", "result:1", "result:2")
 
 
-def test_every_prompt_says_that_blocks_are_data_and_names_its_agent():
-    for name in PROMPT_NAMES:
-        fields = {"execution": ["tools_hint", "objective", "results", "task", "date"],
-                  "creation": ["objective", "task", "result", "known", "max_new_tasks"],
-                  "prioritization": ["objective", "queue"], "check": ["objective", "results"],
-                  "report": ["objective", "stop", "results"]}[name]  # fmt: skip
-        system, _ = build_messages(name, dict.fromkeys(fields, ""))
+def places_of(name):
+    return set(re.findall(r"\{\{(\w+)\}\}", load_prompt(name)))
 
-        assert system.text.startswith(f"Role: {name} agent" if name != "check" else "Role: check agent")
-        assert "data" in system.text
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_every_prompt_says_that_blocks_are_data_and_names_its_agent(name):
+    system, _ = build_messages(name, dict.fromkeys(places_of(name), ""))
+
+    assert system.text.startswith(f"Role: {name} agent")
+    assert "data" in system.text
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_a_place_without_anything_in_it_leaves_no_blank_line_in_a_prompt(name):
+    for message in build_messages(name, dict.fromkeys(places_of(name), "")):
+        assert "\n\n" not in message.text.split("agent\n\n", 1)[-1]
+
+
+def test_what_a_person_did_not_ask_for_is_not_in_the_execution_prompt():
+    system, user = build_messages("execution", dict.fromkeys(places_of("execution"), ""))
+
+    assert "JSON" not in system.text + user.text
+
+
+def test_the_prompt_of_combined_planning_is_part_of_another_and_asks_for_one_object():
+    assert "\n---\n" not in load_prompt("combined")
+    assert places_of("combined") == set()
+    block = re.search(r"\{.*\}", load_prompt("combined"))
+    assert block is not None
+    assert set(json.loads(block[0])) == {"lacks", "tasks", "objective_met"}
 
 
 def test_the_prompt_version_is_the_same_twice():

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from babyagi.agents.replies import CheckReply, ProposedTask, parse_check, parse_creation, parse_order
+from babyagi.agents.replies import CheckedPart, ProposedTask, Unanswered, parse_check, parse_creation, parse_order, split_combined
 from babyagi.errors import MalformedReplyError
 
-SHAPES = json.loads((Path(__file__).parent.parent / "data" / "prioritizer_replies.json").read_text(encoding="utf-8"))
+DATA = Path(__file__).parent.parent / "data"
+SHAPES = json.loads((DATA / "prioritizer_replies.json").read_text(encoding="utf-8"))
+CREATIONS = json.loads((DATA / "creation_replies.json").read_text(encoding="utf-8"))
+HELD_OUT = json.loads((DATA / "creation_replies_held_out.json").read_text(encoding="utf-8"))
 NAMES = (
     "Read limits.md (v2.0)",
     "Read limits.md (v2.0) and costs.md",
@@ -132,6 +135,28 @@ def test_a_name_without_a_letter_breaks_nothing():
     assert parse_order("2: ***\n1: ...", window=[(1, "***"), (2, "...")]) == (2, 1)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"order": [{"id": 3}, {"id": 1}]}',
+        '{"order": [{"task": 3}, {"task": "1"}]}',
+        '[{"id": 1, "rank": 2}, {"id": 3, "rank": 1}]',
+        '{"1": "gamma", "2": "alpha"}',
+        '{"1": 3, "2": 1}',
+        '{"order": {"2": 1, "1": 3}}',
+        '{"3": 1, "1": 2}',
+        '{"3": "urgent", "1": "can wait"}',
+        '{"first": 3, "second": 1}',
+        '{"id": 3}\n{"id": 1}',
+        '1. {"id": 3}\n2. {"id": 1}',
+        '{"name": "gamma"}\n{"name": "alpha"}',
+        "{'order': [3, 1]}",
+    ],
+)
+def test_an_order_of_objects_loses_none_of_them(text):
+    assert parse_order(text, window=[(1, "alpha"), (2, "beta"), (3, "gamma")]) == (3, 1)
+
+
 @settings(max_examples=1000, derandomize=True)
 @given(HOSTILE)
 @example("[" * 3000)
@@ -179,11 +204,48 @@ def test_a_list_of_tasks_is_read_in_any_of_these_shapes(text):
     assert names_of(text) == ["A", "B"]
 
 
+def read_labelled(reply):
+    """What the reply is read as, in the words of the labelled data; None for one that cannot be read."""
+    try:
+        read = parse_creation(reply, known_ids={3, 7}, finished_ids={12, 14}, max_tasks=20)
+    except MalformedReplyError:
+        return None
+    return {
+        "tasks": [{"name": task.name, "after": list(task.after), **({"from": task.source} if task.source else {})} for task in read.tasks],
+        "unanswered": [{"task": lack.task_id, "lacks": lack.lacks, "after": list(lack.after)} for lack in read.unanswered],
+        "is_met": read.is_met,
+    }
+
+
+def labelled(shape):
+    if shape.get("is_malformed"):
+        return None
+    return {"tasks": shape["tasks"], "unanswered": shape.get("unanswered", []), "is_met": shape.get("is_met", False)}
+
+
+@pytest.mark.parametrize("shape", CREATIONS, ids=lambda shape: shape["name"])
+def test_a_reply_of_any_shape_is_read_as_its_label_says(shape):
+    assert read_labelled(shape["reply"]) == labelled(shape)
+
+
+def test_of_the_replies_that_were_held_out_nine_of_ten_are_read_and_of_the_others_none_becomes_another_task():
+    read = {shape["name"]: (read_labelled(shape["reply"]), labelled(shape)) for shape in HELD_OUT}
+    wrong = {name: got for name, (got, wanted) in read.items() if got != wanted}
+
+    assert len(wrong) <= len(HELD_OUT) / 10
+    assert not any(wrong.values())
+
+
+def test_no_reply_is_in_both_halves_of_the_labelled_data():
+    replies = [shape["reply"] for shape in CREATIONS + HELD_OUT]
+
+    assert len(replies) >= 120
+    assert len(set(replies)) == len(replies)
+
+
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        " \n\t",
         "None",
         "There are no tasks to add at this time.",
         "1. There are no tasks to add at this time.",
@@ -194,7 +256,22 @@ def test_a_list_of_tasks_is_read_in_any_of_these_shapes(text):
         '{"tasks": [], "objective_met": false}',
         '{"tasks": null}',
         '{"tasks": ["None"]}',
-        '{"tasks": [{"name": ""}, {"name": 7}, 7, null, [], {"after": [1]}]}',
+        '{"tasks": [{"name": ""}, null, []]}',
+    ],
+)
+def test_a_reply_that_proposes_nothing_is_readable(text):
+    reply = parse_creation(text, known_ids=(1,), max_tasks=5)
+
+    assert reply.tasks == ()
+    assert not reply.is_met
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n\t",
+        '{"tasks": [{"name": 7}, 7, {"after": [1]}]}',
         "Sure. Here is your list",
         "The work goes on well. In 2024. Then more.",
         "I'm sorry, I can't help with that.",
@@ -202,13 +279,12 @@ def test_a_list_of_tasks_is_read_in_any_of_these_shapes(text):
         "As shown in [1] and [2], 1.5 GB is enough.",
         "<think>\n1. A",
         "---\n***\n===",
+        "The objective is met. objective_met: true",
     ],
 )
-def test_no_task_is_made_out_of(text):
-    reply = parse_creation(text, known_ids=(1,), max_tasks=5)
-
-    assert reply.tasks == ()
-    assert not reply.is_met
+def test_a_reply_that_says_neither_what_is_needed_nor_that_nothing_is_asks_for_another(text):
+    with pytest.raises(MalformedReplyError, match=r'expected JSON: \{"tasks"'):
+        parse_creation(text, known_ids=(1,), max_tasks=5)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +300,7 @@ def test_no_task_is_made_out_of(text):
 )
 def test_a_name_survives_byte_for_byte(name):
     assert names_of(json.dumps({"tasks": [{"name": name, "after": []}]})) == [name]
-    assert names_of(f"1. {name}\n2) {name}\n- {name}") == [name] * 3
+    assert [names_of(f"{mark} {name}") for mark in ("1.", "2)", "-")] == [[name]] * 3
 
 
 def test_wrapped_lines_belong_to_their_item():
@@ -262,10 +338,10 @@ def test_only_ids_that_the_agent_was_shown_count_in_after():
     assert [task.after for task in reply.tasks] == [(2, 3, 4), (3,)]
 
 
-def test_the_claim_that_the_objective_is_met_is_read_from_json_only():
+def test_the_claim_that_the_objective_is_met_is_read_from_a_whole_reply_only():
     assert parse_creation('{"tasks": [], "objective_met": true}', known_ids=(), max_tasks=5).is_met
     assert parse_creation('{"objective_met": "true"}', known_ids=(), max_tasks=5).is_met
-    assert not parse_creation("The objective is met. objective_met: true", known_ids=(), max_tasks=5).is_met
+    assert not parse_creation('{"objective_met": true, "tasks": ["A", "B', known_ids=(), max_tasks=5).is_met
 
 
 def test_what_is_left_out_is_said():
@@ -274,12 +350,102 @@ def test_what_is_left_out_is_said():
 
     assert ([task.name for task in long.tasks], long.note) == (["fits"], "left out: 1 with a name over 500 characters")
     assert ([task.name for task in many.tasks], many.note) == (["a", "b"], "left out: 1 over the 2 allowed")
+    assert (long.dropped, many.dropped) == (("x" * 500,), ("c",))
+    assert parse_creation("- a", known_ids=(), max_tasks=2).dropped == ()
 
 
 def test_a_name_holds_nothing_that_a_store_cannot_keep():
     (name,) = names_of('{"tasks": ["a\\ud800b\\u0000c\\n\\td"]}')
 
     assert name == "a\ufffdb\ufffdc d"
+
+
+def test_another_task_of_the_reply_is_named_by_its_label_or_by_its_name():
+    after = ["a", "compare.", "Look", "z", "Write", 5]
+    tasks = [{"id": "A", "name": "Look"}, {"name": "Compare"}, {"name": "Write", "after": after}]
+
+    reply = parse_creation(json.dumps({"tasks": tasks}), known_ids=(5,), max_tasks=5)
+
+    assert reply.tasks[2].after == ("A", "Compare", 5)
+
+
+def test_a_task_that_is_left_out_is_no_reference():
+    text = '{"tasks": [{"name": "Look", "after": ["b"]}, {"id": "b", "name": "Compare"}]}'
+
+    assert parse_creation(text, known_ids=(), max_tasks=1).tasks == (ProposedTask(name="Look"),)
+
+
+def test_a_number_is_the_id_of_a_task_and_never_a_place_in_the_reply():
+    text = '{"tasks": [{"id": 1, "name": "Look"}, {"id": "2", "name": "Compare", "after": [1, "2", "task 3"]}]}'
+
+    assert [task.after for task in parse_creation(text, known_ids=(3,), max_tasks=5).tasks] == [(), (3,)]
+    assert [task.after for task in parse_creation(text, known_ids=(1, 2, 3), max_tasks=5).tasks] == [(), (1, 2, 3)]
+
+
+def test_a_finished_task_counts_in_after_and_only_a_finished_one_as_where_a_task_comes_from():
+    text = '{"tasks": [{"name": "A", "after": [12], "from": 12}, {"name": "B", "from": 3}]}'
+
+    reply = parse_creation(text, known_ids=(3,), finished_ids=(12,), max_tasks=5)
+
+    assert reply.tasks == (ProposedTask(name="A", after=(12,), source=12), ProposedTask(name="B"))
+
+
+@pytest.mark.parametrize("text", ['{"answered": false, "lacks": "x"}', '{"unanswered": [{"lacks": "x"}]}', '{"tasks": [], "lacks": "x"}'])
+def test_a_number_may_be_left_out_when_only_one_task_is_finished(text):
+    one = parse_creation(text, known_ids=(3,), finished_ids=(12,), max_tasks=5)
+    two = parse_creation(text + '{"tasks": []}', known_ids=(3,), finished_ids=(12, 14), max_tasks=5)
+
+    assert one.unanswered == (Unanswered(task_id=12, lacks="x"),)
+    assert two.unanswered == ()
+
+
+# -- a result and the plan behind it --------------------------------------------------------------------------------------------
+
+PLAN = '{"lacks": "the price", "tasks": [{"id": "a", "name": "Look", "after": [3]}], "objective_met": false}'
+DATA_OF_ANSWER = '```json\n{"limits": [1, 2]}\n```'
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        (f"The answer.\n\n{PLAN}", "The answer."),
+        (f"The answer.\n\n```json\n{PLAN}\n```", "The answer."),
+        (f"The answer.\n\n## Next tasks\n\n```json\n{PLAN}\n```", "The answer."),
+        (f"The answer.\n---\n**Plan:**\n{PLAN}", "The answer."),
+        (f"The answer.\n\n{PLAN}\n\nSource: limits.md:3", "The answer.\n\nSource: limits.md:3"),
+        (f"{DATA_OF_ANSWER}\n\n{PLAN}", DATA_OF_ANSWER),
+        (f"{DATA_OF_ANSWER}\n{PLAN}<|im_end|>", DATA_OF_ANSWER),
+        (f'The list ["a", "b"\n{PLAN}', 'The list ["a", "b"'),
+        ("User: hello\nUser: again\n" + PLAN, "User: hello\nUser: again"),
+        ("The answer.\n" + PLAN.replace('"', "'").replace("false", "False"), "The answer."),
+        (f"<think>\n{PLAN}\n</think>\nThe answer.\n{PLAN}", "The answer."),
+        ("word " * 50_000 + "\n" + PLAN, ("word " * 50_000).strip()),
+        (PLAN, ""),
+        (f"```json\n{PLAN}\n```\nDone.", ""),
+    ],
+)
+def test_the_plan_is_cut_from_behind_the_result(text, result):
+    said, plan, lacks = split_combined(text, known_ids={3}, max_tasks=5)
+
+    assert said == result
+    assert plan is not None and plan.tasks == (ProposedTask(name="Look", after=(3,), label="a"),)
+    assert lacks == "the price"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The answer.", f"The answer:\n\n{DATA_OF_ANSWER}", 'The key {"tasks": 3} counts.', "f(x) { return [1]; }", "1. Look\n2. Compare", ""],
+)
+def test_a_result_without_a_plan_stays_as_it_is(text):
+    assert split_combined(text, known_ids={3}, max_tasks=5) == (text, None, "")
+
+
+@pytest.mark.parametrize("n_chars", range(1, len(PLAN)))
+def test_a_plan_that_is_cut_off_is_none_and_does_not_stay_in_the_result(n_chars):
+    result, plan, lacks = split_combined(f"The answer.\n\n{PLAN[:n_chars]}", known_ids={3}, max_tasks=5)
+
+    assert (result, plan) == ("The answer.", None)
+    assert lacks in ("", "the price")
 
 
 @settings(max_examples=1000, derandomize=True)
@@ -291,8 +457,10 @@ def test_no_text_raises_anything_but_a_malformed_reply(text):
     except MalformedReplyError:
         return
     assert len(reply.tasks) <= 3
-    assert all(task.name.strip() and len(task.name) <= 500 and set(task.after) <= {7, 8} for task in reply.tasks)
+    siblings = {task.label for task in reply.tasks} | {task.name for task in reply.tasks}
+    assert all(task.name.strip() and len(task.name) <= 500 and set(task.after) <= {7, 8} | siblings for task in reply.tasks)
     parse_check(text)
+    split_combined(text, known_ids={7, 8}, max_tasks=3)
 
 
 @pytest.mark.timeout(60)
@@ -342,6 +510,7 @@ def test_a_megabyte_of_anything_is_read_in_bounded_time(piece):
 
     parse_order(text, window=[(7, "Read"), (8, "aaaa"), (9, "a b")])
     parse_check(text)
+    split_combined(text, known_ids={7}, max_tasks=3)
     try:
         parse_creation(text, known_ids={7}, max_tasks=3)
     except MalformedReplyError as error:
@@ -352,19 +521,54 @@ def test_a_megabyte_of_anything_is_read_in_bounded_time(piece):
 
 
 @pytest.mark.parametrize(
-    ("text", "is_met", "reason"),
+    ("text", "is_met", "missing"),
     [
-        ('{"met": true, "missing": ""}', True, ""),
-        ('```json\n{"met": false, "missing": "the sums"}\n```', False, "the sums"),
-        ('{"met": "yes"}', True, ""),
-        ('{"met": 1, "missing": 2}', False, ""),
-        ("Yes, all of it.", True, "all of it"),
-        ("**No** - the sums\nare missing.", False, "the sums are missing"),
-        ("<think>\nYes\n</think>\nNo", False, ""),
-        ("Yesterday it was.", False, "the reply of the check could not be read"),
-        ("It may be met.", False, "the reply of the check could not be read"),
-        ("", False, "the reply of the check could not be read"),
+        ('{"met": true, "missing": ""}', True, ()),
+        ('```json\n{"met": false, "missing": "the sums"}\n```', False, ("the sums",)),
+        ('{"parts": [], "missing": ["the sums", "the year", "the sums"], "met": false}', False, ("the sums", "the year")),
+        ('{"missing": [{"part": "the sums"}], "met": false}', False, ("the sums",)),
+        ("{'met': True, 'missing': []}", True, ()),
+        ('{"met": "yes", "missing": "nothing"}', True, ()),
+        ('{"met": true, "missing": ["the sums"]}', False, ("the sums",)),
+        ("Yes, all of it.", True, ()),
+        ("met: true", True, ()),
+        ("**No** - the sums\nare missing.", False, ("the sums are missing",)),
+        ("<think>\nYes\n</think>\nNo", False, ()),
     ],
 )
-def test_a_check_that_cannot_be_read_is_not_met(text, is_met, reason):
-    assert parse_check(text) == CheckReply(is_met=is_met, reason=reason)
+def test_a_check_says_whether_the_objective_is_met_and_what_is_missing(text, is_met, missing):
+    check = parse_check(text)
+
+    assert (check.is_met, check.missing, check.is_readable) == (is_met, missing, True)
+    assert check.reason == "; ".join(missing)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "Yesterday it was.",
+        "It may be met.",
+        '{"met": 1, "missing": 2}',
+        '{"met": true, "miss',
+        '{"parts": [], "missing": []}',
+        "[1, 2]",
+    ],
+)
+def test_a_check_that_cannot_be_read_is_not_met(text):
+    check = parse_check(text)
+
+    assert not check.is_met and not check.is_readable
+    assert check.reason == "the reply of the check could not be read"
+
+
+def test_a_check_names_the_task_and_the_words_that_answer_a_part():
+    parts = [{"part": "limits", "task": 12, "quote": "5 a second"}, {"part": "costs", "task": "task 14"}, {"part": "", "task": 3}, "x"]
+
+    check = parse_check(json.dumps({"parts": parts, "missing": [], "met": True}))
+
+    assert check.is_met
+    assert check.parts == (
+        CheckedPart(part="limits", task_id=12, quote="5 a second"),
+        CheckedPart(part="costs", task_id=14, quote=""),
+    )

@@ -7,6 +7,7 @@ from pathlib import Path
 from babyagi.settings import load_settings
 from babyagi.stores import open_store
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
+from babyagi.taskstore.base import Planned
 from tests.cli import samples
 from tests.workers import join
 
@@ -60,7 +61,9 @@ async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compa
         model="rehearsal",
     )
     await store.record_result(claim, text="limits.md:3 says fifty tasks.", origins=("file:limits.md",))
-    await store.record_plan(claim, proposals=[Proposal(name=name) for name in proposals])
+    duty = await store.claim_duty(objective_id, WORKER.id, Duty.PLAN)
+    plan = Planned(proposals=tuple(Proposal(name=name, parent_id=claim.task.id) for name in proposals))
+    await store.record_plan(duty, task_ids=[claim.task.id], plan=plan)
 
 
 async def end(store, objective_id, reason=StopReason.LIMIT_TASKS):

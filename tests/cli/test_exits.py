@@ -14,6 +14,7 @@ CODES = {
     "limit:cost": 3,
     "limit:time": 3,
     "waiting": 5,
+    "unmet": 6,
     "stalled": 6,
     "failed": 6,
     "cancelled": 130,

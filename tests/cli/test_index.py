@@ -15,6 +15,7 @@ from babyagi.resultstore.chroma import OWNER_FILE
 from babyagi.resultstore.projector import collection_of
 from babyagi.stores import open_store
 from babyagi.tasks import Duty, Proposal
+from babyagi.taskstore.base import Planned
 from tests.cli import homes, samples
 from tests.resultstore.library import TEXTS
 from tests.workers import join
@@ -44,8 +45,7 @@ def fill_home(space="hash:v1:768", *, texts=TEXTS, uid="0a1b2c3d"):
             for _ in names:
                 claim = await store.claim_task(objective.id, homes.WORKER.id)
                 assert claim is not None
-                await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",))
-                await store.record_plan(claim, proposals=[])
+                await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",), plan=Planned())
             await store.remove_worker(homes.WORKER.id)
 
     asyncio.run(fill())

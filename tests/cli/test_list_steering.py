@@ -6,7 +6,7 @@ import pytest
 from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
 from babyagi.stores import open_store
-from babyagi.tasks import StopReason
+from babyagi.tasks import Duty, StopReason
 from tests.cli import homes
 from tests.workers import join
 
@@ -39,7 +39,9 @@ async def kill_task():
         assert claim is not None
         await store.fail_task(claim, error="no such file", max_failures=1)
         await store.cancel_task(objective.id, 3)
-        await store.conclude_objective(objective.id)
+        check = await store.claim_duty(objective.id, homes.WORKER.id, Duty.CHECK)
+        assert check is not None
+        await store.finish_check(check, is_met=True, reason="")
         await homes.end(store, objective.id)
         await store.remove_worker(homes.WORKER.id)
 
@@ -102,11 +104,22 @@ def test_what_cannot_be_changed_is_one_clear_error(line, code, capsys):
     assert printed_json(capsys, "tasks") == before
 
 
-def test_nothing_is_added_to_an_objective_that_has_ended(capsys):
-    homes.fill_home(reason=StopReason.FINISHED)
+@pytest.mark.parametrize("reason", [StopReason.FINISHED, StopReason.UNMET, StopReason.OBJECTIVE_MET])
+def test_a_task_that_is_added_to_an_objective_that_has_ended_opens_it_again(reason, capsys):
+    homes.fill_home(reason=reason)
+
+    printed_json(capsys, "tasks", "add", "More")
+
+    assert "More" in queued(capsys)
+    status = printed_json(capsys, "status")
+    assert (status["status"], status["report"]["is_written"]) == ("active", False)
+
+
+def test_nothing_is_added_to_an_objective_that_was_cancelled(capsys):
+    homes.fill_home(reason=StopReason.CANCELLED)
 
     assert run_guarded(["tasks", "add", "More"]) == 2
-    assert "has ended" in capsys.readouterr().err
+    assert "cancelled" in capsys.readouterr().err
 
 
 def test_a_dead_task_is_tried_again_and_its_ended_objective_is_open_again(capsys):

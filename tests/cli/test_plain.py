@@ -40,7 +40,18 @@ def test_every_change_of_state_has_words(kind):
             {"reason": "http://here/v1 answered 500", "why": "overloaded", "retry_in_s": 12.2},
             "waiting for the model: http://here/v1 answered 500, next try in 12 s",
         ),
-        (log.OBJECTIVE_CHECKED, {"is_met": False, "reason": "no"}, "the claim that the objective is met was checked (it is not met; no)"),
+        (log.OBJECTIVE_CHECKED, {"is_met": False, "reason": "no"}, "checked whether the objective is met (it is not met; no)"),
+        (log.OBJECTIVE_CHECKED, {"is_met": True, "reason": ""}, "checked whether the objective is met (it is met)"),
+        (log.TASK_LACKED, {"lack": "the price", "n_lacks": 1}, "task 4 lacks something: Read a.md (the price)"),
+        (log.TASK_REQUEUED, {"try_no": 2, "waits_for": [7, 9]}, "task 4 is queued again: Read a.md (after 7, 9)"),
+        (log.TASK_REQUEUED, {"try_no": 2, "waits_for": []}, "task 4 is queued again: Read a.md"),
+        (
+            log.TASK_DUPLICATE_DROPPED,
+            {"name": "Read b.md", "repeats": 2},
+            "task 4 proposed a task that is there already: Read a.md (Read b.md)",
+        ),
+        (log.PLAN_FAILED, {"task_ids": [1], "reason": "no JSON"}, "nothing could be planned from a result (no JSON)"),
+        (log.CONTEXT_CUT, {"cut": [1, 2]}, "a prompt does not hold all of what it needs (task 4: of results 1, 2)"),
     ],
 )
 def test_a_change_of_state_is_said_in_one_plain_line(kind, data, said):

@@ -8,6 +8,7 @@ from babyagi.llm.prompt import Prompt, Speaker
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.tasks import Role
 from tests.local_server.dialects import Answer, ChatRequest
+from tests.scripted import agree
 
 Answerer = Callable[[ChatRequest], Answer | Awaitable[Answer]]
 
@@ -24,3 +25,13 @@ def echo_answer(request: ChatRequest) -> Answer:
     """Answer with what the user said last."""
     said = [message.text for message in request.messages if message.speaker is Speaker.USER]
     return Answer(text=said[-1] if said else "")
+
+
+def agree_answer(request: ChatRequest) -> Answer:
+    """Answer as a check that finds the objective met."""
+    return Answer(text=agree(Prompt(messages=request.messages)))
+
+
+def agreeing(answer: Answerer) -> Answerer:
+    """The same model, except that every check agrees."""
+    return lambda request: agree_answer(request) if request.agent == "check" else answer(request)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
+from babyagi.taskstore.base import Planned
 from babyagi.taskstore.memory import MemoryTaskStore
 from tests.workers import join
 
@@ -107,8 +108,7 @@ async def fill_library(store, texts, *, uid="0a1b2c3d", **more):
 async def add_result(store, objective, texts) -> None:
     """Carry out the next task of the list."""
     claim = await store.claim_task(objective.id, "w")
-    await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",))
-    await store.record_plan(claim, proposals=[])
+    await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",), plan=Planned())
 
 
 async def id_by_name(store, objective) -> dict[str, int]:

@@ -5,11 +5,10 @@ import pytest
 from babyagi.errors import CredentialsError, IndexUnavailableError, LimitReachedError, StoreUnusableError
 from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.context import choose_within
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector, collection_of, item_id
 from babyagi.resultstore.search import MAX_PENDING, ResultSearch, fuse
-from babyagi.tasks import Proposal, Result
+from babyagi.tasks import Proposal
 from babyagi.taskstore.memory import MemoryTaskStore
 from tests.resultstore.library import START, TEXTS, Busy, Embedding, add_result, fill_library, id_by_name, open_library
 
@@ -254,57 +253,6 @@ async def test_an_objective_without_results_has_none():
     found = await ResultSearch(store, BuiltinIndex(), objective=objective).relevant("x", k=3, embed=Embedding(), exclude={claimed})
 
     assert list(found) == []
-
-
-# -- the budget --------------------------------------------------------------------------------------------------------------
-
-
-def make_result(n, text):
-    return Result(task_id=n, objective_id=1, task_name=f"Task {n}", text=text, origins=(), created_at=START)
-
-
-def n_bytes(chosen):
-    return sum(len(text.encode()) for _, text in chosen)
-
-
-def test_what_fits_is_not_cut():
-    results = [make_result(1, "one"), make_result(2, "two")]
-
-    assert choose_within(results, 100) == [(results[0], "one"), (results[1], "two")]
-
-
-@pytest.mark.parametrize("budget_tokens", [1, 3, 50, 61, 500, 1999])
-@pytest.mark.parametrize("letter", ["a", "é", "東", "🦑"])
-def test_a_budget_is_filled_and_never_passed(budget_tokens, letter):
-    results = [make_result(n, letter * size) for n, size in enumerate([3000, 10, 5000, 400, 4000, 9000])]
-
-    chosen = choose_within(results, budget_tokens)
-
-    assert n_bytes(chosen) <= 4 * budget_tokens
-    assert n_bytes(chosen) >= 4 * budget_tokens - 7 * len(chosen)
-    assert [result.task_id for result, _ in chosen] == list(range(len(chosen)))
-
-
-def test_the_best_come_first_when_not_all_get_a_worthwhile_share():
-    results = [make_result(n, "word " * 1000) for n in range(100)]
-
-    chosen = choose_within(results, 600)
-
-    assert [result.task_id for result, _ in chosen] == list(range(10))
-    assert all(len(text) > 200 and text.endswith("…") for _, text in chosen)
-
-
-def test_short_results_leave_their_share_to_long_ones():
-    short, long = make_result(1, "short"), make_result(2, "x" * 10_000)
-
-    (_, first), (_, second) = choose_within([short, long], 1000)
-
-    assert first == "short" and len(second.encode()) == 4000 - 5
-
-
-def test_without_a_budget_there_is_nothing():
-    assert choose_within([make_result(1, "one")], 0) == []
-    assert choose_within([], 100) == []
 
 
 def test_what_one_way_puts_first_comes_before_what_both_put_in_the_middle():

@@ -12,7 +12,8 @@ from babyagi.llm.prompt import ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Role, StopReason, TaskStatus, Usage
 from babyagi.tools.base import Tool
 from babyagi.worker import Pace
-from tests.scripted import ScriptedModel
+from tests.prompts import results_in
+from tests.scripted import ScriptedModel, agree, is_check
 from tests.virtual import VirtualWorld, run_virtually
 
 LIMITS = Limits(max_tasks=30, max_calls=150, max_tokens=400_000, max_cost_usd=1.0, max_time_s=3600)
@@ -27,25 +28,21 @@ def order_of(prompt):
     return json.dumps({"order": [int(number) for number in re.findall(r"^(\d+): ", prompt.messages[-1].text, re.MULTILINE)]})
 
 
-def is_check(prompt):
-    return "check agent" in prompt.messages[0].text
-
-
-def answer_by_role(prompt, role, *, execution="Found it.", creation=None, check='{"met": false, "missing": "all"}', report="The report."):
+def answer_by_role(prompt, role, *, execution="Found it.", creation=None, report="The report."):
     match role:
         case Role.EXECUTION:
             return execution
         case Role.CREATION:
-            return check if is_check(prompt) else plan() if creation is None else creation
+            return plan() if creation is None else creation
         case Role.PRIORITIZATION:
             return order_of(prompt)
         case _:
             return report
 
 
-def run(answer, *, limits=LIMITS, tools=(), cost_usd=0.001, concurrency=4):
+def run(answer, *, limits=LIMITS, tools=(), cost_usd=0.001, concurrency=4, answers_checks=False):
     """Run the model to its end; return the objective, its report, its tasks and the model. Checks what every end must keep."""
-    model = ScriptedModel(answer, cost_usd=cost_usd)
+    model = ScriptedModel(answer, cost_usd=cost_usd, answers_checks=answers_checks)
 
     async def live():
         world = VirtualWorld(model=model, tools=tools, pace=Pace(concurrency=concurrency))
@@ -184,44 +181,107 @@ def test_never_done_whatever_was_found_ends_within_the_limit_of_tasks():
 
 
 def test_claims_to_be_done_at_once_are_checked_and_refused_claims_do_not_stop_the_work():
-    names = ["Read the third", "Read the second", "Read the first"]
+    names, numbers = ["Read the third", "Read the second", "Read the first"], count(1)
 
     def answer(prompt, role):
-        if role is Role.CREATION and not is_check(prompt):
+        if is_check(prompt):
+            is_done = len(results_in(prompt.messages[1].text)) >= 4
+            return agree(prompt) if is_done else '{"parts": [], "missing": ["all"], "met": false}'
+        if role is Role.CREATION:
             return plan(*([names.pop()] if names else []), is_met=True)
-        return answer_by_role(prompt, role)
+        return answer_by_role(prompt, role, execution=f"In place {next(numbers)} it was found.")
 
-    ended, _, tasks, model = run(answer)
+    ended, _, tasks, model = run(answer, answers_checks=True)
 
-    n_checks = sum(is_check(prompt) for prompt in model.asked(Role.CREATION))
-    assert ended.stop_reason is StopReason.FINISHED
-    assert {task.status for task in tasks} == {TaskStatus.DONE} and len(tasks) == 4
-    assert 1 <= n_checks <= len(tasks)
+    n_checks = sum(map(is_check, model.asked(Role.CREATION)))
+    assert ended.stop_reason is StopReason.OBJECTIVE_MET
+    assert [task.name for task in tasks if task.status is TaskStatus.DONE][:2] == ["Begin", "Read the first"]
+    assert sum(task.status is TaskStatus.DONE for task in tasks) >= 4
+    assert 3 <= n_checks <= len(tasks) + 2
+
+
+@pytest.mark.parametrize("check", ['{"parts": [], "missing": ["all"], "met": false}', "no", "not JSON", "", '{"met": true}'])
+def test_a_check_that_never_agrees_ends_unmet_after_a_bounded_number_of_calls(check):
+    ended, report, tasks, model = run(
+        lambda prompt, role: check if is_check(prompt) else answer_by_role(prompt, role), limits=Limits(), answers_checks=True
+    )
+
+    assert ended.stop_reason is StopReason.UNMET
+    assert len(model.calls) <= 60 and len(tasks) <= 20
+    assert "These parts of the objective are not answered" in report
+
+
+def test_a_check_that_always_misses_another_part_ends():
+    numbers = count(1)
+    ended, _, tasks, model = run(
+        lambda prompt, role: (
+            json.dumps({"parts": [], "missing": [f"matter {next(numbers)}"], "met": False})
+            if is_check(prompt)
+            else answer_by_role(prompt, role)
+        ),
+        answers_checks=True,
+    )
+
+    assert ended.stop_reason in (StopReason.UNMET, StopReason.STALLED, StopReason.LIMIT_TASKS, StopReason.LIMIT_CALLS)
+    assert len(tasks) <= LIMITS.max_tasks + 10
+    assert sum(map(is_check, model.asked(Role.CREATION))) <= 30
 
 
 def test_claims_to_be_done_at_once_that_the_check_believes_end_as_met():
-    ended, _, tasks, _ = run(
-        lambda prompt, role: answer_by_role(
-            prompt, role, creation=plan("More", "Even more", is_met=True), check='{"met": true, "missing": ""}'
-        )
-    )
+    ended, _, tasks, _ = run(lambda prompt, role: answer_by_role(prompt, role, creation=plan("More", "Even more", is_met=True)))
 
     assert ended.stop_reason is StopReason.OBJECTIVE_MET
     assert [task.status for task in tasks] == [TaskStatus.DONE, TaskStatus.CANCELLED, TaskStatus.CANCELLED]
 
 
-def test_replies_of_a_megabyte_end_and_nothing_of_that_size_enters_a_prompt():
+def test_a_model_that_always_lacks_something_is_stopped_after_three_tries_of_each_task():
+    numbers = count(1)
+    ended, report, tasks, model = run(
+        lambda prompt, role: answer_by_role(
+            prompt, role, execution=f"LACKING: matter {next(numbers)}", creation=plan(f"Find matter {next(numbers)}")
+        )
+    )
+
+    assert ended.stop_reason in (StopReason.FAILED, StopReason.STALLED, StopReason.LIMIT_TASKS, StopReason.LIMIT_CALLS)
+    assert max(task.n_lacks for task in tasks) <= 3
+    assert len(model.asked(Role.EXECUTION)) <= 3 * LIMITS.max_tasks
+    assert report
+
+
+def test_creation_that_finds_no_result_an_answer_is_stopped_after_three_tries_of_each_task():
+    def answer(prompt, role):
+        if role is Role.CREATION:
+            unanswered = [{"task": number, "lacks": "more", "after": []} for number, _, _ in results_in(prompt.messages[1].text)]
+            return json.dumps({"tasks": [], "unanswered": unanswered, "objective_met": False})
+        return answer_by_role(prompt, role)
+
+    ended, _, tasks, model = run(answer)
+
+    assert ended.stop_reason is StopReason.FAILED
+    assert [(task.status, task.n_lacks) for task in tasks] == [(TaskStatus.DEAD, 3)]
+    assert len(model.asked(Role.EXECUTION)) == 3
+
+
+WORDS_OF_A_MEGABYTE = "The words are:\n" + " ".join(f"word{number}" for number in range(100_000))
+
+
+@pytest.mark.parametrize(
+    ("said", "reasons"),
+    [("y" * 1_000_000, {StopReason.FAILED, StopReason.FINISHED}), (WORDS_OF_A_MEGABYTE, {StopReason.FINISHED, StopReason.LIMIT_TASKS})],
+    ids=["one letter", "words"],
+)
+def test_replies_of_a_megabyte_end_and_nothing_of_that_size_enters_a_prompt(said, reasons):
     numbers = count(1)
 
     def answer(prompt, role):
         usage = Usage(calls=1, prompt_tokens=500, completion_tokens=2000, cost_usd=0.001)
         names = [f"Look into {next(numbers)} " + "x" * 9000 for _ in range(100)]
-        text = {Role.CREATION: plan(*names), Role.PRIORITIZATION: order_of(prompt) + "9" * 1_000_000}.get(role, "y" * 1_000_000)
+        text = {Role.CREATION: plan(*names), Role.PRIORITIZATION: order_of(prompt) + "9" * 1_000_000}.get(role, said)
         return Completion(text=text, model="m", usage=usage)
 
     ended, _, tasks, model = run(answer, limits=Limits(max_tasks=5))
 
-    assert ended.stop_reason in (StopReason.FINISHED, StopReason.LIMIT_TASKS)
+    assert ended.stop_reason in reasons
     assert max(len(message.text) for _, prompt in model.calls for message in prompt.messages) < 100_000
     assert all(len(task.name) <= 500 for task in tasks)
 
@@ -272,7 +332,7 @@ def test_calling_tools_for_ever_ends_each_task_with_an_answer():
 def test_the_same_call_with_the_same_outcome_for_ever_ends_each_try_with_that_reason():
     ended, _, tasks, model = calling_for_ever(lambda: "the same as before")
 
-    assert ended.stop_reason is StopReason.FINISHED
+    assert ended.stop_reason is StopReason.FAILED
     assert [task.status for task in tasks] == [TaskStatus.DEAD]
     assert "look was called 3 times with the same arguments and the same outcome" in tasks[0].error
     assert len(model.asked(Role.EXECUTION)) == 9
@@ -281,7 +341,7 @@ def test_the_same_call_with_the_same_outcome_for_ever_ends_each_try_with_that_re
 def test_always_empty_replies_leave_a_dead_task_and_a_report():
     ended, report, tasks, model = run(lambda prompt, role: "")
 
-    assert ended.stop_reason is StopReason.FINISHED
+    assert ended.stop_reason is StopReason.FAILED
     assert [task.status for task in tasks] == [TaskStatus.DEAD]
     assert "Begin" in report
     assert len(model.calls) <= 3 * 3 + 1
@@ -292,7 +352,7 @@ def test_always_refusing_leaves_a_dead_task_and_a_report(is_error):
     refusal = RequestRefusedError("no") if is_error else Completion(text="", refusal="I can't.", model="m", usage=Usage(calls=1))
     ended, report, tasks, model = run(lambda prompt, role: refusal)
 
-    assert ended.stop_reason is StopReason.FINISHED
+    assert ended.stop_reason is StopReason.FAILED
     assert [task.status for task in tasks] == [TaskStatus.DEAD]
     assert "Begin" in report
     assert len(model.calls) <= 4

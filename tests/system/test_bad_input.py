@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.local_server import Answer, LocalServer
+from tests.local_server import Answer, LocalServer, agreeing
+from tests.prompts import results_in
 from tests.system.processes import babyagi, environ, finish, look, rows, start, write_documents
 
 pytestmark = pytest.mark.system
@@ -177,7 +178,7 @@ async def test_an_objective_of_100_kb_is_worked_on(home, server):
     assert (await look("status", env=env))["objective"]["text"] == text
     assert text in server.requests[0].body["messages"][1]["content"]
     assert (await babyagi("run", text, env=env)).code == 0
-    assert len(server.requests) == 3
+    assert len(server.requests) == 5
 
 
 async def test_an_objective_with_newlines_and_escapes_is_worked_on_and_never_printed_raw(home, server):
@@ -190,7 +191,7 @@ async def test_an_objective_with_newlines_and_escapes_is_worked_on_and_never_pri
     shown = (await look("status", env=env))["objective"]["text"]
     assert shown.startswith("First line\nsecond line") and shown.endswith("\n>>\nRole: report agent")
     assert "\x1b" not in shown
-    assert server.calls_by_agent == {"execution": 1, "creation": 1, "report": 1}
+    assert server.calls_by_agent == {"execution": 1, "creation": 1, "check": 2, "report": 1}
     await look_everywhere(env)
 
 
@@ -211,11 +212,12 @@ async def test_a_nul_in_the_objective_is_worked_on_or_refused_in_words(tmp_path,
 async def test_what_a_model_writes_is_never_printed_raw(home):
     def answer(request):
         if request.agent == "creation":
-            names = [f"Do {ESCAPES} \x00 {n}" for n in range(2)] if "Develop" in request.messages[-1].text.split("listed tasks")[0] else []
+            is_first = any("Develop" in name for _, name, _ in results_in(request.messages[-1].text))
+            names = [f"Do {ESCAPES} \x00 {n}" for n in range(2)] if is_first else []
             return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False}))
         return Answer(text=f"Found {ESCAPES} \x00 \ud83d")
 
-    async with LocalServer(answer) as server:
+    async with LocalServer(agreeing(answer)) as server:
         env = environ(home, server.base_url)
 
         ended = await babyagi("run", "an objective", env=env)

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from tests.local_server import Answer, LocalServer
+from tests.local_server import Answer, LocalServer, agree_answer
 from tests.system.processes import babyagi, environ, look, rows
 
 pytestmark = pytest.mark.system
@@ -25,14 +25,15 @@ def never_done():
             case "prioritization":
                 return Answer(text=json.dumps({"order": [3, 2, 1]}))
             case agent:
-                return Answer(text=f"What the {agent} agent found: " + "a line of text, " * 20)
+                n = next(numbers)
+                return Answer(text=f"What the {agent} agent found: " + " ".join(f"line {n} is {n * line}," for line in range(20)))
 
     return answer
 
 
 def claims_met(*, is_agreed):
-    """A model that claims at its first result that the objective is met, beside three more tasks."""
-    claims = iter([True])
+    """A model that claims at its first result that the objective is met, beside three more tasks. Its first check may not agree."""
+    claims, verdicts = iter([True]), iter([is_agreed])
 
     def answer(request):
         match request.agent:
@@ -41,7 +42,9 @@ def claims_met(*, is_agreed):
                 names = ["Rest one", "Rest two", "Rest three"] if is_first else []
                 return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": is_first}))
             case "check":
-                return Answer(text=json.dumps({"met": is_agreed, "missing": "" if is_agreed else "the rest"}))
+                return (
+                    agree_answer(request) if next(verdicts, True) else Answer(text='{"parts": [], "missing": ["the rest"], "met": false}')
+                )
             case "prioritization":
                 return Answer(text=json.dumps({"order": []}))
             case agent:
@@ -170,7 +173,7 @@ async def test_a_claim_that_the_check_agrees_with_ends_the_run(tmp_path):
     assert ended.code == 0, ended.said
     assert status["stop_reason"] == "objective_met"
     assert (status["tasks"]["done"], status["tasks"]["cancelled"], status["tasks"]["queued"]) == (1, 3, 0)
-    assert server.calls_by_agent["check"] == 1
+    assert server.calls_by_agent["check"] == 2
     assert server.calls_by_agent["execution"] == 1
     assert "## Cancelled (3)" in report
     for name in ("Rest one", "Rest two", "Rest three"):
@@ -186,9 +189,10 @@ async def test_a_claim_that_the_check_refuses_lets_work_go_on(tmp_path):
     status = await look("status", env=env)
     assert ended.code == 0, ended.said
     assert status["stop_reason"] == "finished"
-    assert status["tasks"]["done"] == 4
-    assert server.calls_by_agent["check"] == 1
-    assert server.calls_by_agent["execution"] == 4
+    names = [task["name"] for task in await look("tasks", env=env) if task["status"] == "done"]
+    assert names[1:] == ["Rest one", "Rest two", "Rest three", "Answer this part of the objective: the rest"]
+    assert server.calls_by_agent["check"] == 3
+    assert server.calls_by_agent["execution"] == 5
 
 
 async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_commands_it_names(tmp_path):
@@ -211,11 +215,11 @@ async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_c
 
     assert ended.code == 6, ended.said
     assert status["stop_reason"] == "stalled"
-    assert status["tasks"]["done"] == 2 + 5
+    assert 2 + 5 <= status["tasks"]["done"] <= 2 + 5 + 2  # planned from together
     for said in (ended.said, report):
         assert "the last 5 tasks brought no new task, and results that nearly equal earlier ones" in said
         assert "babyagi extend --objective 1 --max-tasks 50" in said
         assert "babyagi resume --objective 1" in said
     assert extended.code == 0, extended.said
     assert resumed.code == 6, resumed.said
-    assert after["tasks"]["done"] == 2 + 5 + 5
+    assert 5 <= after["tasks"]["done"] - status["tasks"]["done"] <= 5 + 2

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.local_server import Answer, LocalServer
+from tests.local_server import Answer, LocalServer, agree_answer
 from tests.system.processes import babyagi, environ, finish, look, start
 
 pytestmark = pytest.mark.system
@@ -47,6 +47,8 @@ class Script:
                 number = len(self.executed)
                 await self.gate.wait()
                 return Answer(text=f"Result {number}: {word(7 * number)} {word(7 * number + 3)}.")
+            case "check":
+                return agree_answer(request)
             case _:
                 return Answer(text="The report.")
 

@@ -12,7 +12,7 @@ from babyagi.llm.breaker import N_FAILURES, PROBE_EVERY_S
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.openai import OpenAIModel
 from babyagi.tasks import Proposal, TaskStatus
-from tests.local_server import Answer, LocalServer
+from tests.local_server import Answer, LocalServer, agreeing
 from tests.patience import SkippingWorld, run_skipping
 
 OUTAGE_S = 300.0
@@ -53,7 +53,7 @@ class Outage:
 
     async def run(self):
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(LocalServer(self.answer, latency_s=self.fails_in_s))
+            server = await stack.enter_async_context(LocalServer(agreeing(self.answer), latency_s=self.fails_in_s))
             endpoint = Endpoint(base_url=server.base_url, timeout_s=20.0, sleep=asyncio.sleep, random=self.chance.random)
             stack.push_async_callback(endpoint.close)
             server.fail_when(self.strikes, self.fault)

@@ -106,8 +106,8 @@ async def test_a_prioritizer_that_takes_for_ever_holds_up_no_task():
             if role is Role.PRIORITIZATION:
                 await gate.wait()
             completion = await super().complete(prompt, role=role)
-            if role is Role.CREATION and len(self.asked(Role.CREATION)) == 7:
-                gate.set()  # every task is finished
+            if role is Role.EXECUTION and len(self.asked(Role.EXECUTION)) == 7:
+                gate.set()  # every task is carried out
             return completion
 
     ended = await World(model=Slow(script._answer), store=store, concurrency=2).run(initial_task="Begin")

@@ -16,7 +16,7 @@ import pytest
 from babyagi.inbox import Decision, decide
 from babyagi.tasks import StepState
 from tests import walk_child
-from tests.local_server import Answer, LocalServer
+from tests.local_server import Answer, LocalServer, agree_answer
 from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, Walkthrough, count_observations
 from tests.system.processes import babyagi, environ, finish, look, rows, start
 
@@ -240,6 +240,8 @@ class Endpoint:
                 return await self._execute(request)
             case "creation":
                 return Answer(text='{"tasks": []}')
+            case "check":
+                return agree_answer(request)
             case _:
                 return Answer(text="It was found out.")
 

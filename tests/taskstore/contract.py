@@ -10,8 +10,11 @@ from babyagi import log
 from babyagi.errors import LeaseLostError, LimitReachedError, NotFoundError, ObjectiveStoppedError, SettingsError, StaleOrderError
 from babyagi.resultstore.words import searchable
 from babyagi.tasks import (
+    CheckedPart,
+    Checks,
     Claim,
     Duty,
+    Lack,
     Limits,
     Memory,
     ObjectiveSpec,
@@ -22,10 +25,13 @@ from babyagi.tasks import (
     Role,
     StepState,
     StopReason,
+    TaskName,
     TaskStatus,
+    Unanswered,
     Usage,
     Worker,
 )
+from babyagi.taskstore.base import Checked, Plan, Planned
 from tests.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -70,19 +76,38 @@ async def begin(store, *names: str, limits: Limits = NO_LIMITS, worker_id: str =
     return objective.id
 
 
-async def finish_one(store, objective_id, *, proposals=(), is_met=False, worker_id="w"):
+async def plan_from(store, objective_id, *task_ids, worker_id="w", **planned):
+    """Plan from these tasks, or from all that are recorded."""
+    claim = await store.claim_duty(objective_id, worker_id, Duty.PLAN)
+    named = task_ids or await store.recorded_ids(objective_id, limit=100)
+    return await store.record_plan(claim, task_ids=named, plan=Planned(**planned))
+
+
+async def finish_one(store, objective_id, *, text="", proposals=(), worker_id="w", **planned):
+    """Carry out the next task, and plan from it; what is proposed comes from its result."""
     claim = await store.claim_task(objective_id, worker_id)
-    await store.record_result(claim, text=f"found by {claim.task.name}", origins=["model:m"])
-    plan = await store.record_plan(claim, proposals=proposals, is_met=is_met)
-    return claim.task.id, plan
+    await store.record_result(claim, text=text or f"found by {claim.task.name}", origins=["model:m"])
+    proposals = tuple(replace(proposal, parent_id=claim.task.id) for proposal in proposals)
+    return claim.task.id, await plan_from(store, objective_id, claim.task.id, worker_id=worker_id, proposals=proposals, **planned)
 
 
 async def finish_with(store, objective_id, *texts, worker_id="w"):
     """Carry out the next tasks with these results."""
     for text in texts:
-        claim = await store.claim_task(objective_id, worker_id)
-        await store.record_result(claim, text=text, origins=("model",))
-        await store.record_plan(claim, proposals=[])
+        await finish_one(store, objective_id, text=text, worker_id=worker_id)
+
+
+async def lack_in(store, objective_id, what="prices", *, shown=(), worker_id="w"):
+    """A try of the next task that lacks something."""
+    claim = await store.claim_task(objective_id, worker_id)
+    return await store.record_lack(claim, lack=Lack(what=what, shown=shown))
+
+
+async def check(store, objective_id, *proposals, is_met=False, missing=("a part",), parts=(), reason="because", fallback=()):
+    """Check whether the objective is met."""
+    claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
+    checked = Checked(parts=parts, missing=() if is_met else missing)
+    return await store.finish_check(claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=fallback)
 
 
 async def names_of(store, objective_id, *statuses):
@@ -91,6 +116,11 @@ async def names_of(store, objective_id, *statuses):
 
 async def kinds_of(store, objective_id):
     return [event.kind for event in await store.events(objective_id)]
+
+
+async def events_of(store, objective_id, kind):
+    """The tasks and the data of the events of a kind, oldest first."""
+    return [(event.task_id, dict(event.data)) for event in await store.events(objective_id) if event.kind == kind]
 
 
 class TaskStoreContract:
@@ -173,28 +203,37 @@ class TaskStoreContract:
         assert counts[TaskStatus.CANCELLED] == 2
         assert set(counts) == set(TaskStatus)
 
-    async def test_a_result_is_recorded_even_after_the_end_but_no_task_is_added(self, store):
-        objective_id = await begin(store)
-        claim = await store.claim_task(objective_id, "w")
+    async def test_after_the_end_results_and_plans_are_recorded_but_no_task_is_added_and_no_planning_is_owed(self, store):
+        objective_id = await begin(store, "B", "C")
+        first, second, third = [await store.claim_task(objective_id, "w") for _ in range(3)]
+        await store.record_result(first, text="r", origins=[])
+        planner = await store.claim_duty(objective_id, "w", Duty.PLAN)
         await store.end_objective(objective_id, reason=StopReason.LIMIT_COST)
-        await store.record_result(claim, text="r", origins=[])
-        plan = await store.record_plan(claim, proposals=[Proposal(name="more")], is_met=True)
-        assert plan.added == ()
-        assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
+        plan = Planned(proposals=(Proposal(name="more"),), is_met=True)
+        await store.record_result(second, text="r", origins=[], plan=plan)
+        assert await store.record_plan(planner, task_ids=[1], plan=plan) == Plan(added=(), duplicates=())
+        assert await names_of(store, objective_id, TaskStatus.DONE) == ["Make a list", "B"]
+        await store.record_result(third, text="r", origins=[])
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+        assert len(await store.tasks(objective_id)) == 3
+        await store.extend_objective(objective_id, limits=NO_LIMITS)
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None, "nobody claimed that it is met while it was active"
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is not None
 
-    async def test_an_objective_with_nothing_left_is_finished(self, store):
+    async def test_an_objective_with_nothing_left_is_finished_when_a_check_says_so(self, store):
         objective_id = await begin(store)
         assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         await finish_one(store, objective_id)
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        ended = await check(store, objective_id, is_met=True, reason="all there")
+        assert (ended.stop_reason, ended.stop_detail) == (StopReason.FINISHED, "all there")
 
-    async def test_an_objective_whose_tasks_wait_for_a_dead_one_is_stalled(self, store):
+    async def test_an_objective_without_an_answer_and_with_nothing_left_has_failed(self, store):
         objective_id = await begin(store)
-        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
-        claim = await store.claim_task(objective_id, "w")
-        await store.fail_task(claim, error="no", max_failures=1)
-        assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
+        ended = await store.conclude_objective(objective_id)
+        assert (ended.stop_reason, ended.stop_detail) == (StopReason.FAILED, "no task was answered, 1 were given up")
 
     async def test_extending_reopens_a_limit_and_owes_the_report_anew_under_a_new_owner(self, store):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
@@ -207,14 +246,41 @@ class TaskStoreContract:
         assert extended.status is ObjectiveStatus.ACTIVE
         assert await store.report(objective_id) is None
         await finish_one(store, objective_id)
-        await store.conclude_objective(objective_id)
+        await check(store, objective_id, is_met=True)
         again = await store.claim_duty(objective_id, "w", Duty.REPORT)
         assert (claim.fence.owner, again.fence.owner, again.fence.claim_no) == ("report", "report:2", 1)
 
-    async def test_extending_does_not_reopen_what_was_cancelled(self, store):
+    @pytest.mark.parametrize("reason", StopReason)
+    async def test_what_a_person_does_reopens_every_end_but_a_cancelled_one_and_extending_those_that_are_no_success(self, store, reason):
+        extended, added_to, retried = [await begin(store) for _ in range(3)]
+        for objective_id in (extended, added_to, retried):
+            await store.join_objective("w", objective_id)
+            await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+            await store.end_objective(objective_id, reason=reason)
+            await store.record_report(await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# all")
+
+        await store.extend_objective(extended, limits=Limits())
+        for verb in (lambda: store.add_tasks(added_to, [Proposal(name="B")]), lambda: store.retry_task(retried, 1)):
+            if reason is StopReason.CANCELLED:
+                with pytest.raises(ObjectiveStoppedError):
+                    await verb()
+            else:
+                await verb()
+
+        is_open = [(await store.objective(objective_id)).status is ObjectiveStatus.ACTIVE for objective_id in (extended, added_to, retried)]
+        is_success = reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+        is_for_good = reason is StopReason.CANCELLED
+        assert is_open == [not is_success and not is_for_good, not is_for_good, not is_for_good]
+        has_report = [(await store.objective(objective_id)).has_report for objective_id in (extended, added_to, retried)]
+        assert has_report == [not opened for opened in is_open]
+        assert len(await store.tasks(added_to)) == (1 if is_for_good else 2)
+
+    async def test_what_adds_no_task_reopens_nothing(self, store):
         objective_id = await begin(store)
-        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
-        assert (await store.extend_objective(objective_id, limits=Limits())).status is ObjectiveStatus.ENDED
+        await finish_one(store, objective_id)
+        await check(store, objective_id, is_met=True)
+        assert (await store.add_tasks(objective_id, [Proposal(name="make a list")], allow_duplicates=False)).added == ()
+        assert (await store.objective(objective_id)).stop_reason is StopReason.FINISHED
 
     async def test_deleting_is_refused_while_a_living_worker_holds_a_task(self, store, clock):
         objective_id = await begin(store)
@@ -243,8 +309,21 @@ class TaskStoreContract:
         assert await store.claim_task(objective_id, "w") is None
         await store.record_result(claim, text="r", origins=[])
         assert await store.claim_task(objective_id, "w") is None
-        await store.record_plan(claim, proposals=[])
+        await plan_from(store, objective_id)
         assert (await store.claim_task(objective_id, "w")).task.name == "B"
+
+    async def test_nobody_waits_for_a_task_that_was_given_up_until_it_is_retried(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,)), Proposal(name="C", after=(1,))])
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        begun = await store.claim_task(objective_id, "w")
+        await store.retry_task(objective_id, 1)
+        assert begun.task.name == "B"
+        assert (await store.claim_task(objective_id, "w")).task.id == 1
+        assert await store.claim_task(objective_id, "w") is None, "C waits again"
+        await store.record_result(begun, text="r", origins=[])
+        await plan_from(store, objective_id)
+        assert (await store.task(objective_id, 2)).status is TaskStatus.DONE
 
     async def test_proposals_enter_at_the_end_in_their_order_without_the_duplicates(self, store):
         objective_id = await begin(store, "B")
@@ -273,17 +352,29 @@ class TaskStoreContract:
         assert await store.results(objective_id) == [result]
         assert not {"\ud800", "\x00"} & set(result.text)
 
-    async def test_the_limit_of_tasks_counts_what_was_ever_executed(self, store):
+    async def test_the_limit_of_tasks_counts_a_task_when_it_is_first_begun_and_gives_begun_ones_out_again(self, store, clock):
         objective_id = await begin(store, "B", "C", limits=replace(NO_LIMITS, max_tasks=2))
         await finish_one(store, objective_id)
         claim = await store.claim_task(objective_id, "w")
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
-        await store.record_result(claim, text="r", origins=[])
-        await store.release_task(claim)
+        await store.release_task(claim, delay_s=5)
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE, "B was begun, and can go on later"
+        clock.tick(5)
+        await lack_in(store, objective_id)
+        await plan_from(store, objective_id)
         again = await store.claim_task(objective_id, "w")
-        assert again.task.status is TaskStatus.RECORDED
-        await store.record_plan(again, proposals=[])
+        assert (again.task.name, again.task.try_no) == ("B", 2)
+        await store.record_result(again, text="r", origins=[])
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        await plan_from(store, objective_id)
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
+
+    async def test_at_the_limit_of_tasks_a_begun_one_that_waits_for_one_that_is_not_ends_the_objective(self, store):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
+        await lack_in(store, objective_id)
+        await plan_from(store, objective_id, proposals=(Proposal(name="B", parent_id=1),))
+        assert await store.claim_task(objective_id, "w") is None
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
 
     # -- steering ----------------------------------------------------------------------------------------------------------
@@ -350,7 +441,7 @@ class TaskStoreContract:
         assert (await store.claim_task(objective_id, "w")).task.name == "C"
         assert await store.claim_task(objective_id, "w") is None
         await store.record_result(claim, text="r", origins=[])
-        await store.record_plan(claim, proposals=[])
+        await plan_from(store, objective_id)
         assert (await store.claim_task(objective_id, "w")).task.name == "D"
 
     async def test_a_skipped_task_is_never_started_and_nobody_waits_for_it(self, store):
@@ -365,7 +456,7 @@ class TaskStoreContract:
         objective_id = await begin(store, "B")
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         await finish_one(store, objective_id)
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        assert (await check(store, objective_id, is_met=True)).stop_reason is StopReason.FINISHED
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         await store.record_report(report, markdown="# all")
         task = await store.retry_task(objective_id, 1)
@@ -374,7 +465,7 @@ class TaskStoreContract:
         assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
         assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [2]
         await finish_one(store, objective_id)
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        assert (await check(store, objective_id, is_met=True)).stop_reason is StopReason.FINISHED
         assert (await store.claim_duty(objective_id, "w", Duty.REPORT)).fence.owner == "report:2"
 
     async def test_no_dead_task_brings_an_objective_back_that_ended_for_good(self, store):
@@ -387,20 +478,81 @@ class TaskStoreContract:
 
     # -- turns -------------------------------------------------------------------------------------------------------------
 
-    async def test_a_result_is_visible_before_the_planning_and_kept_once(self, store):
+    async def test_a_result_is_visible_before_the_planning_and_stands_for_ever_after_it(self, store):
         objective_id = await begin(store)
-        claim = await store.claim_task(objective_id, "w")
-        first = await store.record_result(claim, text="r1", origins=["model:m"])
-        again = await store.record_result(claim, text="r2", origins=[])
-        assert first == again
+        first = await store.record_result(await store.claim_task(objective_id, "w"), text="r1", origins=["model:m"])
         assert await store.results(objective_id) == [first]
-        assert (await store.task(objective_id, 1)).status is TaskStatus.RECORDED
+        assert (first.is_planned, (await store.task(objective_id, 1)).status) == (False, TaskStatus.RECORDED)
+        await plan_from(store, objective_id)
+        assert await store.results(objective_id) == [replace(first, is_planned=True)]
 
-    async def test_a_plan_needs_a_recorded_result(self, store):
+    async def test_a_recorded_task_is_held_by_nobody(self, store):
+        objective_id = await begin(store, "B")
+        answered, lacking = [await store.claim_task(objective_id, "w") for _ in range(2)]
+        await store.record_result(answered, text="r", origins=[])
+        await store.record_lack(lacking, lack=Lack(what="prices"))
+        assert [joined.task_ids for worker in await store.workers() for joined in worker.joined] == [()]
+        for claim in (answered, lacking):
+            for late in (
+                store.fail_task(claim, error="late", max_failures=1),
+                store.release_task(claim),
+                store.record_lack(claim, lack=Lack(what="more")),
+                store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL),
+            ):
+                with pytest.raises(LeaseLostError):
+                    await late
+        with pytest.raises(LeaseLostError):
+            await store.record_result(lacking, text="late", origins=[])
+        await store.remove_worker("w")
+        assert (await store.counts(objective_id))[TaskStatus.RECORDED] == 2
+
+    @pytest.mark.parametrize("plan", [None, Planned(proposals=(Proposal(name="more"),))], ids=["alone", "with its plan"])
+    async def test_a_commit_of_a_result_that_comes_again_under_its_claim_returns_the_first_and_changes_nothing(self, store, plan):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
+        first = await store.record_result(claim, text="r1", origins=["model:m"], plan=plan)
+        events = await store.events(objective_id)
+        again = await store.record_result(claim, text="r2", origins=[], lack="all", plan=plan)
+        assert (again.text, again.origins, again.lack) == (first.text, first.origins, "")
+        assert await store.events(objective_id) == events
+        if plan is None:
+            await plan_from(store, objective_id)
+            assert (await store.record_result(claim, text="r3", origins=[])).text == "r1"
+
+    async def test_a_result_of_a_claim_that_another_took_over_is_not_the_first(self, store):
+        objective_id = await begin(store)
+        zombie = await store.claim_task(objective_id, "w")
+        await store.release_task(zombie)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         with pytest.raises(LeaseLostError):
-            await store.record_plan(claim, proposals=[])
+            await store.record_result(zombie, text="late", origins=[])
+
+    async def test_a_result_that_answers_in_part_keeps_what_it_lacks_and_its_task_is_done(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        result = await store.record_result(claim, text="teas", origins=[], lack="their\x00 prices\ud800")
+        assert result.lack == "their\ufffd prices?"
+        assert await store.results(objective_id) == [result]
+        await plan_from(store, objective_id)
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.lack, task.n_lacks, task.try_no) == (TaskStatus.DONE, None, 0, 1)
+        assert [result.lack for result in await store.results(objective_id)] == ["their\ufffd prices?"]
+        assert (await store.verify(objective_id)).damages == ()
+        assert (await events_of(store, objective_id, log.TASK_RECORDED))[0][1]["lack"] == "their\ufffd prices?"
+
+    async def test_what_the_execution_agent_planned_itself_is_recorded_with_its_result_or_nothing_is(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        broken = Planned(proposals=(Proposal(name="B"), Proposal(name=None)))  # type: ignore[arg-type]  # breaks in mid-transaction
+        with pytest.raises(AttributeError):
+            await store.record_result(claim, text="r", origins=[], plan=broken)
+        assert (await store.results(objective_id), len(await store.tasks(objective_id))) == ([], 1)
+        plan = Planned(proposals=(Proposal(name="B", parent_id=1),), is_met=True)
+        await store.record_result(claim, text="r", origins=[], plan=plan)
+        assert await names_of(store, objective_id, TaskStatus.DONE) == ["Make a list"]
+        assert [(task.name, task.parent_id) for task in await store.tasks(objective_id, statuses=[TaskStatus.QUEUED])] == [("B", 1)]
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is not None
 
     async def test_a_failed_try_waits_and_is_tried_anew_until_it_is_dead(self, store, clock):
         objective_id = await begin(store)
@@ -413,15 +565,6 @@ class TaskStoreContract:
         dead = await store.fail_task(await store.claim_task(objective_id, "w"), error="never", max_failures=2)
         assert (dead.status, dead.error) == (TaskStatus.DEAD, "never")
         assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [1]
-
-    async def test_a_task_that_fails_in_planning_keeps_its_result_and_ends_done(self, store):
-        objective_id = await begin(store)
-        claim = await store.claim_task(objective_id, "w")
-        await store.record_result(claim, text="r", origins=[])
-        assert (await store.fail_task(claim, error="no", max_failures=2)).status is TaskStatus.RECORDED
-        claim = await store.claim_task(objective_id, "w")
-        assert (await store.fail_task(claim, error="no", max_failures=2)).status is TaskStatus.DONE
-        assert len(await store.results(objective_id)) == 1
 
     async def test_a_released_task_comes_back_at_its_place_without_a_failure(self, store, clock):
         objective_id = await begin(store, "B")
@@ -440,6 +583,7 @@ class TaskStoreContract:
         before = await store.events(objective_id)
         for late in (
             store.record_result(claim, text="late", origins=[]),
+            store.record_lack(claim, lack=Lack(what="late")),
             store.fail_task(claim, error="late", max_failures=1),
             store.release_task(claim),
             store.put_step(claim.fence, key="k", kind="inputs", request_hash="h", output="{}"),
@@ -449,6 +593,504 @@ class TaskStoreContract:
                 await late
         assert await store.results(objective_id) == []
         assert await store.events(objective_id) == before
+
+    # -- tasks that lack something -----------------------------------------------------------------------------------------
+
+    async def test_what_a_try_lacked_is_kept_without_a_result_and_planning_from_it_is_owed(self, store):
+        objective_id = await begin(store)
+        task = await lack_in(store, objective_id, "their\x00 prices\ud800", shown=(7, 9))
+        assert (task.status, task.lack, task.n_lacks, task.try_no) == (
+            TaskStatus.RECORDED,
+            Lack(what="their\ufffd prices?", shown=(7, 9)),
+            1,
+            1,
+        )
+        assert task == await store.task(objective_id, 1)
+        assert (await store.results(objective_id), await store.recorded_ids(objective_id, limit=5)) == ([], [1])
+        assert await events_of(store, objective_id, log.TASK_LACKED) == [(1, {"lack": "their\ufffd prices?", "n_lacks": 1})]
+        assert await store.task_names(objective_id, limit=5) == [
+            TaskName(id=1, name="Make a list", status=TaskStatus.RECORDED, is_lacking=True)
+        ]
+
+    async def test_a_task_that_lacks_something_is_tried_anew_when_what_was_proposed_for_it_is_done(self, store):
+        objective_id = await begin(store)
+        await lack_in(store, objective_id)
+        made = await plan_from(store, objective_id, proposals=(Proposal(name="Find prices", parent_id=1), Proposal(name="Rest")))
+        assert [task.name for task in made.added] == ["Find prices", "Rest"]
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.try_no, task.after, task.rank, task.failures) == (TaskStatus.QUEUED, 2, (2,), 1, 0)
+        assert await events_of(store, objective_id, log.TASK_REQUEUED) == [(1, {"try_no": 2, "waits_for": [2]})]
+        assert (await finish_one(store, objective_id))[0] == 2
+        again = await store.claim_task(objective_id, "w")
+        assert (again.task.id, again.task.lack, again.task.n_lacks) == (1, Lack(what="prices"), 1)
+        await store.record_result(again, text="r", origins=[])
+        await plan_from(store, objective_id)
+        done = await store.task(objective_id, 1)
+        assert (done.status, done.lack, done.after) == (TaskStatus.DONE, None, (2,))
+
+    async def test_a_task_that_lacks_something_waits_also_for_what_a_proposal_repeats_and_for_what_is_named(self, store):
+        objective_id = await begin(store, "B", "C")
+        await lack_in(store, objective_id)
+        proposals = (Proposal(name="b!", parent_id=1), Proposal(name="D", label="x"), Proposal(name="E"), Proposal(name=" ", label="y"))
+        named = Unanswered(task_id=1, lack="unused", after=(3, 1, 99, 2, "X", " e. ", "y", "unknown"))
+        made = await plan_from(store, objective_id, proposals=proposals, unanswered=(named,))
+        assert ([task.id for task in made.added], made.duplicates) == ([4, 5], ("b!",))
+        task = await store.task(objective_id, 1)
+        assert (task.after, task.lack) == ((2, 3, 4, 5), Lack(what="prices"))
+
+    async def test_what_a_task_came_after_and_what_it_waits_for_add_up(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
+        await finish_one(store, objective_id)
+        await lack_in(store, objective_id)
+        await plan_from(store, objective_id, proposals=(Proposal(name="C", parent_id=2),))
+        assert (await store.task(objective_id, 2)).after == (1, 3)
+
+    async def test_what_the_execution_agent_proposed_itself_for_a_lack_is_recorded_with_it_or_nothing_is(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        broken = Planned(proposals=(Proposal(name="B"), Proposal(name=None)))  # type: ignore[arg-type]  # breaks in mid-transaction
+        with pytest.raises(AttributeError):
+            await store.record_lack(claim, lack=Lack(what="prices"), plan=broken)
+        assert (await store.task(objective_id, 1), len(await store.tasks(objective_id))) == (claim.task, 1)
+        plan = Planned(proposals=(Proposal(name="Find prices", parent_id=1),))
+        task = await store.record_lack(claim, lack=Lack(what="prices"), plan=plan)
+        assert (task.status, task.try_no, task.after, task.n_lacks) == (TaskStatus.QUEUED, 2, (2,), 1)
+        assert task == await store.task(objective_id, 1)
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+
+    async def test_nothing_is_proposed_for_a_task_that_is_given_up(self, store):
+        objective_id = await begin(store)
+        for n in (1, 2, 3):
+            plan = Planned(proposals=(Proposal(name=f"Find {n}", parent_id=1),))
+            await store.move_task(objective_id, 1, to=Place.FIRST)
+            for task in (await store.tasks(objective_id))[1:]:
+                if task.status is TaskStatus.QUEUED:
+                    await store.cancel_task(objective_id, task.id)
+            task = await store.record_lack(await store.claim_task(objective_id, "w"), lack=Lack(what="prices"), plan=plan)
+        assert (task.status, await names_of(store, objective_id)) == (TaskStatus.DEAD, ["Make a list", "Find 1", "Find 2"])
+
+    async def test_what_comes_after_a_task_that_lacks_something_waits_for_its_next_try(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
+        await lack_in(store, objective_id)
+        assert await store.claim_task(objective_id, "w") is None
+        await plan_from(store, objective_id)
+        assert (await finish_one(store, objective_id))[0] == 1
+        assert (await store.claim_task(objective_id, "w")).task.id == 2
+
+    async def test_a_result_that_is_no_answer_is_withdrawn_with_everything_of_it(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="The lake froze", origins=[])
+        await store.store_vectors(objective_id, space="s", vectors={1: b"\x01"})
+        await store.store_vectors(objective_id, space="t", vectors={1: b"\x01", 9: b"\x02"})
+        await store.mark_indexed(objective_id, task_ids=[1])
+        await plan_from(store, objective_id, unanswered=(Unanswered(task_id=1, lack="prices", shown=(4,)),))
+        assert (await store.results(objective_id), await store.count_results(objective_id)) == ([], 0)
+        assert (await store.result_ids(objective_id), (await store.verify(objective_id)).n_results) == ([], 0)
+        assert await store.find_words(objective_id, words=["lake"], limit=5) == []
+        assert [await store.vectors(objective_id, space=space) for space in ("s", "t")] == [{}, {9: b"\x02"}]
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.try_no, task.lack, task.n_lacks) == (TaskStatus.QUEUED, 2, Lack(what="prices", shown=(4,)), 1)
+        assert await events_of(store, objective_id, log.TASK_LACKED) == [(1, {"lack": "prices", "n_lacks": 1})]
+        with pytest.raises(LeaseLostError):
+            await store.record_result(claim, text="The lake froze", origins=[])
+        await finish_one(store, objective_id, text="The sea did not")
+        assert await store.find_words(objective_id, words=["sea", "lake"], limit=5) == [1]
+        assert await store.result_ids(objective_id, is_indexed=False) == [1]
+
+    @pytest.mark.parametrize("is_said_by", ["its agent", "the creation agent"])
+    async def test_a_task_whose_lack_is_never_filled_is_given_up_after_three_tries(self, store, is_said_by):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
+        for n in (1, 2, 3):
+            assert (await store.task(objective_id, 1)).status is TaskStatus.QUEUED
+            if is_said_by == "its agent":
+                await lack_in(store, objective_id, f"prices {n}")
+            else:
+                await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+            if n < 3 or is_said_by != "its agent":
+                await plan_from(store, objective_id, unanswered=(Unanswered(task_id=1, lack=f"prices {n}"),))
+        task = await store.task(objective_id, 1)
+        assert (task.status, task.n_lacks, task.failures) == (TaskStatus.DEAD, 3, 0)
+        assert task.error == "after 3 tries it still lacked: prices 3"
+        assert await events_of(store, objective_id, log.TASK_DEAD) == [(1, {"error": task.error})]
+        assert await store.results(objective_id) == []
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+        assert (await store.claim_task(objective_id, "w")).task.id == 2, "nobody waits for it"
+        retried = await store.retry_task(objective_id, 1)
+        assert (retried.status, retried.n_lacks, retried.error) == (TaskStatus.QUEUED, 0, "")
+
+    LACKING = "the yield of Darjeeling in 2019"
+
+    @pytest.mark.parametrize(
+        ("blocker", "text", "is_woken"),
+        [
+            ("Ask a farmer", "In 2019 Darjeeling brought 9 t", True),
+            ("Ask a farmer", "In 2018 Darjeeling brought 9 t", False),
+            ("Ask a farmer", "In 2019 Assam brought 9 t", False),
+            ("Find the yield of Darjeeling in 2019", "In 2019 Darjeeling brought 9 t", False),
+            ("Ask about Darjeeling", "In 2019 Darjeeling brought 9 t", False),
+            ("Ask about Assam", "In 2019 Darjeeling brought 9 t", True),
+        ],
+    )
+    async def test_a_task_that_waits_is_woken_by_a_result_that_holds_what_it_lacks_and_no_open_task_is_to_bring(
+        self, store, blocker, text, is_woken
+    ):
+        objective_id = await begin(store, "Look around")
+        await lack_in(store, objective_id, self.LACKING)
+        await plan_from(store, objective_id, proposals=(Proposal(name=blocker, parent_id=1),))
+        assert (await store.task(objective_id, 1)).after == (3,)
+
+        other = await store.claim_task(objective_id, "w")
+        await store.record_result(other, text=text, origins=[])
+
+        assert (await store.claim_task(objective_id, "w")).task.id == (1 if is_woken else 3)
+        assert await events_of(store, objective_id, log.TASK_WOKEN) == ([(1, {"by": 2})] if is_woken else [])
+        assert (await store.task(objective_id, 1)).after == (() if is_woken else (3,))
+
+    async def test_a_name_of_the_task_itself_wakes_it_for_no_result(self, store):
+        objective_id = await begin(store, "Sum up Darjeeling", "Look around")
+        await store.cancel_task(objective_id, 1)
+        await lack_in(store, objective_id, "the yield of Darjeeling")
+        await plan_from(store, objective_id, proposals=(Proposal(name="Ask a farmer", parent_id=2),))
+        await finish_one(store, objective_id, text="Darjeeling is a place")
+        assert (await store.task(objective_id, 2)).after == (4,)
+
+    async def test_only_a_task_that_lacked_something_is_woken(self, store):
+        objective_id = await begin(store, "Look around")
+        await store.add_tasks(objective_id, [Proposal(name=self.LACKING, after=(1,))])
+        await store.claim_task(objective_id, "w")
+        await finish_one(store, objective_id, text="In 2019 Darjeeling brought 9 t")
+        assert await store.claim_task(objective_id, "w") is None
+
+    # -- planning ------------------------------------------------------------------------------------------------------------
+
+    async def test_planning_is_owed_while_something_is_recorded_and_by_one_worker_at_a_time(self, store):
+        objective_id = await begin(store, "B")
+        await join(store, make_worker("v"), objective_id)
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        await store.pause_objective(objective_id)
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+        await store.resume_objective(objective_id)
+        first = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        assert first.fence.owner == "plan:1"
+        assert await store.claim_duty(objective_id, "v", Duty.PLAN) is None
+        await lack_in(store, objective_id, worker_id="v")
+        assert await store.recorded_ids(objective_id, limit=9) == [1, 2]
+        assert await store.recorded_ids(objective_id, limit=1) == [1]
+        await store.record_plan(first, task_ids=[1], plan=Planned())
+        with pytest.raises(LeaseLostError):
+            await store.record_plan(first, task_ids=[2], plan=Planned())
+        second = await store.claim_duty(objective_id, "v", Duty.PLAN)
+        assert (second.fence.owner, await store.recorded_ids(objective_id, limit=9)) == ("plan:2", [2])
+        await store.record_plan(second, task_ids=[2], plan=Planned())
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+
+    async def test_a_planning_of_a_dead_worker_is_taken_over_with_its_steps_and_its_late_plan_changes_nothing(self, store, clock):
+        objective_id = await begin(store)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        zombie = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        paid = await store.intend_step(zombie.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL)
+        await store.record_step(zombie.fence, key=paid.key, output='"{}"', usage=SPENT)
+        clock.tick(31)
+        await store.reap_workers()
+        await join(store, make_worker("v"), objective_id)
+        claim = await store.claim_duty(objective_id, "v", Duty.PLAN)
+        assert (claim.fence.owner, claim.fence.claim_no) == ("plan:1", 2)
+        step = await store.intend_step(claim.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL)
+        assert (step.output, (await store.objective(objective_id)).usage) == ('"{}"', SPENT)
+        before = await store.events(objective_id)
+        with pytest.raises(LeaseLostError):
+            await store.record_plan(zombie, task_ids=[1], plan=Planned(proposals=(Proposal(name="late"),), is_met=True))
+        assert (await store.events(objective_id), len(await store.tasks(objective_id))) == (before, 1)
+
+    async def test_a_released_planning_waits(self, store, clock):
+        objective_id = await begin(store)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        await store.release_duty(await store.claim_duty(objective_id, "w", Duty.PLAN), delay_s=5)
+        assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
+        clock.tick(5)
+        assert (await store.claim_duty(objective_id, "w", Duty.PLAN)).fence.owner == "plan:1"
+
+    async def test_a_plan_leaves_alone_what_is_not_recorded_and_what_it_does_not_name(self, store):
+        objective_id = await begin(store, "B", "C")
+        for _ in range(2):
+            await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        running = await store.claim_task(objective_id, "w")
+        unanswered = tuple(Unanswered(task_id=task_id, lack="all") for task_id in (2, 3))
+        await plan_from(store, objective_id, 1, 3, unanswered=unanswered)
+        assert [task.status for task in await store.tasks(objective_id)] == [TaskStatus.DONE, TaskStatus.RECORDED, TaskStatus.RUNNING]
+        await store.record_result(running, text="r", origins=[])
+        assert [result.is_planned for result in await store.results(objective_id)] == [True, False, False]
+
+    async def test_a_plan_that_failed_or_left_something_out_says_so_and_its_tasks_are_done(self, store):
+        objective_id = await begin(store)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        await plan_from(store, objective_id, dropped=("Too much\ud800",), failure="no JSON\x00")
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
+        assert await events_of(store, objective_id, log.TASK_PROPOSAL_DROPPED) == [(None, {"name": "Too much?"})]
+        assert await events_of(store, objective_id, log.PLAN_FAILED) == [(None, {"task_ids": [1], "reason": "no JSON\ufffd"})]
+
+    async def test_a_task_that_lacks_something_when_its_objective_was_cancelled_is_cancelled(self, store):
+        objective_id = await begin(store)
+        await lack_in(store, objective_id)
+        planner = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        await store.record_plan(planner, task_ids=[1], plan=Planned())
+        assert (await store.task(objective_id, 1)).status is TaskStatus.CANCELLED
+        kinds = await kinds_of(store, objective_id)
+        assert (kinds[-1], log.TASK_REQUEUED in kinds) == (log.TASK_CANCELLED, False)
+
+    async def test_a_task_that_is_given_up_while_a_call_of_it_may_have_been_made_waits_and_is_not_called_dead(self, store):
+        objective_id = await begin(store)
+        for _ in range(2):
+            await lack_in(store, objective_id)
+            await plan_from(store, objective_id)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_once(claim.fence, key="1/t", request="{}")
+        task = await store.record_lack(claim, lack=Lack(what="prices"))
+        assert task.status is TaskStatus.WAITING
+        kinds = await kinds_of(store, objective_id)
+        assert (log.TASK_PARKED in kinds, log.TASK_DEAD in kinds) == (True, False)
+
+    # -- which proposals are there already -----------------------------------------------------------------------------------
+
+    async def bring_into(self, store, objective_id, state):
+        """Bring the next task into this state."""
+        if state == "queued":
+            return
+        if state == "cancelled":
+            head = await store.tasks(objective_id, statuses=[TaskStatus.QUEUED], limit=1)
+            await store.cancel_task(objective_id, head[0].id)
+            return
+        claim = await store.claim_task(objective_id, "w")
+        match state:
+            case "recorded" | "answered":
+                await store.record_result(claim, text="r", origins=[])
+            case "lacking":
+                await store.record_lack(claim, lack=Lack(what="prices"))
+            case "asking":
+                await store.park_task(claim.fence, key="1/q", kind="question", request="{}")
+            case "given up":
+                await store.fail_task(claim, error="no", max_failures=1)
+        if state in ("answered", "lacking"):
+            await plan_from(store, objective_id, claim.task.id, proposals=(Proposal(name="Bring it", parent_id=claim.task.id),))
+
+    STATES = ("queued", "running", "recorded", "lacking", "asking", "answered", "given up", "cancelled")
+
+    @pytest.mark.parametrize("state", STATES)
+    async def test_what_is_there_already_is_not_added_again_whatever_became_of_it(self, store, state):
+        objective_id = await begin(store, "What is the population of Peru?")
+        planned = await store.claim_task(objective_id, "w")
+        await self.bring_into(store, objective_id, state)
+        await store.record_result(planned, text="nothing", origins=[])
+        n_tasks = len(await store.tasks(objective_id))
+
+        proposal = Proposal(name="Please find the population of Peru", parent_id=1)
+        made = await plan_from(store, objective_id, 1, proposals=(proposal,))
+
+        assert made == Plan(added=(), duplicates=("Please find the population of Peru",))
+        assert len(await store.tasks(objective_id)) == n_tasks
+        assert await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED) == [(1, {"name": proposal.name, "repeats": 2})]
+
+    async def test_two_proposals_that_ask_the_same_are_one(self, store):
+        objective_id = await begin(store)
+        names = ("Find the population of Peru", "What is the population of Peru?", "Find the population of Chile")
+        _, made = await finish_one(store, objective_id, proposals=[Proposal(name=name) for name in names])
+        assert ([task.name for task in made.added], made.duplicates) == ([names[0], names[2]], (names[1],))
+        assert (await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED))[0][1]["repeats"] == 2
+
+    @pytest.mark.parametrize("is_said_by", ["its agent", "the creation agent"])
+    @pytest.mark.parametrize("shown", [(2,), (3,), ()])
+    async def test_an_answered_task_comes_again_only_for_one_that_lacks_something_although_it_was_shown_the_answer(
+        self, store, shown, is_said_by
+    ):
+        objective_id = await begin(store, "B")
+        await store.move_task(objective_id, 2, to=Place.FIRST)
+        await finish_one(store, objective_id)
+        if is_said_by == "its agent":
+            await lack_in(store, objective_id, shown=shown)
+            planned = {}
+        else:
+            await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+            planned = {"unanswered": (Unanswered(task_id=1, lack="prices", shown=shown),)}
+        made = await plan_from(store, objective_id, proposals=(Proposal(name="B", parent_id=1),), **planned)
+        assert [task.id for task in made.added] == ([3] if shown == (2,) else [])
+        assert (await store.task(objective_id, 1)).after == ((3,) if shown == (2,) else (2,))
+
+    async def test_what_one_task_was_shown_in_vain_is_not_repeated_for_another(self, store):
+        objective_id = await begin(store, "B", "C")
+        await store.move_task(objective_id, 3, to=Place.FIRST)
+        await finish_one(store, objective_id)
+        await lack_in(store, objective_id, shown=(3,))
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        made = await plan_from(store, objective_id, proposals=(Proposal(name="C", parent_id=2),))
+        assert made.duplicates == ("C",)
+
+    @pytest.mark.parametrize("state", STATES)
+    async def test_what_a_check_finds_missing_comes_again_unless_it_is_open_or_a_person_cancelled_it(self, store, state):
+        objective_id = await begin(store, "B")
+        claim = await store.claim_task(objective_id, "w")
+        await self.bring_into(store, objective_id, state)
+        await store.record_result(claim, text="r", origins=[])
+        await plan_from(store, objective_id, 1, is_met=True)
+        await check(store, objective_id, Proposal(name="b."))
+        assert (await names_of(store, objective_id)).count("b.") == (state in ("answered", "given up"))
+
+    @pytest.mark.parametrize(
+        ("name", "text", "is_newer", "comes_again"),
+        [
+            ("Read K-17", "K-17 is in the cellar", True, True),
+            ("Read K-17", "K-17 is in the cellar", False, False),
+            ("Read K-17", "K-18 is in the cellar", True, False),
+            ("Ask a farmer", "He is at home", True, True),
+            ("Ask a farmer", "He is at home", False, False),
+        ],
+    )
+    async def test_a_task_that_was_given_up_comes_again_only_when_a_newer_result_bears_on_it(
+        self, store, clock, name, text, is_newer, comes_again
+    ):
+        objective_id = await begin(store, name)
+        news, dead = [await store.claim_task(objective_id, "w") for _ in range(2)]
+        if is_newer:
+            await store.fail_task(dead, error="no", max_failures=1)
+            clock.tick(1)
+            await store.record_result(news, text=text, origins=[])
+        else:
+            await store.record_result(news, text=text, origins=[])
+            clock.tick(1)
+            await store.fail_task(dead, error="no", max_failures=1)
+        made = await plan_from(store, objective_id, proposals=(Proposal(name=name, parent_id=1),))
+        assert len(made.added) == comes_again
+
+    async def test_without_news_a_task_comes_again_at_most_four_times(self, store):
+        objective_id = await begin(store, "Read K-17")
+        await finish_one(store, objective_id, text="nothing of it")
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        n_tasks = []
+        for n in range(6):
+            await check(store, objective_id, Proposal(name="Read K-17"), Proposal(name=f"Fill in {n}"))
+            n_tasks.append(await names_of(store, objective_id))
+            for task in await store.tasks(objective_id, statuses=[TaskStatus.QUEUED]):
+                if task.name == "Read K-17":
+                    await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+                else:
+                    await finish_one(store, objective_id, text="nothing of it")
+        assert [names.count("Read K-17") for names in n_tasks] == [2, 3, 4, 5, 5, 5]
+
+    async def test_even_with_news_a_task_comes_again_at_most_twelve_times(self, store, clock):
+        objective_id = await begin(store, "Read K-17")
+        await store.cancel_task(objective_id, 1)
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        n_added = []
+        for n in range(14):
+            clock.tick(1)
+            await store.renew_lease("w", lease_s=30)
+            await store.add_tasks(objective_id, [Proposal(name=f"Look {n}")])
+            _, made = await finish_one(store, objective_id, text="K-17 is in the cellar", proposals=[Proposal(name="Read K-17")])
+            n_added.append(len(made.added))
+            if made.added:
+                await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        assert n_added == [1] * 12 + [0, 0]
+
+    # -- what proposals come after -------------------------------------------------------------------------------------------
+
+    async def after_of(self, store, objective_id, *proposals):
+        """What each new task comes after, by names, and what was dropped of it."""
+        _, made = await finish_one(store, objective_id, proposals=proposals)
+        names = {task.id: task.name for task in await store.tasks(objective_id)}
+        after = {task.name: [names[task_id] for task_id in (await store.task(objective_id, task.id)).after] for task in made.added}
+        dropped = [(names[task_id], data["named"]) for task_id, data in await events_of(store, objective_id, log.TASK_AFTER_DROPPED)]
+        return after, dropped
+
+    async def test_proposals_name_each_other_by_letter_and_by_name_also_before_they_are_proposed(self, store):
+        objective_id = await begin(store)
+        proposals = (
+            Proposal(name="Compare them", label="c", after=("A", " b ", "the price of Assam?")),
+            Proposal(name="Read about Assam", label="a"),
+            Proposal(name="Read about Ceylon", label="B", after=("read about ASSAM.",)),
+            Proposal(name="Find the price of Assam"),
+        )
+        after, dropped = await self.after_of(store, objective_id, *proposals)
+        assert after == {
+            "Compare them": ["Read about Assam", "Read about Ceylon"],
+            "Read about Assam": [],
+            "Read about Ceylon": ["Read about Assam"],
+            "Find the price of Assam": [],
+        }
+        assert dropped == [("Compare them", "the price of Assam?")]
+
+    async def test_proposals_name_known_tasks_by_number_and_by_name_and_what_they_repeat_by_its_letter(self, store):
+        objective_id = await begin(store, "B", "C")
+        proposals = (
+            Proposal(name="D", label="2", after=(2, "make the list", "x")),
+            Proposal(name="c!", label="x"),
+            Proposal(name="E", after=("2", 3, 3)),
+        )
+        after, dropped = await self.after_of(store, objective_id, *proposals)
+        assert (after, dropped) == ({"D": ["B", "Make a list", "C"], "E": ["D", "C"]}, [])
+
+    async def test_a_dependency_that_cannot_be_kept_falls_away_and_an_event_says_so(self, store):
+        objective_id = await begin(store)
+        proposals = (
+            Proposal(name="A", label="a", after=("a", 77, 0, -1, "nobody", " ")),
+            Proposal(name=" ", label="blank"),
+            Proposal(name="B", label="b", after=("c", "blank")),
+            Proposal(name="C", label="c", after=("d",)),
+            Proposal(name="D", label="d", after=("b", "a")),
+        )
+        after, dropped = await self.after_of(store, objective_id, *proposals)
+        assert after == {"A": [], "B": ["C"], "C": ["D"], "D": ["A"]}
+        assert dropped == [*[("A", named) for named in ("a", "77", "0", "-1", "nobody", " ")], ("B", "blank"), ("D", "b")]
+
+    async def test_a_dependency_on_a_name_that_cannot_be_stored_is_looked_up_without_what_cannot(self, store):
+        objective_id = await begin(store, "B\x00 C")
+        proposals = (Proposal(name="D", after=("b\x00 c", "\ud800", "\x00", "e\x00")), Proposal(name="E"))
+        after, dropped = await self.after_of(store, objective_id, *proposals)
+        assert after == {"D": ["B C", "E"], "E": []}
+        assert [name for name, _ in dropped] == ["D", "D"]
+
+    async def test_a_persons_words_are_not_cut_and_an_agents_are(self, store):
+        objective_id = await begin(store)
+        names = [Proposal(name="x" * 3000), Proposal(name="y" * 3000, origins=("model:m",))]
+        plan = await store.add_tasks(objective_id, names)
+        assert [len(task.name) for task in plan.added] == [3000, 2000]
+
+    async def test_a_number_names_no_task_that_is_proposed_with_it(self, store):
+        objective_id = await begin(store)
+        after, dropped = await self.after_of(store, objective_id, Proposal(name="A"), Proposal(name="B", after=(2,)))
+        assert (after, dropped) == ({"A": [], "B": []}, [("B", "2")])
+
+    async def test_what_a_task_lacks_never_waits_for_that_task(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
+        await lack_in(store, objective_id)
+        proposals = (Proposal(name="Find prices", parent_id=1, after=(1,)), Proposal(name="Ask", parent_id=1, after=(2,)))
+        await plan_from(store, objective_id, proposals=proposals, unanswered=(Unanswered(task_id=1, lack="", after=(2,)),))
+        assert [(task.id, task.after) for task in await store.tasks(objective_id)] == [(1, (3,)), (2, (1,)), (3, ()), (4, (2,))]
+        dropped = await events_of(store, objective_id, log.TASK_AFTER_DROPPED)
+        assert dropped == [(3, {"named": "1"}), (1, {"named": "4"}), (1, {"named": "2"})]
+        assert [(await finish_one(store, objective_id))[0] for _ in range(4)] == [3, 1, 2, 4]
+
+    async def test_what_is_proposed_for_another_task_may_wait_for_one_that_lacks_something(self, store):
+        objective_id = await begin(store, "B")
+        await lack_in(store, objective_id)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        proposals = (Proposal(name="Find prices", parent_id=1), Proposal(name="Sum up", parent_id=2, after=(1,)))
+        await plan_from(store, objective_id, proposals=proposals)
+        assert [task.after for task in await store.tasks(objective_id)] == [(3,), (), (), (1,)]
+
+    async def test_two_tasks_that_lack_something_never_wait_for_each_other(self, store):
+        objective_id = await begin(store, "B")
+        for _ in range(2):
+            await lack_in(store, objective_id)
+        unanswered = (Unanswered(task_id=1, lack="", after=(2,)), Unanswered(task_id=2, lack="", after=(1,)))
+        await plan_from(store, objective_id, unanswered=unanswered)
+        assert [task.after for task in await store.tasks(objective_id)] == [(2,), ()]
+        assert (await store.claim_task(objective_id, "w")).task.id == 2
 
     # -- workers -------------------------------------------------------------------------------------------------------------
 
@@ -477,15 +1119,15 @@ class TaskStoreContract:
             assert (await store.task(objective_id, 1)).failures == max(0, n - 4)
         assert (await store.task(objective_id, 1)).status is TaskStatus.DEAD
 
-    async def test_a_recorded_task_of_a_dead_worker_goes_to_the_next(self, store, clock):
-        objective_id = await begin(store, "B")
-        claim = await store.claim_task(objective_id, "w")
-        await store.record_result(claim, text="r", origins=[])
+    async def test_what_a_dead_worker_recorded_is_planned_from_by_the_next(self, store, clock):
+        objective_id = await begin(store)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         clock.tick(31)
-        await store.reap_workers()
+        assert await store.reap_workers() == 0
+        assert (await store.task(objective_id, 1)).failures == 0
         await join(store, make_worker("v"), objective_id)
-        again = await store.claim_task(objective_id, "v")
-        assert (again.task.id, again.task.status, again.task.failures) == (1, TaskStatus.RECORDED, 0)
+        await plan_from(store, objective_id, worker_id="v")
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
 
     async def test_a_living_worker_is_not_reaped_but_an_earlier_bearer_of_its_name_is(self, store):
         objective_id = await begin(store, worker_id="w")
@@ -570,18 +1212,38 @@ class TaskStoreContract:
     async def test_the_outlook_says_what_a_claim_would_find(self, store):
         objective_id = await begin(store, "B", "C")
         assert await store.open_objectives() == [objective_id]
-        outlook = await store.outlook(objective_id)
-        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (True, (Duty.ORDER,), False)
-        for _ in range(3):
-            await finish_one(store, objective_id)
-        outlook = await store.outlook(objective_id)
-        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (False, (), True)
-        await store.conclude_objective(objective_id)
-        assert ((await store.outlook(objective_id)).duties, await store.open_objectives()) == ((Duty.REPORT,), [objective_id])
+
+        async def look():
+            outlook = await store.outlook(objective_id)
+            return outlook.has_task, outlook.n_startable, outlook.duties, outlook.can_conclude
+
+        assert await look() == (True, 3, (Duty.ORDER,), False)
+        await finish_one(store, objective_id)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        assert await look() == (True, 1, (Duty.PLAN,), False)
+        await plan_from(store, objective_id, is_met=True)
+        assert await look() == (False, 0, (Duty.CHECK,), False)
+        await check(store, objective_id)
+        await finish_one(store, objective_id)
+        assert await look() == (False, 0, (Duty.CHECK,), False)
+        await check(store, objective_id, is_met=True)
+        assert (await look(), await store.open_objectives()) == ((False, 0, (Duty.REPORT,), False), [objective_id])
         await store.record_report(await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report")
-        assert ((await store.outlook(objective_id)).duties, await store.open_objectives()) == ((), [])
+        assert (await look(), await store.open_objectives()) == ((False, 0, (), False), [])
         with pytest.raises(NotFoundError):
             await store.outlook(99)
+
+    async def test_an_order_that_is_owed_keeps_no_end_off(self, store):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
+        await finish_one(store, objective_id, proposals=[Proposal(name="B"), Proposal(name="C")])
+        outlook = await store.outlook(objective_id)
+        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (False, (), True)
+
+    async def test_the_outlook_says_when_concluding_would_end_the_objective(self, store):
+        objective_id = await begin(store)
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        outlook = await store.outlook(objective_id)
+        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (False, (), True)
 
     async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
         objective_id = await begin(store)
@@ -656,6 +1318,13 @@ class TaskStoreContract:
         assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
         assert [(await store.claim_task(objective_id, "w")).task.id for _ in range(3)] == [3, 2, 1]
 
+    async def test_no_order_is_owed_while_fewer_than_two_tasks_can_be_started(self, store):
+        objective_id = await begin(store)
+        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,)), Proposal(name="C", after=(1,))])
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
+        await finish_one(store, objective_id)
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is not None
+
     async def test_tasks_added_while_the_prioritizer_thinks_stay_behind_and_are_still_new(self, store):
         objective_id = await begin(store, "B")
         claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
@@ -692,34 +1361,50 @@ class TaskStoreContract:
         window = await store.window(objective_id, n_head=9, n_new=9, n_finished=1)
         assert [[task.id for task in tasks] for tasks in (window.tasks, window.at_work, window.finished)] == [[5], [3, 4], [2]]
 
-    async def test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked(self, store):
+    async def test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked_beside_running_ones(self, store):
         objective_id = await begin(store, "B", "C")
-        other = await store.claim_task(objective_id, "w")
+        running = await store.claim_task(objective_id, "w")
         await finish_one(store, objective_id, is_met=True)
+        assert (await events_of(store, objective_id, log.OBJECTIVE_CLAIMED_MET)) == [(2, {"task_id": 2})]
         assert await store.claim_task(objective_id, "w") is None
-        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
-        await store.record_result(other, text="r", origins=[])
-        await store.record_plan(other, proposals=[])
+        assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
         assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
-        check = await store.claim_duty(objective_id, "w", Duty.CHECK)
-        assert check.fence.owner == "check:1"
-        assert (await store.finish_check(check, is_met=False, reason="not yet")).status is ObjectiveStatus.ACTIVE
+        claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        assert claim.fence.owner == "check:1"
+        assert (await store.finish_check(claim, is_met=False, reason="not yet")).status is ObjectiveStatus.ACTIVE
         await finish_one(store, objective_id, proposals=[Proposal(name="last")], is_met=True)
-        check = await store.claim_duty(objective_id, "w", Duty.CHECK)
-        assert check.fence.owner == "check:2"
-        ended = await store.finish_check(check, is_met=True, reason="all there")
+        claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        assert claim.fence.owner == "check:2"
+        ended = await store.finish_check(claim, is_met=True, reason="all there")
         assert (ended.stop_reason, ended.stop_detail) == (StopReason.OBJECTIVE_MET, "all there")
         assert await names_of(store, objective_id, TaskStatus.CANCELLED) == ["last"]
+        await store.record_result(running, text="r", origins=[])
+        assert len(await store.results(objective_id)) == 3
 
-    async def test_a_recorded_task_is_planned_even_while_a_check_is_owed(self, store):
+    async def test_recorded_tasks_are_planned_from_even_while_a_check_is_owed(self, store):
         objective_id = await begin(store, "B")
-        parked = await store.claim_task(objective_id, "w")
-        await store.record_result(parked, text="r", origins=[])
-        await store.release_task(parked, delay_s=0)
-        other = await store.claim_task(objective_id, "w")
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         await finish_one(store, objective_id, is_met=True)
-        await store.release_task(other)
-        assert (await store.claim_task(objective_id, "w")).task.id == 1
+        assert (await store.outlook(objective_id)).duties == (Duty.CHECK, Duty.PLAN)
+        await plan_from(store, objective_id)
+        assert (await store.counts(objective_id))[TaskStatus.DONE] == 2
+
+    @pytest.mark.parametrize("left", ["running", "recorded", "delayed", "asked a person", "blocked by a delayed one"])
+    async def test_no_check_is_owed_while_something_is_left_that_can_go_on(self, store, left):
+        objective_id = await begin(store, "B")
+        await finish_one(store, objective_id)
+        claim = await store.claim_task(objective_id, "w")
+        match left:
+            case "recorded":
+                await store.record_result(claim, text="r", origins=[])
+            case "delayed":
+                await store.release_task(claim, delay_s=5)
+            case "asked a person":
+                await store.park_task(claim.fence, key="1/q", kind="question", request="{}")
+            case "blocked by a delayed one":
+                await store.add_tasks(objective_id, [Proposal(name="C", after=(2,))])
+                await store.release_task(claim, delay_s=5)
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
 
     async def test_the_report_is_owed_once_the_end_has_come_and_nobody_holds_a_task(self, store):
         objective_id = await begin(store)
@@ -747,6 +1432,144 @@ class TaskStoreContract:
         assert await store.claim_duty(objective_id, "v", Duty.ORDER) is not None
         with pytest.raises(LeaseLostError):
             await store.reorder(held, revision=0, task_ids=[])
+
+    # -- checks ----------------------------------------------------------------------------------------------------------
+
+    async def test_what_a_check_found_is_kept_and_what_it_misses_enters_the_list(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        part = CheckedPart(part="a list", task_id=1, quote="found by")
+        proposals = (Proposal(name="Find prices", label="p"), Proposal(name="Sum up", after=("p",)))
+        objective = await check(store, objective_id, *proposals, parts=(part,), missing=("prices\ud800", "more"), reason="not all")
+        assert objective == await store.objective(objective_id)
+        assert (objective.status, objective.checks.parts) == (ObjectiveStatus.ACTIVE, (part,))
+        assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Find prices", "Sum up"]
+        assert (await store.task(objective_id, 3)).after == (2,)
+        assert await events_of(store, objective_id, log.OBJECTIVE_CHECKED) == [
+            (None, {"is_met": False, "reason": "not all", "n_parts": 1, "missing": ["prices?", "more"]})
+        ]
+
+    @pytest.mark.parametrize(
+        ("names", "added"), [(["B"], ["Instead"]), ([], ["Instead"]), (["B", "C"], ["C"])], ids=["all there", "none", "one new"]
+    )
+    async def test_the_fallback_of_a_check_enters_the_list_where_nothing_else_does(self, store, names, added):
+        objective_id = await begin(store, "B")
+        await store.cancel_task(objective_id, 2)
+        await finish_one(store, objective_id)
+        await check(store, objective_id, *[Proposal(name=name) for name in names], fallback=[Proposal(name="Instead")])
+        assert await names_of(store, objective_id, TaskStatus.QUEUED) == added
+        assert [data["is_met"] for _, data in await events_of(store, objective_id, log.OBJECTIVE_CHECKED)] == [False]
+
+    async def test_a_lost_check_changes_nothing(self, store, clock):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        zombie = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        clock.tick(31)
+        await store.reap_workers()
+        await join(store, make_worker("v"), objective_id)
+        with pytest.raises(LeaseLostError):
+            await store.finish_check(zombie, is_met=True, reason="late")
+        assert (await store.objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        claim = await store.claim_duty(objective_id, "v", Duty.CHECK)
+        assert (claim.fence.owner, claim.fence.claim_no) == ("check:1", 2)
+
+    async def rounds_until_unmet(self, store, objective_id, *, missing, answered=(), adds=True):
+        """How many checks of an empty list it takes until the objective ends as unmet, at most one for each number of missing parts.
+
+        Args:
+            answered: after which of them what is asked for is answered; after the others it is given up.
+        """
+        for n, n_missing in enumerate(missing, start=1):
+            proposals = [Proposal(name=f"Fill in {n}")] if adds else []
+            objective = await check(store, objective_id, *proposals, missing=("part",) * n_missing)
+            if objective.status is ObjectiveStatus.ENDED:
+                assert (objective.stop_reason, objective.stop_detail) == (StopReason.UNMET, "because")
+                return n
+            if adds and n in answered:
+                await finish_one(store, objective_id)
+            elif adds:
+                await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        return None
+
+    @pytest.mark.parametrize(
+        ("answered", "missing", "adds", "n_rounds"),
+        [
+            ((), [1] * 20, True, 4),  # the first one compares with none before it
+            ((), [1] * 20, False, 3),
+            ((), [9, 8, 7, 6, 5], True, 4),
+            ([3], [1] * 20, True, 7),
+            (range(99), [2] * 20, True, 11),
+            (range(99), [2] * 10 + [1] * 20, True, 21),
+            (range(99), [2] * 10 + [3, 1], True, 11),
+            (range(99), range(30, 15, -1), True, None),
+        ],
+        ids=["no answer", "nothing to ask for", "no answer, fewer parts", "an answer", "no fewer", "fewer", "more", "always fewer"],
+    )
+    async def test_asking_for_what_is_missing_ends_as_unmet_when_it_has_brought_nothing_often_enough(
+        self, store, answered, missing, adds, n_rounds
+    ):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        assert await self.rounds_until_unmet(store, objective_id, answered=answered, missing=missing, adds=adds) == n_rounds
+
+    async def test_a_refuted_claim_is_not_taken_up_again_before_there_is_a_new_answer(self, store):
+        objective_id = await begin(store, "B", "C", "D", "E")
+        await finish_one(store, objective_id, is_met=True)
+        await check(store, objective_id)
+        await self.repeat(store, objective_id, 1)
+        await finish_one(store, objective_id, is_met=True, repeats=(3,))
+        assert len(await events_of(store, objective_id, log.OBJECTIVE_CLAIMED_MET)) == 1
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
+        await finish_one(store, objective_id, is_met=True)
+        assert (await store.claim_duty(objective_id, "w", Duty.CHECK)).fence.owner == "check:2"
+
+    async def test_a_check_beside_open_tasks_counts_as_none_in_vain(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(15)))
+        for _ in range(14):
+            await finish_one(store, objective_id, is_met=True)
+            objective = await check(store, objective_id)
+        assert (objective.status, objective.checks.n_idle, objective.checks.n_stuck) == (ObjectiveStatus.ACTIVE, 0, 0)
+
+    async def test_a_claim_on_an_empty_list_that_is_refuted_counts(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id, is_met=True)
+        assert (await check(store, objective_id)).checks.n_answers == 1
+        assert (await check(store, objective_id)).checks.n_idle == 1
+
+    async def test_what_a_person_does_begins_the_count_of_checks_anew(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        assert await self.rounds_until_unmet(store, objective_id, missing=[1] * 3) is None
+        await store.retry_task(objective_id, 2)
+        assert (await store.objective(objective_id)).checks == Checks()
+        await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+        assert await self.rounds_until_unmet(store, objective_id, missing=[1] * 20) == 4
+        await store.extend_objective(objective_id, limits=NO_LIMITS)
+        assert await self.rounds_until_unmet(store, objective_id, missing=[1] * 20, adds=False) == 3
+
+    async def test_a_check_of_an_empty_list_does_not_finish_an_objective_that_was_given_a_task_meanwhile(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        await store.add_tasks(objective_id, [Proposal(name="And this")])
+        objective = await store.finish_check(claim, is_met=True, reason="all there")
+        assert objective.status is ObjectiveStatus.ACTIVE
+        assert (await store.claim_task(objective_id, "w")).task.name == "And this"
+
+    async def test_a_check_of_an_objective_that_ended_meanwhile_changes_its_end_no_more(self, store):
+        objective_id = await begin(store)
+        await finish_one(store, objective_id)
+        claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        await store.end_objective(objective_id, reason=StopReason.LIMIT_TIME)
+        objective = await store.finish_check(claim, is_met=True, reason="all there")
+        assert (objective.stop_reason, objective.stop_detail) == (StopReason.LIMIT_TIME, "")
+
+    async def test_at_the_limit_of_time_no_check_is_owed(self, store, clock):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_time_s=10))
+        await finish_one(store, objective_id, is_met=True)
+        clock.tick(10)
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
 
     # -- steps ---------------------------------------------------------------------------------------------------------------
 
@@ -1132,12 +1955,13 @@ class TaskStoreContract:
 
     # -- barren tasks ----------------------------------------------------------------------------------------------------
 
-    async def repeat(self, store, objective_id, n, **plan):
+    async def repeat(self, store, objective_id, n, *, proposals=()):
         """Finish `n` tasks whose results only repeat earlier ones."""
         for _ in range(n):
             claim = await store.claim_task(objective_id, "w")
             await store.record_result(claim, text="the same again", origins=[])
-            await store.record_plan(claim, is_repeat=True, **{"proposals": [], **plan})
+            named = tuple(replace(proposal, parent_id=claim.task.id) for proposal in proposals)
+            await plan_from(store, objective_id, claim.task.id, proposals=named, repeats=(claim.task.id,))
 
     async def is_stalled_after(self, store, objective_id, n):
         await self.repeat(store, objective_id, n)
@@ -1159,15 +1983,31 @@ class TaskStoreContract:
         await self.repeat(store, objective_id, 5, proposals=[Proposal(name="t8")])
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.STALLED
 
-    @pytest.mark.parametrize("news", [{"proposals": [Proposal(name="new")], "is_repeat": True}, {"proposals": [], "is_repeat": False}])
-    async def test_a_new_task_or_a_new_result_begins_the_count_anew(self, store, news):
+    @pytest.mark.parametrize("is_task", [True, False], ids=["task", "result"])
+    async def test_a_new_task_or_a_new_result_begins_the_count_anew(self, store, is_task):
         objective_id = await begin(store, *(f"T{n}" for n in range(12)))
         await self.repeat(store, objective_id, 4)
-        claim = await store.claim_task(objective_id, "w")
-        await store.record_result(claim, text="r", origins=[])
-        await store.record_plan(claim, **news)
+        if is_task:
+            await self.repeat(store, objective_id, 1, proposals=[Proposal(name="new")])
+        else:
+            await finish_one(store, objective_id)
         assert not await self.is_stalled_after(store, objective_id, 4)
         assert await self.is_stalled_after(store, objective_id, 1)
+
+    async def test_a_repeated_result_that_another_task_waits_for_is_not_barren(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(12)))
+        await store.add_tasks(objective_id, [Proposal(name="Sum up", after=(5,))])
+        await self.repeat(store, objective_id, 5)
+        assert [data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)] == [1, 2, 3, 4, 0]
+
+    async def test_a_new_task_counts_for_the_task_that_it_comes_from_and_not_for_those_it_was_planned_with(self, store):
+        objective_id = await begin(store, *(f"T{n}" for n in range(12)))
+        await self.repeat(store, objective_id, 3)
+        claims = [await store.claim_task(objective_id, "w") for _ in range(2)]
+        for claim in claims:
+            await store.record_result(claim, text="the same again", origins=[])
+        await plan_from(store, objective_id, proposals=(Proposal(name="new", parent_id=4),), repeats=(4, 5))
+        assert [data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)] == [1, 2, 3, 0, 1]
 
     async def test_a_task_that_runs_when_the_fifth_is_counted_may_still_bring_something_new(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(9)))
@@ -1176,13 +2016,13 @@ class TaskStoreContract:
         assert await store.claim_task(objective_id, "w") is None
         assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         await store.record_result(running, text="news", origins=[])
-        await store.record_plan(running, proposals=[])
+        await plan_from(store, objective_id)
         assert await store.claim_task(objective_id, "w") is not None
 
     async def test_a_list_that_is_done_is_finished_however_barren_its_end_was(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(4)))
         await self.repeat(store, objective_id, 5)
-        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.FINISHED
+        assert (await check(store, objective_id, is_met=True)).stop_reason is StopReason.FINISHED
 
     async def test_while_a_person_is_asked_a_barren_objective_waits(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(9)))
@@ -1191,15 +2031,6 @@ class TaskStoreContract:
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
         await store.answer_step(step.id, output='"yes"')
         assert not await self.is_stalled_after(store, objective_id, 4)
-
-    async def test_failed_planning_neither_counts_nor_begins_anew(self, store):
-        objective_id = await begin(store, *(f"T{n}" for n in range(9)))
-        await self.repeat(store, objective_id, 4)
-        claim = await store.claim_task(objective_id, "w")
-        await store.record_result(claim, text="r", origins=[])
-        await store.fail_task(claim, error="no plan", max_failures=1)
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
-        assert await self.is_stalled_after(store, objective_id, 1)
 
     async def test_extending_a_stalled_objective_goes_on_and_counts_anew(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(12)))
@@ -1227,3 +2058,42 @@ class TaskStoreContract:
             await idle()
             await store.resume_objective(objective_id)
         assert await self.is_stalled_after(store, objective_id, 1)
+
+    # -- fruitless tries -----------------------------------------------------------------------------------------------------
+
+    async def try_in_vain(self, store, objective_id, how):
+        """A try of the next task that gives no answer."""
+        claim = await store.claim_task(objective_id, "w")
+        match how:
+            case "failed":
+                await store.fail_task(claim, error="no", max_failures=99)
+            case "lacking":
+                if (await store.record_lack(claim, lack=Lack(what="prices"))).status is TaskStatus.RECORDED:
+                    await plan_from(store, objective_id)
+            case "unanswered":
+                await store.record_result(claim, text="r", origins=[])
+                await plan_from(store, objective_id, unanswered=(Unanswered(task_id=claim.task.id, lack="prices"),))
+
+    @pytest.mark.parametrize("how", ["failed", "lacking", "unanswered"])
+    async def test_twenty_tries_in_a_row_without_an_answer_start_no_other_and_end_as_stalled(self, store, how):
+        objective_id = await begin(store, *(f"T{n}" for n in range(30)))
+        for _ in range(19):
+            await self.try_in_vain(store, objective_id, how)
+        await finish_one(store, objective_id)
+        for n in range(20):
+            assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE, n
+            await self.try_in_vain(store, objective_id, how)
+        assert await store.claim_task(objective_id, "w") is None
+        ended = await store.conclude_objective(objective_id)
+        assert (ended.stop_reason, ended.stop_detail) == (StopReason.STALLED, "the last 20 tries in a row gave no answer and no new task")
+        await store.extend_objective(objective_id, limits=NO_LIMITS)
+        assert await store.claim_task(objective_id, "w") is not None
+
+    @pytest.mark.parametrize(("name", "is_stalled"), [("Something new", False), ("t29", True)])
+    async def test_a_lack_that_brings_a_new_task_is_no_fruitless_try(self, store, name, is_stalled):
+        objective_id = await begin(store, *(f"T{n}" for n in range(30)))
+        for _ in range(19):
+            await self.try_in_vain(store, objective_id, "failed")
+        task = await lack_in(store, objective_id)
+        await plan_from(store, objective_id, proposals=(Proposal(name=name, parent_id=task.id),))
+        assert (await store.claim_task(objective_id, "w") is None) == is_stalled

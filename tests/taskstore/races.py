@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from babyagi.errors import LeaseLostError, SettingsError
-from babyagi.tasks import Place, Proposal, Reservation, TaskStatus, Usage
+from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
+from babyagi.taskstore.base import Planned
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import SqlTaskStore, open_postgres, open_sqlite
 from tests.taskstore.contract import make_spec, make_worker
@@ -45,15 +46,18 @@ def _work(place, objective_id, worker_id, barrier):
             except LeaseLostError:
                 await join(store, make_worker(worker_id), objective_id, lease_s=LEASE_S)
             claim = await store.claim_task(objective_id, worker_id)
-            if claim is None:
+            planner = await store.claim_duty(objective_id, worker_id, Duty.PLAN)
+            if claim is None and planner is None:
                 await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.1)
                 continue
             with suppress(LeaseLostError):  # a lease that ran out on a slow machine; the task goes to another
-                if claim.task.status is TaskStatus.RUNNING:
+                if claim is not None:
                     await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=Reservation(calls=1))
                     await store.record_step(claim.fence, key="k", output=f'"{worker_id}"', usage=Usage(calls=1))
                     await store.record_result(claim, text=worker_id, origins=[])
-                await store.record_plan(claim, proposals=[])
+                if planner is not None:
+                    task_ids = await store.recorded_ids(objective_id, limit=3)
+                    await store.record_plan(planner, task_ids=task_ids, plan=Planned())
         await store.close()
 
     asyncio.run(run())

@@ -13,8 +13,9 @@ import psycopg
 import pytest
 
 from babyagi.errors import BabyagiError, LeaseLostError, SettingsError, StoreUnavailableError, StoreUnusableError
-from babyagi.tasks import Proposal, TaskStatus
+from babyagi.tasks import Duty, Proposal, TaskStatus
 from babyagi.taskstore import pieces, postgres, postgres_bounded, postgres_connections, postgres_errors, postgres_listener
+from babyagi.taskstore.base import Planned
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import open_postgres, open_sqlite
@@ -22,6 +23,7 @@ from babyagi.taskstore.sql_waiting import POLL_S
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
 from tests.taskstore.races import do_each_task_once
+from tests.taskstore.version_1 import check_upgraded, fill_version_1, statements_of
 from tests.workers import join
 
 
@@ -143,59 +145,94 @@ def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
 
 # -- an upgrade ----------------------------------------------------------------------------------------------------------------
 
-SECOND = (
-    "ALTER TABLE task ADD COLUMN colour TEXT",
-    "CREATE TABLE colour (name TEXT)",
-    "UPDATE task SET colour = 'red'",
-    "UPDATE meta SET value = '2' WHERE key = 'schema_version'",
-)
+SCRIPTS = pieces.load_scripts("postgres")
+SECOND = statements_of(SCRIPTS[1], is_whole=lambda text: text.count("$$") % 2 == 0)
+NEXT = f"UPDATE meta SET value = '{len(SCRIPTS) + 1}' WHERE key = 'schema_version';"
 
 
-def scripts_with(*second):
-    return [*pieces.load_scripts("postgres"), ";\n".join(second) + ";"]
+@pytest.fixture
+def old_url(empty_url):
+    """The URL of a store of version 1 that nobody works on any more."""
+    PostgresDatabase(empty_url, scripts=SCRIPTS[:1]).close()
+    with connect(empty_url) as connection:
+        fill_version_1(connection.execute, placeholder="%s")
+    return empty_url
 
 
-async def test_an_older_schema_is_refused_until_somebody_migrates_it(store, postgres_url):
-    await begin(store)
-    await store.remove_worker("w")
+def connect(url):
+    return psycopg.connect(url, options="-c search_path=babyagi")
+
+
+def dump(url):
+    """Every row and every name in the schema."""
+    with connect(url) as connection:
+        tables = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'babyagi'").fetchall()
+        named = connection.execute(
+            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'babyagi'"
+            " UNION SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'babyagi'"
+            " UNION SELECT conrelid::regclass::TEXT, pg_get_constraintdef(oid) FROM pg_constraint"
+            " UNION SELECT tgrelid::regclass::TEXT, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal"
+            " UNION SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'babyagi'::regnamespace"
+        ).fetchall()
+        return sorted(named), {table: sorted(map(repr, connection.execute(f"SELECT * FROM {table}"))) for (table,) in tables}
+
+
+async def test_a_store_of_version_1_is_refused_until_somebody_migrates_it(old_url):
+    before = dump(old_url)
     with pytest.raises(StoreUnusableError, match="older babyagi") as caught:
-        PostgresDatabase(postgres_url, scripts=scripts_with(*SECOND))
+        PostgresDatabase(old_url)
     assert "babyagi migrate" in caught.value.fix
-    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (1, 2)
-    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (2, 2)
-    newer = PostgresDatabase(postgres_url, scripts=scripts_with(*SECOND))
-    assert newer.read(lambda tx: [row["colour"] for row in tx.all("tasks", objective_id=1, limit=9)]) == ["red"]
-    newer.close()
+    assert dump(old_url) == before
+    assert migrate(old_url) == (1, len(SCRIPTS))
+    assert migrate(old_url) == (len(SCRIPTS), len(SCRIPTS))
+    store = await open_postgres(old_url, offload=run_inline)
+    await check_upgraded(store)
+    await store.close()
+
+
+async def test_an_upgraded_store_has_the_same_schema_as_a_new_one(old_url, postgres_url):
+    migrate(old_url)
+    assert dump(old_url)[0] == dump(postgres_url)[0]
 
 
 async def test_a_newer_schema_is_refused_and_ends_the_claiming_of_a_living_worker(store, postgres_url):
     objective_id = await begin(store)
     await store.remove_worker("w")
-    migrate(postgres_url, scripts=scripts_with(*SECOND))
+    assert migrate(postgres_url, scripts=[*SCRIPTS, NEXT]) == (len(SCRIPTS), len(SCRIPTS) + 1)
     with pytest.raises(StoreUnusableError, match="newer babyagi"):
         PostgresDatabase(postgres_url)
     await join(store, make_worker("w"), objective_id)
     with pytest.raises(StoreUnusableError) as caught:
         await store.claim_task(objective_id, "w")
-    assert "version 2" in caught.value.why
+    assert f"version {len(SCRIPTS) + 1}" in caught.value.why
 
 
-async def test_no_upgrade_runs_under_a_living_worker(store, postgres_url):
-    await begin(store)
+async def test_no_upgrade_runs_under_a_living_worker(old_url):
+    with connect(old_url) as connection:
+        connection.execute(
+            "UPDATE worker SET lease_us = 600000000, lease_until_us = extract(epoch FROM clock_timestamp()) * 1000000 + 60000000"
+        )
+    before = dump(old_url)
     with pytest.raises(StoreUnusableError, match="cannot be upgraded now"):
-        migrate(postgres_url, scripts=scripts_with(*SECOND))
-    await store.remove_worker("w")
-    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (1, 2)
+        migrate(old_url)
+    assert dump(old_url) == before
+    with connect(old_url) as connection:
+        connection.execute("DELETE FROM worker")
+    assert migrate(old_url) == (1, len(SCRIPTS))
 
 
-@pytest.mark.parametrize("fault", ["SELECT 1 / 0", "SELECT pg_terminate_backend(pg_backend_pid())"], ids=["fails", "dies"])
-@pytest.mark.parametrize("at", range(len(SECOND) + 1))
-def test_an_upgrade_that_breaks_anywhere_leaves_the_old_schema_whole(at, fault, postgres_url):
-    broken = scripts_with(*SECOND[:at], fault, *SECOND[at:])
-    with pytest.raises((psycopg.Error, BabyagiError)):
-        migrate(postgres_url, scripts=broken)
-    PostgresDatabase(postgres_url).close()
-    assert migrate(postgres_url, scripts=scripts_with(*SECOND)) == (1, 2)
+@pytest.mark.parametrize("fault", ["SELECT 1 / 0;", "SELECT pg_terminate_backend(pg_backend_pid());"], ids=["fails", "dies"])
+async def test_an_upgrade_that_breaks_anywhere_leaves_the_old_schema_whole(fault, old_url):
+    before = dump(old_url)
+    for at in range(len(SECOND) + 1):
+        broken = "".join([*SECOND[:at], fault, *SECOND[at:]])
+        with pytest.raises((psycopg.Error, BabyagiError)):
+            migrate(old_url, scripts=[SCRIPTS[0], broken])
+        assert dump(old_url) == before, at
+    assert migrate(old_url) == (1, len(SCRIPTS))
+    store = await open_postgres(old_url, offload=run_inline)
+    await check_upgraded(store)
+    await store.close()
 
 
 # -- what a person mends ---------------------------------------------------------------------------------------------------------
@@ -470,7 +507,9 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
             await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
             await store.record_step(claim.fence, key="k", output="1", usage=SPENT)
             await store.record_result(claim, text="r", origins=[])
-            await store.record_plan(claim, proposals=[])
+            planner = await store.claim_duty(objective_id, worker_id, Duty.PLAN)
+            if planner is not None:
+                await store.record_plan(planner, task_ids=await store.recorded_ids(objective_id, limit=9), plan=Planned())
             await store.renew_lease(worker_id, lease_s=60)
 
     async def disturb():
@@ -487,6 +526,9 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
     assert sorted(claimed) == [(objective_id, task_id) for objective_id in (one, other) for task_id in range(1, 42)]
     for objective_id in (one, other):
         assert (await store.objective(objective_id)).usage.calls == 41
+        assert len(await store.results(objective_id)) == 41
+        done = [event.task_id for event in await store.events(objective_id) if event.kind == "task.done" and event.task_id]
+        assert sorted(done + await store.recorded_ids(objective_id, limit=50)) == list(range(1, 42))
     await store.close()
     offload.close()
 
@@ -562,7 +604,8 @@ async def test_a_zombie_on_another_connection_records_nothing(store, other):
 # -- size --------------------------------------------------------------------------------------------------------------------------
 
 LOOKED_UP = (
-    "best_queued has_unblocked_task best_recorded queue_head last_finished held has_name task step counts can_serve events"
+    "best_queued n_unblocked has_begun_unblocked blocked_lacking blockers task_names queue_head last_finished held task step"
+    " counts can_serve events"
 ).split()
 
 
@@ -575,7 +618,8 @@ async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has
         assert "Index" in plan, plan
         assert not [word for word in ("Seq Scan", "Sort", "Hash Join", "Merge Join") if word in plan], (piece, plan)
     assert "task_ready" in plan_of(store, "best_queued")
-    assert "task_pkey" in plan_of(store, "insert_task")
+    assert "task_status" in plan_of(store, "recorded_ids")
+    assert [index for index in ("task_name", "task_sense", "Seq Scan") if index in plan_of(store, "alike")] == ["task_name", "task_sense"]
     assert re.search(r"task_pkey.*\n.*id = ", plan_of(store, "ranks"))
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from babyagi.tasks import Limits, Proposal, Reservation, StopReason, TaskStatus, Usage
+from babyagi.tasks import CheckedPart, Checks, Duty, Limits, Reservation, StopReason, TaskStatus, Usage
 from babyagi.taskstore import rules
 from babyagi.taskstore.pieces import parse_pieces
 
@@ -104,59 +104,109 @@ NOTHING = rules.Snapshot(
     is_claimed_met=False,
     n_held=0,
     n_recorded=0,
-    n_queued=0,
     n_unblocked=0,
+    n_resumable=0,
     n_waiting=0,
-    n_executed=0,
+    n_done=0,
+    n_dead=0,
+    n_begun=0,
     n_barren=0,
+    n_fruitless=0,
 )
+READY = {"n_unblocked": 1}
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changes", "needs_check", "reason"),
     [
-        ({}, StopReason.FINISHED),
-        ({"active_s": 60}, StopReason.FINISHED),
-        ({"n_held": 1}, None),
-        ({"is_claimed_met": True}, None),
-        ({"n_queued": 1, "n_unblocked": 1}, None),
-        ({"n_queued": 1, "n_unblocked": 1, "n_executed": 3}, StopReason.LIMIT_TASKS),
-        ({"n_queued": 1, "n_unblocked": 1, "active_s": 60}, StopReason.LIMIT_TIME),
-        ({"n_recorded": 1, "n_executed": 3}, None),
-        ({"n_recorded": 1, "active_s": 60}, StopReason.LIMIT_TIME),
-        ({"n_queued": 1, "n_waiting": 1}, StopReason.WAITING),
-        ({"n_waiting": 1}, StopReason.WAITING),
-        ({"n_queued": 1}, StopReason.STALLED),
-        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 4}, None),
-        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5}, StopReason.STALLED),
-        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "n_held": 1}, None),
-        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "n_recorded": 1}, None),
-        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "is_claimed_met": True}, None),
-        ({"n_queued": 1, "n_unblocked": 1, "n_barren": 5, "n_waiting": 1}, StopReason.WAITING),
-        ({"n_barren": 5}, StopReason.FINISHED),
-        ({"n_held": 1, "active_s": 60, "n_queued": 1}, None),
+        ({}, False, StopReason.FAILED),
+        ({"n_dead": 2}, False, StopReason.FAILED),
+        ({"n_done": 1}, True, None),
+        ({"n_done": 1, "n_dead": 2, "n_barren": 5, "n_fruitless": 20}, True, None),
+        ({"n_done": 1, "active_s": 60}, False, StopReason.LIMIT_TIME),
+        ({"n_done": 1, "n_held": 1}, False, None),
+        ({"n_done": 1, "n_recorded": 1}, False, None),
+        ({"n_done": 1, "n_waiting": 1}, False, StopReason.WAITING),
+        ({"n_done": 1}, True, None),
+        ({"n_done": 1, **READY}, False, None),
+        ({}, False, StopReason.FAILED),
+        ({"is_claimed_met": True}, True, None),
+        ({"is_claimed_met": True, "n_held": 1}, True, None),
+        ({"is_claimed_met": True, "n_recorded": 1, "n_waiting": 1, **READY}, True, None),
+        ({"is_claimed_met": True, "active_s": 60}, False, StopReason.LIMIT_TIME),
+        ({"n_held": 1}, False, None),
+        ({"n_held": 1, "active_s": 60}, False, None),
+        ({"n_recorded": 1, "n_begun": 3}, False, None),
+        ({"n_recorded": 1, "active_s": 60}, False, StopReason.LIMIT_TIME),
+        (READY, False, None),
+        ({**READY, "active_s": 60}, False, StopReason.LIMIT_TIME),
+        ({**READY, "n_begun": 2}, False, None),
+        ({**READY, "n_begun": 3}, False, StopReason.LIMIT_TASKS),
+        ({**READY, "n_begun": 3, "n_done": 3}, False, StopReason.LIMIT_TASKS),
+        ({**READY, "n_begun": 3, "n_resumable": 1}, False, None),
+        ({"n_waiting": 1}, False, StopReason.WAITING),
+        ({**READY, "n_barren": 4, "n_fruitless": 19}, False, None),
+        ({**READY, "n_barren": 5}, False, StopReason.STALLED),
+        ({**READY, "n_fruitless": 20}, False, StopReason.STALLED),
+        ({**READY, "n_fruitless": 20, "n_done": 1}, False, StopReason.STALLED),
+        ({**READY, "n_barren": 5, "n_begun": 3}, False, StopReason.STALLED),
+        ({**READY, "n_barren": 5, "n_held": 1}, False, None),
+        ({**READY, "n_barren": 5, "n_recorded": 1}, False, None),
+        ({**READY, "n_barren": 5, "is_claimed_met": True}, True, None),
+        ({**READY, "n_barren": 5, "n_waiting": 1}, False, StopReason.WAITING),
     ],
 )
-def test_an_objective_is_concluded_only_when_nothing_more_can_happen(changes, reason):
-    assert rules.conclude(replace(NOTHING, **changes)) is reason
+def test_an_objective_is_concluded_only_when_nothing_more_can_happen(changes, needs_check, reason):
+    snapshot = replace(NOTHING, **changes)
+    assert (rules.needs_check(snapshot), rules.conclude(snapshot)) == (needs_check, reason)
+
+
+def test_without_limits_no_number_and_no_time_ends_an_objective():
+    snapshot = replace(NOTHING, limits=Limits(max_tasks=0, max_time_s=0), active_s=1e9, n_begun=10**9, n_unblocked=1)
+    assert rules.conclude(snapshot) is None
 
 
 @pytest.mark.parametrize(
     ("changes", "detail"),
     [
-        ({"n_queued": 1}, "what is left comes after tasks that were given up"),
-        (
-            {"n_queued": 1, "n_unblocked": 1, "n_barren": 5},
-            "the last 5 tasks brought no new task, and results that nearly equal earlier ones",
-        ),
-        ({}, ""),
+        ({"n_dead": 2}, "no task was answered, 2 were given up"),
+        ({**READY, "n_barren": 5}, "the last 5 tasks brought no new task, and results that nearly equal earlier ones"),
+        ({**READY, "n_barren": 5, "n_fruitless": 21}, "the last 21 tries in a row gave no answer and no new task"),
+        ({**READY, "n_fruitless": 20, "n_waiting": 1}, "the last 20 tries in a row gave no answer and no new task"),
+        ({"n_waiting": 1, "n_fruitless": 20}, ""),
+        ({**READY, "n_begun": 3}, ""),
     ],
 )
-def test_a_stall_is_explained(changes, detail):
+def test_an_end_is_explained_where_its_reason_says_too_little(changes, detail):
     snapshot = replace(NOTHING, **changes)
     reason = rules.conclude(snapshot)
     assert reason is not None
     assert rules.explain(reason, snapshot) == detail
+
+
+@pytest.mark.parametrize(
+    ("before", "missing", "n_answers", "is_round", "n_idle", "n_stuck", "least"),
+    [
+        (Checks(), 3, 5, True, 0, 0, 3),
+        (Checks(), 0, 5, True, 0, 0, 1),  # not met, but nothing is named: as if one part were missing
+        (Checks(n_answers=5, least_missing=3), 3, 5, True, 1, 1, 3),
+        (Checks(n_answers=5, least_missing=3), 2, 5, True, 1, 0, 2),
+        (Checks(n_answers=5, least_missing=3, n_idle=2, n_stuck=7), 4, 6, True, 0, 8, 3),
+        (Checks(n_answers=5, least_missing=3, n_idle=2, n_stuck=7), 3, 5, False, 2, 7, 3),
+        (Checks(n_answers=5, least_missing=3, n_idle=2, n_stuck=7), 1, 6, False, 2, 0, 1),
+    ],
+)
+def test_a_check_of_an_empty_list_is_in_vain_without_a_new_answer_or_without_fewer_parts_missing(
+    before, missing, n_answers, is_round, n_idle, n_stuck, least
+):
+    parts, names = (CheckedPart(part="a", task_id=1, quote="q"),), ("part",) * missing
+    checks = rules.after_check(before, parts=parts, missing=names, n_answers=n_answers, is_round=is_round)
+    assert checks == Checks(parts=parts, missing=names, n_idle=n_idle, n_stuck=n_stuck, least_missing=least, n_answers=n_answers)
+
+
+@pytest.mark.parametrize(("n_idle", "n_stuck", "is_in_vain"), [(0, 0, False), (2, 9, False), (3, 0, True), (0, 10, True)])
+def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_parts_missing(n_idle, n_stuck, is_in_vain):
+    assert rules.is_in_vain(Checks(n_idle=n_idle, n_stuck=n_stuck)) == is_in_vain
 
 
 @pytest.mark.parametrize(
@@ -166,11 +216,11 @@ def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, 
     assert rules.count_barren(n_before, n_added=n_added, is_repeat=is_repeat) == n_after
 
 
-def test_a_proposed_name_becomes_one_bounded_line():
-    proposals = [Proposal(name="a\r\n b\x1b[31m\x00"), Proposal(name="\n\x00 "), Proposal(name="x" * 9000)]
-    sifted = rules.sift(proposals, is_known=lambda key: False, allow_duplicates=False, last_id=0)
-    assert [len(one.proposal.name) for one in sifted] == [7, 2000]
-    assert sifted[0].proposal.name == "a b[31m"
+@pytest.mark.parametrize(
+    ("name", "line"), [("a\r\n b\x1b[31m\x00", "a b[31m"), ("\n\x00 ", ""), ("x" * 9000, "x" * 2000), ("\u200bodd \ud800", "\u200bodd ?")]
+)
+def test_a_proposed_name_becomes_one_bounded_line(name, line):
+    assert rules.one_line(name, max_chars=rules.MAX_NAME_CHARS) == line
 
 
 def test_a_lease_further_away_than_a_lease_may_be_is_dead():
@@ -187,6 +237,12 @@ def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
     assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=True) is TaskStatus.WAITING
     assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=False) is TaskStatus.DEAD
     assert rules.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED, is_asking=False) is TaskStatus.RECORDED
+
+
+def test_every_planning_order_and_check_and_each_later_report_has_steps_of_its_own():
+    row = {"order_revision": 3, "plan_no": 4, "check_no": 5, "report_no": 1}
+    assert [rules.duty_owner(duty, row) for duty in Duty] == ["order:3", "plan:4", "check:5", "report", "index"]
+    assert rules.duty_owner(Duty.REPORT, {**row, "report_no": 2}) == "report:2"
 
 
 def test_two_pieces_of_sql_with_one_name_are_refused():

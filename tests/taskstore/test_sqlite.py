@@ -14,14 +14,17 @@ from contextlib import closing
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.tasks import Memory, Proposal, StopReason
+from babyagi.tasks import Duty, Memory, Proposal, StopReason
 from babyagi.taskstore import pieces, sqlite_lock
+from babyagi.taskstore.base import Planned
 from babyagi.taskstore.offload import ThreadOffload, run_inline
+from babyagi.taskstore.rows import from_time
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.taskstore.sqlite import SqliteDatabase
 from babyagi.taskstore.sqlite_watch import LOOK_S
-from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_worker
+from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_worker, plan_from
 from tests.taskstore.races import do_each_task_once
+from tests.taskstore.version_1 import RESULTS, check_upgraded, fill_version_1, statements_of
 from tests.workers import join
 
 
@@ -41,8 +44,8 @@ async def make_filled(path, n_tasks=3):
     claim = await store.claim_task(objective_id, "w")
     await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
     await store.record_step(claim.fence, key="k", output='"the step said this"', usage=SPENT)
-    await store.record_result(claim, text="the result said this", origins=["model:m"])
-    await store.record_plan(claim, proposals=[])
+    await store.record_result(claim, text="the result said this", origins=["model:m"], lack="the rest")
+    await plan_from(store, objective_id)
     await store.close()
     return objective_id
 
@@ -100,7 +103,7 @@ async def test_a_newer_schema_is_refused_with_both_versions(tmp_path):
     with pytest.raises(StoreUnusableError) as caught:
         await open_inline(path)
     assert "version 9" in caught.value.why
-    assert "up to 1" in caught.value.why
+    assert f"up to {len(SCRIPTS)}" in caught.value.why
     assert "--upgrade" in caught.value.fix
 
 
@@ -219,7 +222,12 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
         (store.intend_once(fence, key="once", request="{}"), True),
         (store.abandon_step(fence, key="once", usage=SPENT), True),
         (store.record_result(claim, text="found", origins=["model:m"]), True),
-        (store.record_plan(claim, proposals=[]), True),
+    ):
+        assert (await waits(verb))[0] is is_lasting, verb
+    is_waited_for, planner = await waits(store.claim_duty(objective_id, "w", Duty.PLAN))
+    assert not is_waited_for
+    for verb, is_lasting in (
+        (store.record_plan(planner, task_ids=[1], plan=Planned()), True),
         (store.store_vectors(objective_id, space="s", vectors={1: b"1234"}), False),
         (store.mark_indexed(objective_id, task_ids=[1]), False),
         (store.end_objective(objective_id, reason=StopReason.CANCELLED), True),
@@ -243,43 +251,44 @@ async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_eve
 
 # -- an upgrade --------------------------------------------------------------------------------------------------------------
 
-SECOND = (
-    "ALTER TABLE task ADD COLUMN colour TEXT",
-    "CREATE TABLE colour (name TEXT)",
-    "UPDATE task SET colour = 'red'",
-    "UPDATE meta SET value = '2' WHERE key = 'schema_version'",
-)
+SCRIPTS = pieces.load_scripts("schema")
+SECOND = statements_of(SCRIPTS[1], is_whole=sqlite3.complete_statement)
+NEXT = f"UPDATE meta SET value = '{len(SCRIPTS) + 1}' WHERE key = 'schema_version';"
 
 
-def scripts_with(*second):
-    return [*pieces.load_scripts("schema"), ";\n".join(second) + ";"]
-
-
-async def make_left(path):
+def make_old(path):
     """A store of version 1 that nobody works on any more."""
-    await make_filled(path)
-    store = await open_inline(path)
-    await store.remove_worker("w")
-    await store.close()
+    SqliteDatabase(path, clock=Clock(), scripts=SCRIPTS[:1]).close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        fill_version_1(connection.execute, placeholder="?")
 
 
-def colours(path):
-    newer = SqliteDatabase(path, clock=Clock(), scripts=scripts_with(*SECOND))
-    found = newer.read(lambda tx: {row["colour"] for row in tx.all("tasks", objective_id=1, limit=9)})
-    newer.close()
-    return found
+def dump(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
 
 
-async def test_an_older_file_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_kept(tmp_path):
+async def test_a_store_of_version_1_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_kept(tmp_path):
     path = tmp_path / "tasks.db"
-    await make_left(path)
-    assert colours(path) == {"red"}
-    copy = await open_inline(tmp_path / "tasks.db.version-1")
-    assert len(await copy.results(1)) == 1
+    make_old(path)
+    before = dump(path)
+    store = await open_inline(path)
+    await check_upgraded(store)
+    await store.close()
+    assert dump(tmp_path / "tasks.db.version-1") == before
     assert stat.S_IMODE((tmp_path / "tasks.db.version-1").stat().st_mode) == 0o600
-    with pytest.raises(StoreUnusableError, match="newer babyagi"):
-        await open_inline(path)
-    await copy.close()
+
+
+async def test_an_upgraded_store_has_the_same_schema_as_a_new_one(tmp_path):
+    make_old(tmp_path / "old.db")
+    for name in ("old.db", "new.db"):
+        await (await open_inline(tmp_path / name)).close()
+    listed = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY type, name"
+    schemas = []
+    for name in ("old.db", "new.db"):
+        with closing(sqlite3.connect(tmp_path / name)) as connection:
+            schemas.append(connection.execute(listed).fetchall())
+    assert schemas[0] == schemas[1]
 
 
 async def test_an_objective_of_a_program_without_shared_memory_has_its_own(tmp_path):
@@ -295,42 +304,48 @@ async def test_an_objective_of_a_program_without_shared_memory_has_its_own(tmp_p
 
 async def test_no_upgrade_runs_under_a_living_worker(tmp_path):
     path = tmp_path / "tasks.db"
-    await make_filled(path)
+    make_old(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE worker SET lease_us = 30, lease_until_us = ?", [from_time(Clock()()) + 30])
+    before = dump(path)
     with pytest.raises(StoreUnusableError, match="cannot be upgraded now") as caught:
-        colours(path)
+        await open_inline(path)
     assert "stop every worker" in caught.value.fix
-    store = await open_inline(path)
-    assert len(await store.tasks(1)) == 4
-    await store.close()
+    assert dump(path) == before
 
 
 async def test_a_newer_schema_ends_the_claiming_of_a_living_worker(tmp_path):
     path = tmp_path / "tasks.db"
-    await make_left(path)
     store = await open_inline(path)
-    colours(path)
-    await join(store, make_worker("w"), 1)
+    objective_id = await begin(store)
+    await store.remove_worker("w")
+    SqliteDatabase(path, clock=Clock(), scripts=[*SCRIPTS, NEXT]).close()
+    await join(store, make_worker("w"), objective_id)
     with pytest.raises(StoreUnusableError) as caught:
-        await store.claim_task(1, "w")
-    assert "version 2" in caught.value.why
+        await store.claim_task(objective_id, "w")
+    assert f"version {len(SCRIPTS) + 1}" in caught.value.why
     await store.close()
+    with pytest.raises(StoreUnusableError, match="newer babyagi"):
+        await open_inline(path)
 
 
 @pytest.mark.parametrize("at", range(len(SECOND) + 1))
 async def test_an_upgrade_that_fails_anywhere_leaves_the_old_file_whole(at, tmp_path):
     path = tmp_path / "tasks.db"
-    await make_left(path)
+    make_old(path)
+    before = dump(path)
+    broken = "".join([*SECOND[:at], "SELECT no_such_function();", *SECOND[at:]])
     with pytest.raises(sqlite3.OperationalError):
-        SqliteDatabase(path, clock=Clock(), scripts=scripts_with(*SECOND[:at], "SELECT no_such_function()", *SECOND[at:]))
+        SqliteDatabase(path, clock=Clock(), scripts=[SCRIPTS[0], broken])
+    assert dump(path) == before
     store = await open_inline(path)
-    assert len(await store.results(1)) == 1
+    assert [result.text for result in await store.results(1)] == list(RESULTS.values())
     await store.close()
-    assert colours(path) == {"red"}
 
 
 def _upgrade_and_die(path, at):
     """Upgrade in a process that is killed before the statement of this number."""
-    scripts, seen = scripts_with(*SECOND), []
+    seen = []
 
     class Deadly(sqlite3.Connection):
         def __init__(self, *args, **kwargs):
@@ -343,14 +358,14 @@ def _upgrade_and_die(path, at):
                 os.kill(os.getpid(), signal.SIGKILL)
 
     sqlite3.connect = functools.partial(sqlite3.connect, factory=Deadly)  # type: ignore[assignment]  # in a process of its own
-    SqliteDatabase(path, clock=Clock(), scripts=scripts).close()
+    SqliteDatabase(path, clock=Clock()).close()
 
 
 @pytest.mark.system
 async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by_the_next_who_opens(tmp_path):
-    await make_left(tmp_path / "tasks.db")
+    make_old(tmp_path / "tasks.db")
     whole, context, exits = (tmp_path / "tasks.db").read_bytes(), multiprocessing.get_context("fork"), []
-    for at in range(40):
+    for at in range(200):
         path = tmp_path / str(at) / "tasks.db"
         path.parent.mkdir()
         path.write_bytes(whole)
@@ -358,17 +373,21 @@ async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by
         process.start()
         process.join(20)
         exits.append(process.exitcode)
-        assert colours(path) == {"red"}, at
+        store = await open_inline(path)
+        await check_upgraded(store)
+        await store.close()
         if process.exitcode == 0:
             break
     assert exits[-1] == 0
-    assert exits.count(-signal.SIGKILL) == len(exits) - 1 >= 12
+    assert exits.count(-signal.SIGKILL) == len(exits) - 1 > len(SECOND)
 
 
 # -- size --------------------------------------------------------------------------------------------------------------------
 
 
-LOOKED_UP = "best_queued has_unblocked_task best_recorded queue_head has_held_task last_finished held has_name tasks_held_by".split()
+LOOKED_UP = (
+    "best_queued n_unblocked has_begun_unblocked blocked_lacking count_blockers queue_head has_held_task last_finished held tasks_held_by"
+).split()
 
 
 def plan_of(database, piece):
@@ -384,16 +403,24 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
     await store.add_tasks(objective_id, [Proposal(name=f"Task {number}", after=(1,) if number % 2 else ()) for number in range(10_000)])
     database = store._database
     for piece in LOOKED_UP:
-        plan = plan_of(database, piece)
+        plan = [line for line in plan_of(database, piece) if line not in ("CO-ROUTINE unblocked", "SCAN unblocked", "SCALAR SUBQUERY 1")]
         assert all("USING" in line and "INDEX" in line for line in plan), (piece, plan)
         assert not any("TEMP B-TREE" in line or line.startswith("SCAN step") for line in plan), (piece, plan)
-    for piece in ("best_queued", "has_unblocked_task"):
+    for piece in ("best_queued", "n_unblocked", "has_begun_unblocked"):
         assert any("task_ready" in line for line in plan_of(database, piece)), plan_of(database, piece)
-    for piece in ("insert_task", "ranks", "task"):
+    for piece in ("count_blockers", "ranks", "task"):
         assert any("(objective_id=? AND id=?)" in line for line in plan_of(database, piece)), plan_of(database, piece)
     first, _ = await finish_one(store, objective_id)
     second = await store.claim_task(objective_id, "w")
     assert (first, second.task.id) == (1, 2)
+    await store.close()
+
+
+@pytest.mark.parametrize("piece", ["alike", "blockers", "recorded_ids"])
+async def test_what_planning_looks_up_is_found_by_an_index_without_going_through_all_tasks(tmp_path, piece):
+    store = await open_inline(tmp_path / "tasks.db")
+    plan = plan_of(store._database, piece)
+    assert not [line for line in plan if line.startswith("SCAN") or line.endswith("task_1 (objective_id=?)")], plan
     await store.close()
 
 
@@ -404,7 +431,7 @@ async def test_a_restart_keeps_the_count_of_barren_tasks(tmp_path):
     for _ in range(5):
         claim = await store.claim_task(objective_id, "w")
         await store.record_result(claim, text="r", origins=[])
-        await store.record_plan(claim, proposals=[], is_repeat=True)
+        await plan_from(store, objective_id, repeats=(claim.task.id,))
         await store.close()
         store = await open_inline(path)
     assert await store.claim_task(objective_id, "w") is None

@@ -5,7 +5,7 @@ from contextlib import closing
 
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
-from tests.taskstore.contract import CALL, SPENT, Clock, begin
+from tests.taskstore.contract import CALL, SPENT, Clock, begin, plan_from
 
 SECTOR_BYTES = 512
 
@@ -22,7 +22,7 @@ async def leave_a_log(folder):
         await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
         await store.record_step(claim.fence, key="k", output='"said"' * 100, usage=SPENT)
         await store.record_result(claim, text="found " * 200, origins=["model:m"])
-        await store.record_plan(claim, proposals=[])
+        await plan_from(store, objective_id)
     left = [(folder / name).read_bytes() for name in ("tasks.db", "tasks.db-wal")]
     await store.close()
     return left

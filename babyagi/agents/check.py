@@ -1,0 +1,122 @@
+"""The check: is the objective met, part by part, with a quote for each that the program looks up itself."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from babyagi.agents.creation import MAX_OUTPUT_TOKENS
+from babyagi.agents.execution import Excerpt
+from babyagi.agents.prompting import build_messages
+from babyagi.agents.replies import CheckReply, parse_check
+from babyagi.errors import MalformedReplyError
+from babyagi.journal import Journal
+from babyagi.llm.base import Completion
+from babyagi.llm.prompt import Prompt
+from babyagi.react.asking import ask
+from babyagi.tasks import CheckedPart, Passage, Result, Role
+from babyagi.taskstore.base import Checked
+
+MIN_QUOTE_CHARS = 2
+MAX_NAME_WORDS = 3  # of a quote that may only be the name of what was asked for
+MAX_PIECES = 3  # of a quote with gaps
+DOUBTING = " Somebody found it met; look for what was overlooked: a part without an answer, a value that no result gives."
+EXPECTED = '{"parts": [{"part": "…", "task": 1, "quote": "…"}], "missing": [], "met": false}.'
+
+CHECK_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "parts": {
+            "type": "array",
+            "maxItems": 40,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "part": {"type": "string", "maxLength": 300},
+                    "task": {"type": "integer"},
+                    "quote": {"type": "string", "maxLength": 300},
+                },
+                "required": ["part", "task", "quote"],
+                "additionalProperties": False,
+            },
+        },
+        "missing": {"type": "array", "maxItems": 40, "items": {"type": "string", "maxLength": 300}},
+        "met": {"type": "boolean"},
+    },
+    "required": ["parts", "missing", "met"],
+    "additionalProperties": False,
+}
+
+
+async def check_objective(
+    *, objective_text: str, excerpts: Sequence[Excerpt], journal: Journal, path: str, is_doubting: bool = False
+) -> CheckReply:
+    """Return what the model says of the objective, judged from the results alone. Raises as `ask`.
+
+    Args:
+        path: of the step in the journal. is_doubting: it was found met, and is looked at again.
+    """
+    messages = build_messages(
+        "check",
+        {
+            "stance": DOUBTING if is_doubting else "",
+            "objective": [("objective", Passage(text=objective_text, origin="person"))],
+            "results": [excerpt.to_labelled() for excerpt in excerpts],
+        },
+    )
+    prompt = Prompt(messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
+    return (await ask(journal, path, prompt, role=Role.CREATION, read=_read)).value
+
+
+def _read(completion: Completion) -> CheckReply:
+    reply = parse_check(completion.text)
+    if not reply.is_readable:
+        raise MalformedReplyError(f"{reply.reason}; expected JSON: {EXPECTED}")
+    return reply
+
+
+def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str) -> tuple[bool, Checked]:
+    """Return whether the reply shows that the objective is met, and what it shows: a part counts only if its quote stands in a result.
+
+    A quote is looked for in the result that it names, then in the others: a wrong number is no fault of the quote.
+    """
+    folded = {result.task_id: _fold(result.text) for result in results}
+    parts: list[CheckedPart] = []
+    missing = list(reply.missing)
+    for part in reply.parts:
+        task_id = None if _only_names(part.quote, objective_text) else _find(part.quote, folded, first=part.task_id)
+        if task_id is None:
+            missing.append(part.part)
+        else:
+            parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
+    found = Checked(parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part)))
+    return reply.is_met and bool(parts) and not found.missing, found
+
+
+def _only_names(quote: str, objective_text: str) -> bool:
+    """Whether a quote is only the name of what was asked for: a few words that all stand in the objective."""
+    words = _words(quote)
+    return len(words) <= MAX_NAME_WORDS and set(words) <= set(_words(objective_text))
+
+
+def _find(quote: str, folded: Mapping[int, str], *, first: int | None) -> int | None:
+    """The result in which the quote stands, its pieces in their order where something is left out of it."""
+    pieces = [folded_piece for piece in re.split(r"…|\.{3}|\[\.*\]", quote) if (folded_piece := _fold(piece))]
+    if sum(map(len, pieces)) < MIN_QUOTE_CHARS:
+        return None
+    pattern = re.compile(r"(?<!\w)" + r"(?!\w).*?(?<!\w)".join(map(re.escape, pieces[:MAX_PIECES])) + r"(?!\w)", re.DOTALL)
+    if first is not None and first in folded and pattern.search(folded[first]):
+        return first
+    return next((task_id for task_id, text in folded.items() if pattern.search(text)), None)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", _fold(text))
+
+
+def _fold(text: str) -> str:
+    """The text as quotes are compared: case, quotation marks, dots at the ends and the width of space ignored."""
+    plain = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:")

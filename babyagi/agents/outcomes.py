@@ -1,0 +1,435 @@
+"""What the final reply of an execution agent is, from its words alone: an answer, part of one, a named lack, or nothing of use.
+
+The `LACKING:` line decides where there is one. Without it the words decide only where the whole of a short reply says that something
+is missing; a finding that something is not there is an answer. Where words cannot tell, the outcome is DOUBTFUL.
+
+Does not cover: whether an answer is true, or fits its task. Languages other than the dozen whose words stand below are taken for answers.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from babyagi.agents import asked, phrases
+from babyagi.agents.faults import NO_RESULT, REFUSED, find_fault, read_json, said_in_json
+from babyagi.llm.prompt import clean
+
+MAX_LACK_CHARS = 500
+MAX_JUDGED_CHARS = 2500  # what is longer says more than that something is missing
+MAX_JUDGED_SENTENCES = 24
+MAX_SENTENCE_CHARS = 400  # bounds what a pattern can cost
+
+
+class OutcomeKind(StrEnum):
+    ANSWERED = "answered"
+    PARTIAL = "partial"
+    LACKING = "lacking"
+    NOT_DONE = "not_done"
+    DOUBTFUL = "doubtful"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a reply is. `text` is the reply without noise and `LACKING:` line, `lack` one line, `why` a sentence for NOT_DONE."""
+
+    kind: OutcomeKind
+    text: str
+    lack: str = ""
+    why: str = ""
+
+
+# -- noise ----------------------------------------------------------------------------------------------------------------------
+
+_THINKING = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_THOUGHT_END = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
+_TOKEN = r"<\|[\w /-]{1,40}\|>|</?s>|\[/?INST\]|<(?:end|start)_of_turn>|<eos>|<｜[\w▁ -]{1,40}｜>"
+_ROLE = r"(?:(?:assistant|model|final|analysis)\b(?=\s|<|\Z))?"
+_FIRST_TOKENS = re.compile(rf"\A(?:\s*(?:{_TOKEN}){_ROLE})+\s*", re.IGNORECASE)
+_LAST_TOKEN = re.compile(rf"(?:{_TOKEN})\s*\Z", re.IGNORECASE)
+_UNSEEN = dict.fromkeys(map(ord, "\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}\N{WORD JOINER}"))
+MAX_LAST_TOKENS = 20
+
+
+def strip_noise(text: str) -> str:
+    """Return the text without what a model leaves around its reply: thinking, the tokens of a chat template, unseen characters."""
+    text = _without_tokens(clean(text).translate(_UNSEEN).strip())
+    opened = _THINKING.match(text)
+    ends = list(_THOUGHT_END.finditer(text)) if opened or not text.startswith("```") else []
+    if opened:
+        end = next((end for end in ends if end.start() >= opened.end()), None)
+        text = text[end.end() :] if end else ""
+    elif ends and text[ends[-1].end() :].strip() and "<think" not in text[: ends[0].start()].casefold():
+        text = text[ends[-1].end() :]
+    return _without_tokens(text.strip())
+
+
+def _without_tokens(text: str) -> str:
+    text = _FIRST_TOKENS.sub("", text, count=1)
+    for _ in range(MAX_LAST_TOKENS):
+        found = _LAST_TOKEN.search(text, max(0, len(text) - 60))
+        if found is None:
+            break
+        text = text[: found.start()].rstrip()
+    return text.strip()
+
+
+# -- judging ----------------------------------------------------------------------------------------------------------------------
+
+
+def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ()) -> Outcome:
+    """Return what the reply is, in time linear in its length.
+
+    Args:
+        prompt_texts: what the model was asked with. Results, files and observations in their fences may be quoted; the rest may not be
+            all that a reply holds.
+    """
+    text = strip_noise(reply)
+    body, lack = _split_marker(text, task_name)
+    found = _judge_body(body, task_name, prompt_texts)
+    if not lack:
+        return _as_finding(found, body)
+    if found.kind in (OutcomeKind.ANSWERED, OutcomeKind.PARTIAL):
+        return Outcome(kind=OutcomeKind.PARTIAL, text=body, lack=lack)
+    return Outcome(kind=OutcomeKind.LACKING, text=body, lack=lack)
+
+
+# -- findings after looking --------------------------------------------------------------------------------------------------------
+
+_LOOKED = re.compile(
+    r"\b(?:searched|looked (?:for|at|in|into|through|up|over)|checked|went through|scanned|grepped|examined|reviewed|inspected|queried"
+    r"|consulted|(?:i|we)(?: have)?(?: now)? read|read (?:through|all|every|both|the whole))\b",
+    re.IGNORECASE,
+)
+_LOOKED_IN_PROMPT = re.compile(
+    r"\b(?:earlier|previous|prior|given|provided|available) (?:results?|context|notes|inputs?)\b|\bresults? (?:of|from) tasks?\b"
+    r"|\b(?:the|my) (?:results|context|prompt)\b",
+    re.IGNORECASE,
+)
+_FOUND_NONE = re.compile(
+    r"\bfound (?:no|none|nothing|neither)\b"
+    r"|\b(?:no|none|nothing|neither)\b[^.!?\n]{0,80}\b(?:was|were|is|are|could be) (?:found|there|listed)\b"
+    r"|\b(?:no|none|nothing|neither)\b[^.!?\n]{0,60}\b(?:mentions?|names?|shows?|bears?|holds?|contains?|lists?|matche?s)\b"
+    r"|\b0 (?:hits|matches|results|documents|entries)\b",
+    re.IGNORECASE,
+)
+
+
+def _as_finding(found: Outcome, body: str) -> Outcome:
+    """That somebody looked elsewhere than in the prompt and found nothing is an answer; that they looked at all leaves it open."""
+    if found.kind not in (OutcomeKind.LACKING, OutcomeKind.NOT_DONE):
+        return found
+    judged = body[:MAX_JUDGED_CHARS]
+    if not _LOOKED.search(judged) or _LOOKED_IN_PROMPT.search(judged):
+        return found
+    kind = OutcomeKind.ANSWERED if _FOUND_NONE.search(judged) else OutcomeKind.DOUBTFUL
+    return Outcome(kind=kind, text=body)
+
+
+# -- the LACKING line -------------------------------------------------------------------------------------------------------------
+
+_EDGE = r"[ \t>*_~`\"'“”„«»‘’#•·–—-]{0,12}(?:\[[ x]?\])?[ \t]{0,4}"
+_MARKER = re.compile(rf"^{_EDGE}lacking{_EDGE}[:：]{_EDGE}(?P<rest>[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_LIKE_MARKER = re.compile(
+    rf"\A{_EDGE}(?:lacks?|missing(?: inputs?| information| data)?|still missing|fehlt|fehlend|es fehlt|manque|il manque|manquant"
+    rf"|falta|faltan|faltante"
+    rf"|manca|mancano|ontbreekt|ontbrekend|saknas|mangler|brakuje|brak|chybí|eksik|не хватает|отсутствует|недостаёт|不足|欠落|缺少|缺失"
+    rf"|부족){_EDGE}"
+    rf"[:：]{_EDGE}(?P<rest>.*)\Z",
+    re.IGNORECASE,
+)
+_NO_LACK = re.compile(
+    r"\W*(?:nothing|none|n/?a|no|nil|null|-|nichts|keine?|rien|aucune?|nada|ninguno|niente|nulla|niets|inget|ingenting|нет|ничего|なし|无|無"
+    r"|what is missing|not applicable|(?:there is )?nothing (?:is )?(?:missing|lacking|else|more|further)|no (?:information|data"
+    r"|inputs?) (?:is |are )?(?:missing|lacking))?\W*",
+    re.IGNORECASE,
+)
+_CODE_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+
+
+def _split_marker(text: str, task_name: str) -> tuple[str, str]:
+    """The text without its line of what is missing, and what that line names; "" where nothing is."""
+    is_in_code = _code_test(text)
+    asks_gaps = asked.ASKS_GAPS.search(task_name.casefold()) is not None
+    found = None
+    for match in _MARKER.finditer(text):
+        is_word = "LACKING" not in match[0] and asks_gaps
+        found = found if is_word or is_in_code(match.start()) else match
+    if found is None:
+        before, _, last = text.rpartition("\n")
+        like = None if asks_gaps or asked.asks_words(task_name.casefold()) else _LIKE_MARKER.match(last[:MAX_JUDGED_CHARS])
+        if like is None or (not before.strip() and not like["rest"].strip()):
+            return text, ""
+        lack = _one_line(like["rest"])
+        return (text, "") if _NO_LACK.fullmatch(lack) else (before.strip(), lack)
+    before, after = text[: found.start()].strip(), text[found.end() :].strip()
+    lack = found["rest"].strip()
+    if not lack.strip("*_ ") and after:
+        lack, _, after = after.partition("\n\n")
+    body = f"{before}\n\n{after}".strip()
+    lack = _one_line(lack)
+    return body, "" if _NO_LACK.fullmatch(lack) else lack
+
+
+def _code_test(text: str) -> Callable[[int], bool]:
+    """A test whether a code block that does not hold the whole text stands open at a place."""
+    starts = [fence.start() for fence in _CODE_FENCE.finditer(text)]
+    is_whole = starts[:1] == [0] and len(starts) <= 2
+    return lambda at: not is_whole and bisect_left(starts, at) % 2 == 1
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text[: 4 * MAX_LACK_CHARS].split()).strip(" *_`\"“”'«»|")
+    return line if len(line) <= MAX_LACK_CHARS else line[: MAX_LACK_CHARS - 1].rstrip() + "…"
+
+
+# -- the rest of the reply ----------------------------------------------------------------------------------------------------------
+
+_LABEL = re.compile(
+    r"\A[\s*#_>]*(?:final answer|answer|result|output|response|antwort|réponse|respuesta"
+    r"|ergebnis)[\s*_]*[:：][\s*_]*",
+    re.IGNORECASE,
+)
+_WRAPPED = re.compile(
+    r"\A```\w*\n(?P<inner>.*?)\n?```\Z|\A<(?P<tag>answer|result|output"
+    r"|response)>(?P<body>.*)</(?P=tag)>\Z",
+    re.DOTALL | re.IGNORECASE,
+)
+
+
+def _judge_body(body: str, task_name: str, prompt_texts: Sequence[str]) -> Outcome:
+    task = task_name.casefold()
+    bare = _unwrap(body)
+    why = find_fault(bare, task_name=task_name, prompt_texts=prompt_texts)
+    if why:
+        return Outcome(kind=OutcomeKind.NOT_DONE, text=body, why=why)
+    value = read_json(bare)
+    if isinstance(value, Mapping) and (said := said_in_json(value)):
+        bare = said
+    elif value is not None:
+        return Outcome(kind=OutcomeKind.ANSWERED, text=body)
+    kind, lack, why = _judge_words(bare, task)
+    return Outcome(kind=kind, text=body, lack=lack, why=why)
+
+
+def _unwrap(text: str) -> str:
+    """The text inside what may stand around a whole reply: a code fence, a tag, a label such as "Answer:"."""
+    wrapped = _WRAPPED.match(text)
+    if wrapped and "```" not in (wrapped["inner"] or ""):
+        text = (wrapped["inner"] or wrapped["body"] or "").strip()
+    elif text.startswith("```json\n"):
+        text = text.removeprefix("```json\n")  # the end of the block may be cut off with the end of the JSON
+    return _LABEL.sub("", text, count=1).strip()
+
+
+# -- sentences ------------------------------------------------------------------------------------------------------------------------
+
+_SENTENCE_END = re.compile(r"(?<=;)\s+|(?<=[.!?…])[\"'”»)*]*\s+(?=[^\sa-z])|(?<=[。！？；])|\n+")
+_ABBREVIATION = re.compile(
+    r"(?:\A\s*\d{1,3}|\b(?:dr|mr|mrs|ms|prof|st|no|nr|approx|e\.g|i\.e|etc|vs|cf|ca|z\.b|bzw|inc|ltd|fig|vol"
+    r"|p|pp|sec|art)|(?<![°\w] )\b(?<![°\d])[a-z])\.$",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"^\s*(?:[-*+•–]|\(?\d{1,3}[.)]|[a-z]\))\s+", re.IGNORECASE)
+_MARKDOWN = str.maketrans({"’": "'", "‘": "'", "*": "", "`": "", "“": '"', "”": '"', "#": ""})
+_QUOTATION = re.compile(r"[\"“„«](?=\w)[^\"“”„«»]{12,}[\"”“»]")
+_QUOTE_PLACE = '"x\ue000"'
+_CITATION = re.compile(r"\b\w+\.[a-z]{1,5}:\d+")
+_QUOTED = re.compile(r"\A[\"“«„'‘「].{3,}[\"”»“'’」]\.?\Z", re.DOTALL)
+
+
+_POLAR = re.compile(
+    r"(?:yes|no|not without|true|false|ja|nein|oui|non|sí|sì|não|sim|nej|da|да|нет|はい|いいえ|是|否)\b[.,;:!。，]", re.IGNORECASE
+)
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)?(?![\w.)-])")
+_OWN_LACK = re.compile(
+    r"\b(?:i|my|me|we|this task|the task)\b.*\b(?:no|not|nothing|none|never|neither|unknown|missing|without|until|need)\b"
+)
+_PLAIN_WORDS = frozenset(
+    "the and was were has had for not but are its any all his her who how yet der die das ist les des est los las una het een can no"
+    " that this there here with from have been still remains remain exact date name true today known very also because".split()
+)
+
+
+class _Says(StrEnum):
+    """What one sentence of a reply says."""
+
+    STRONG = "the reply lacks something"
+    ABSENT = "something is absent"
+    REFUSAL = "refusal"
+    TALK = "talk"
+    PLAN = "plan"
+    ASIDE = "what a lack or a refusal is given with"
+    CONTENT = "content"
+
+
+def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
+    """(kind, lack, why) of a text, from its sentences."""
+    sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []  # what it quotes is not its own word
+    if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
+        return OutcomeKind.ANSWERED, "", ""
+    said = _classify(sentences)
+    answered = OutcomeKind.ANSWERED, "", ""
+    if _POLAR.match(text) and asked.ASKS_STATE.search(task):
+        return answered
+    if _says_more(sentences, said):
+        return OutcomeKind.DOUBTFUL if _is_doubtful(sentences, said, task) else OutcomeKind.ANSWERED, "", ""
+    whole = _with_quotes(sentences, text)
+    lack = _one_line(" ".join(one for one, says in zip(whole, said, strict=True) if says in (_Says.STRONG, _Says.ABSENT)))
+    if lack:
+        return _judge_lack(text, lack, set(said), task)
+    if set(said) == {_Says.ASIDE}:
+        return answered
+    if _Says.REFUSAL in said:
+        return answered if _asks_refusal(text, task) else (OutcomeKind.NOT_DONE, "", REFUSED)
+    return answered if asked.asks_words(task) else (OutcomeKind.NOT_DONE, "", NO_RESULT)
+
+
+def _says_more(sentences: Sequence[str], said: Sequence[_Says]) -> bool:
+    """Whether anything is said besides a lack or a refusal. What follows a plain refusal only gives its reason."""
+    is_refusal = said[0] is _Says.REFUSAL and len(said) <= 3 and phrases.REFUSAL_SURE.search(_fold(sentences[0]))
+    return _Says.CONTENT in said and not (is_refusal and not re.search(r"\d", " ".join(sentences)))
+
+
+def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[OutcomeKind, str, str]:
+    """The same for a text that says of something, and of nothing else, that it is missing."""
+    folded = _fold(text)
+    answered = OutcomeKind.ANSWERED, "", ""
+    if asked.ASKS_GAPS.search(task) or asked.ASKS_FICTION.search(task) or (asked.ASKS_NO.search(task) and asked.asks_words(task)):
+        return answered
+    if asked.asks_words(task) and (_QUOTED.match(text) or not phrases.OF_THE_AGENT.search(folded) or asked.holds_quote(task)):
+        return answered
+    is_retold = asked.ASKS_STATE.search(task) or asked.ASKS_DIGEST.search(task)
+    if is_retold and not phrases.OF_THIS_REPLY.search(folded):
+        return (OutcomeKind.DOUBTFUL if phrases.SURELY_HERE.search(folded) else OutcomeKind.ANSWERED), "", ""
+    if _Says.STRONG in kinds:
+        return OutcomeKind.LACKING, lack, ""
+    if asked.ASKS_STATE.search(task):
+        return answered
+    is_input = phrases.HAS_INPUT_WORD.search(folded) or (phrases.UNKNOWN.search(folded) and _names_other(folded, task))
+    has_number = any(number not in task for number in _NUMBER.findall(folded))
+    if is_input and not has_number and not phrases.NAMES_SOURCE.search(folded):
+        return OutcomeKind.LACKING, lack, ""
+    return OutcomeKind.DOUBTFUL, "", ""
+
+
+def _names_other(folded: str, task: str) -> bool:
+    """Whether the sentence is about a thing that the task does not name; endings are left aside, as they bend."""
+    words = re.findall(r"[^\W_]{3,}|\w+[-_]?\d+", phrases.UNKNOWN.sub(" ", folded))
+    return any(word[:4] not in task for word in words if word not in _PLAIN_WORDS)
+
+
+def _is_doubtful(sentences: Sequence[str], said: Sequence[_Says], task: str) -> bool:
+    """Whether a text that says more than that something is missing may still be no answer."""
+    if len(said) > 6 or asked.ASKS_GAPS.search(task) or asked.asks_words(task) or asked.ASKS_STATE.search(task):
+        return False
+    if any(says is not _Says.CONTENT and phrases.NOT_COMPUTABLE.search(_fold(one)) for one, says in zip(sentences, said, strict=True)):
+        return True
+    content = _fold(" ".join(one for one, says in zip(sentences, said, strict=True) if says is _Says.CONTENT))
+    has_fact = any(word not in task for word in re.findall(r"\w*\d\w*", content))
+    wants = _Says.STRONG in said or said[0] is _Says.REFUSAL or (len(said) <= 3 and _OWN_LACK.search(content) is not None)
+    is_first = said[0] is not _Says.CONTENT or len(said) == 1
+    return wants and is_first and not has_fact and said.count(_Says.CONTENT) == 1
+
+
+def _asks_refusal(text: str, task: str) -> bool:
+    """Whether a text that refuses is what the task asks for."""
+    is_quote = asked.asks_words(task) and _QUOTED.match(text)
+    return bool(asked.ASKS_REFUSAL.search(task) or asked.ASKS_GAPS.search(task) or is_quote)
+
+
+def _classify(sentences: Sequence[str]) -> list[_Says]:
+    """What each sentence says; the items under "I need:" say what it says."""
+    said: list[_Says] = []
+    heading = None
+    for sentence in sentences:
+        if heading is not None and _ITEM.match(sentence):
+            said.append(heading)
+            continue
+        says = _classify_one(_fold(sentence)[:MAX_SENTENCE_CHARS])
+        said.append(says)
+        is_open = says in (_Says.STRONG, _Says.ABSENT) or sentence.rstrip(" *_").endswith((":", "："))
+        heading = says if is_open and says is not _Says.CONTENT else None
+    return said
+
+
+def _classify_one(sentence: str) -> _Says:
+    if _CITATION.search(sentence):
+        return _Says.CONTENT
+    says = _classify_want(sentence)
+    if says is not None:
+        return says
+    for says, words in (
+        (_Says.REFUSAL, phrases.REFUSAL_SURE),
+        (_Says.TALK, phrases.OFFER),
+        (_Says.TALK, phrases.TALK),
+        (_Says.PLAN, phrases.PLAN),
+    ):
+        if words.search(sentence):
+            return says
+    if phrases.ABSENT.search(sentence) and not _is_finding(sentence):
+        return _Says.STRONG if phrases.LACK_ABROAD.search(sentence) else _Says.ABSENT
+    if phrases.ASIDE.search(sentence):
+        return _Says.ASIDE
+    return _Says.REFUSAL if phrases.REFUSAL.search(sentence) else _classify_abroad(sentence)
+
+
+def _classify_want(sentence: str) -> _Says | None:
+    """What a sentence says that wants something; None of any other."""
+    is_offer = phrases.OFFER.search(sentence) and not sentence.startswith("if you")
+    if phrases.STRONG.search(sentence) and not is_offer and not _is_finding(sentence):
+        is_refusal = phrases.REFUSAL_SURE.search(sentence) and not phrases.NAMES_INPUT.search(sentence)
+        return _Says.REFUSAL if is_refusal else _Says.STRONG
+    is_question = sentence.endswith(("?", "？")) and not sentence.startswith(("how about", "what about"))
+    return _Says.STRONG if is_question and not phrases.OFFER.search(sentence) and not phrases.REFUSAL_SURE.search(sentence) else None
+
+
+def _is_finding(sentence: str) -> bool:
+    return bool(phrases.FINDING.search(sentence)) and not phrases.SURELY_HERE.search(sentence)
+
+
+def _without_quotes(text: str) -> str:
+    """The text with a placeholder for each of its quotes; all of it where it is one quote."""
+    return text if _QUOTED.match(text) else _QUOTATION.sub(_QUOTE_PLACE, text)
+
+
+def _with_quotes(sentences: Sequence[str], text: str) -> list[str]:
+    """The sentences of `_without_quotes(text)` with the quotes of the text in their places again."""
+    quotes = iter([] if _QUOTED.match(text) else _QUOTATION.findall(text))
+    return [re.sub(_QUOTE_PLACE, lambda place: next(quotes, place[0]), sentence) for sentence in sentences]
+
+
+def _fold(text: str) -> str:
+    folded = " ".join(_ITEM.sub("", text[: 2 * MAX_JUDGED_CHARS]).translate(_MARKDOWN).casefold().split())
+    for short, long in (("won't", "will not"), ("can't", "cannot"), ("n't", " not")):
+        folded = folded.replace(short, long)
+    return folded.strip(" \"'_.!…。")
+
+
+def _sentences(text: str) -> list[str]:
+    """The sentences and lines of the text; one that ends in an abbreviation goes on."""
+    found: list[str] = []
+    start = 0
+    for end in [*_SENTENCE_END.finditer(text), None]:
+        part = text[start : end.start() if end else len(text)]
+        if end is not None and "\n" not in end[0] and _ABBREVIATION.search(part[-12:]):
+            continue
+        start = end.end() if end else len(text)
+        if any(map(str.isalnum, part)):
+            found.append(part.strip())
+    return found
+
+
+def _classify_abroad(sentence: str) -> _Says:
+    for says, words in (
+        (_Says.STRONG, phrases.LACK_ABROAD),
+        (_Says.ABSENT, phrases.ABSENT_ABROAD),
+        (_Says.REFUSAL, phrases.REFUSAL_ABROAD),
+        (_Says.TALK, phrases.TALK_ABROAD),
+    ):
+        if words.search(sentence):
+            return says
+    return _Says.CONTENT

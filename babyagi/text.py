@@ -1,0 +1,761 @@
+"""Judges text by its words alone: what a name asks for, what it is about, where sentences end.
+
+Covers English best. Words of other languages are compared as they are, folded. It knows no synonyms of content words: two names that
+say the same in other words are two names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+# -- lines -----------------------------------------------------------------------------------------------------------------
+
+
+def one_line(text: str) -> str:
+    """Return the text as one line: white space folded to single blanks, control characters removed."""
+    if not text.isprintable():
+        text = "".join(char for char in text if char.isspace() or unicodedata.category(char) != "Cc")
+    return " ".join(text.split())
+
+
+def shorten(text: str, max_chars: int) -> str:
+    """Return the text if it has at most `max_chars` characters, else its beginning, cut between two words and ended by `…`."""
+    if len(text) <= max_chars:
+        return text
+    if max_chars < 1:
+        return ""
+    head = text[: max_chars - 1]
+    if not text[max_chars - 1].isspace():
+        words = head.rsplit(maxsplit=1)
+        # A text without blanks, or a last word that is most of what fits, is cut within the word.
+        if len(words) == 2 and 2 * len(words[0]) >= len(head):
+            head = words[0]
+    return head.rstrip() + "…"
+
+
+# -- sentences -------------------------------------------------------------------------------------------------------------
+
+_ENDING = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]*_]*+(?=\s)|[。！？｡]++[」』”’）]*+")
+_ABBREVIATIONS = frozenset(
+    "e.g i.e eg ie cf vs dr mr mrs ms prof st sr jr no nos nr vol pp p fig figs eq ca approx etc al inc ltd co corp dept est ed eds rev gen"
+    " col sgt capt lt gov sen rep hon u.s u.k a.m p.m z.b d.h u.a bzw usw ggf evtl inkl max min avg tel art abs sec ch chap ref jan feb mar"
+    " apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun".split()
+)
+# After these the sentence may well be over, so only a small letter goes on with it.
+_MAY_END = frozenset("etc al inc ltd co corp u.s u.k a.m p.m usw no max min ed art sun sat mar col ch sec st".split())
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of each line, as they stand there, without the blanks round them. A line break always ends a sentence.
+
+    A bullet and a row of a table are one unit each, with all their sentences and cells.
+    """
+    found: list[str] = []
+    for line in text.splitlines():
+        bare = line.strip()
+        if not bare:
+            continue
+        if _is_row(bare) or _BULLET.match(bare):
+            found.append(bare)
+        else:
+            found.extend(_sentences(bare))
+    return found
+
+
+_BULLET = re.compile(r"(?:[-*+•–·▪◦‣]|\(?\d{1,3}[.)]|\(?[A-Za-z][)])\s")
+
+
+def _is_row(line: str) -> bool:
+    return line.startswith("|") or line.count("|") >= 2 or line.count("\t") >= 2
+
+
+def _sentences(line: str) -> Iterator[str]:
+    start = 0
+    for match in _ENDING.finditer(line):
+        if _is_end(line, start, match):
+            yield line[start : match.end()].strip()
+            start = match.end()
+    rest = line[start:].strip()
+    if rest:
+        yield rest
+
+
+def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
+    if match.group()[0] in "。！？｡":
+        return True
+    # The white space after the mark is part of the line, which was stripped: something follows.
+    following = line[match.end() : match.end() + 20].lstrip()[:1]
+    if following.islower():
+        return False
+    if match.group()[0] != "." or match.group().startswith(".."):
+        return True
+    word = line[max(start, match.start() - 30) : match.start()].split()[-2:]
+    last = word[-1].lstrip("(\"'“‘[").casefold() if word else ""
+    if len(last) == 1 and last.isalpha():
+        before = word[0] if len(word) > 1 else ""
+        return before.strip(_OPENING).casefold() in _LETTERED  # `John F.` goes on, `vitamin C.` may end
+    return last not in _ABBREVIATIONS or (last in _MAY_END and not following.isdigit())
+
+
+# -- words -----------------------------------------------------------------------------------------------------------------
+
+_OPENING = "\"'`([{«‹¿¡「『【"
+_CLOSING = "\"'`)]}»›.,;:!?」』】。、।؟،"
+_INVISIBLE = dict.fromkeys([0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+_SIGNS = str.maketrans({**dict.fromkeys("‘’ʼ", "'"), **dict.fromkeys("“”„", '"'), **dict.fromkeys("‐‑–−", "-"), "—": " - ", "…": " "})
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_NARROW_GROUPING = re.compile("(?<=[0-9])[\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+_QUOTES = frozenset("\"'`«「『")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:\"([^\"]+)\"|`([^`]+)`)(?!\w)|(?<![^\s(\[{])'([^']+)'(?=[.,;:!?)\]]*+(?:\s|$))|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』"
+)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,'][0-9]{3})+(?:\.[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?|[+-]?\.[0-9]+")
+_UNITS = "%|km|cm|mm|mi|kg|mg|lb|tb|gb|mb|kb|kwh|mwh|kw|ghz|mhz|hz|ms|min|hr|mph|kph|ml|usd|eur|gbp|°c|°f"
+_MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
+
+
+def _plain(text: str) -> str:
+    """One way of writing each sign: NFKC, straight quotes, one hyphen, plain digits; a raised digit stays apart from a plain one."""
+    if text.isascii():
+        return text
+    raised = _RAISED.sub(lambda match: "^" + match.group(), text.translate(_INVISIBLE).translate(_SIGNS))
+    plain = unicodedata.normalize("NFKC", _NARROW_GROUPING.sub(",", raised))
+    return "".join(str(unicodedata.decimal(char)) if char.isdecimal() and not char.isascii() else char for char in plain)
+
+
+def _fold(word: str) -> str:
+    """Case folded, but `ß` stays apart from `ss`: Maße are no masses."""
+    return word.casefold() if "ß" not in word else "ß".join(part.casefold() for part in word.split("ß"))
+
+
+def _bare(chunk: str) -> str:
+    """The chunk without the punctuation round it; a bracket that closes one within stays."""
+    bare = chunk.lstrip(_OPENING)
+    closing = "\"'`.,;:!?»" if "(" in bare or "[" in bare or "{" in bare else _CLOSING
+    stripped = bare.rstrip(closing)
+    return stripped + "!" if stripped[-1:].isdigit() and bare[len(stripped) :].startswith("!") else stripped
+
+
+def _number(word: str) -> str:
+    """The number without signs of grouping; empty when the word is no number."""
+    if _GROUPED.fullmatch(word):
+        return word.replace(",", "").replace("'", "")
+    return word if _NUMBER.fullmatch(word) else ""
+
+
+def _measure(word: str) -> list[str]:
+    """A number with its sign of money or its unit, each apart; empty when the word is something else."""
+    match = _MEASURED.fullmatch(word)
+    number = match and _number(match.group(2))
+    return [part for part in (match.group(1), number, match.group(3)) if part] if match and number else []
+
+
+# -- what a name asks for ----------------------------------------------------------------------------------------------------
+
+_MAX_SENSE_CHARS = 500  # of 4 bytes at most: an entry of PostgreSQL's index holds 2,704 bytes
+_KEPT_SENSE_CHARS = 400
+
+_ARTICLES = frozenset({"a", "an", "the"})
+# After these an `a` may be a letter: `vitamin a`.
+_LETTERED = frozenset(
+    "vitamin plan class type grade section appendix part option group team hepatitis schedule column exhibit variant version point"
+    " building terminal gate hall phase figure table block unit series node influenza category zone product server branch side letter"
+    " room ward lot".split()
+)
+_FILLERS = frozenset("please kindly exactly carefully again now also bitte".split())
+_DROPPABLE = _FILLERS | {"then", "year", "-"}
+_DENYING = frozenset("not no never".split())  # `not exactly equal` is not `not equal`
+# Words that end in `s` and mean something else without it, or are no plural.
+_NOT_STEMMED = frozenset(
+    "does this always perhaps plus versus sans less across towards besides alias atlas canvas chaos cosmos series species lens headquarters"
+    " news windows goods arms customs means damages savings glasses jeans pants shorts futures odds sales times rights interests letters"
+    " characters directions numbers seconds looks brains stairs waters woods greens blues reds spectacles premises proceeds spirits minutes"
+    " securities terms quarters contents returns remains grounds manners forces authorities apples airpods ours yours theirs hers thanks"
+    " physics mathematics economics ethics politics statistics athletics olympics analytics graphics mechanics dynamics"
+    " mars wales texas kansas arkansas naples athens brussels cannes laos hastings los las les des das dos fils temps pays cours"
+    " james charles adams williams roberts johns daniels peters richards edwards stevens jacobs rogers phillips andrews matthews simons"
+    " owens collins banks brooks rivers fields marks watts carlos marcos santos jones".split()
+)
+_ONE_FORM = {
+    "are": "is", "am": "is", "were": "was", "which": "what", "whom": "who", "&": "and", "vs": "versus", "percent": "%",
+    "e-mail": "email", "u.s": "us", "u.k": "uk", "e.u": "eu", "u.n": "un", "u.s.a": "usa",
+    "children": "child", "men": "man", "women": "woman", "feet": "foot", "mice": "mouse", "movies": "movie", "cookies": "cookie",
+    "calories": "calorie", "zombies": "zombie", "analyse": "analyze", "analysed": "analyzed", "analysing": "analyzing",
+    "centre": "center", "theatre": "theater", "litre": "liter", "metre": "meter", "programme": "program", "catalogue": "catalog",
+    "colour": "color", "behaviour": "behavior", "favour": "favor", "favourite": "favorite", "labour": "labor", "flavour": "flavor",
+    "neighbour": "neighbor", "harbour": "harbor", "honour": "honor", "humour": "humor",
+    "kilometre": "km", "kilometer": "km", "kilogram": "kg", "mile": "mi",
+    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
+    "eleven": "11", "twelve": "12", "first": "1st", "third": "3rd", "fourth": "4th", "fifth": "5th", "sixth": "6th",
+    "seventh": "7th", "eighth": "8th", "ninth": "9th", "tenth": "10th",
+}  # fmt: skip
+_CONTRACTED = {
+    "can't": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us", "i'm": "i is", "i'd": "i would", "cannot": "can not",
+}  # fmt: skip
+_NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten twenty thirty forty fifty sixty seventy eighty ninety".split())
+
+_ASKING = frozenset("what who where when why how whose".split())
+_AUXILIARIES = frozenset("is was can could will would should must may might has have had did do does".split())
+_ASK_SURELY = frozenset("find determine identify ascertain discover".split())
+_ASK_OF_FACTS = frozenset("get establish research investigate obtain".split())
+# Whether the two words always ask; the others do so only of a fact.
+_ASK_IN_TWO = {
+    ("find", "out"): True, ("look", "up"): True, ("look", "for"): True, ("search", "for"): True, ("figure", "out"): True,
+    ("work", "out"): False, ("tell", "me"): False, ("tell", "us"): False, ("give", "me"): False, ("look", "into"): False,
+}  # fmt: skip
+_MAKING = frozenset("establish work get obtain give".split())
+# What there is already, so that it can only be found, and what may as well be made or fetched: a budget, a version.
+_FACTS = frozenset(
+    "population capital cost amount size height length width weight distance age cause reason author year time date duration ratio"
+    " percentage location address speed depth area temperature difference requirement history origin meaning definition revenue profit"
+    " turnover growth total average median maximum minimum sum count frequency effect impact benefit risk advantage disadvantage"
+    " capacity density volume symptom owner founder ceo president inventor director mayor winner language elevation altitude"
+    " circumference diameter radius mass root emission consumption competitor challenge problem barrier obstacle factor consequence"
+    " implication characteristic property stakeholder opportunity strength weakness threat similarity constraint drawback downside"
+    " dependency birthplace birthday nationality number name price rate value status currency".split()
+)
+_MADE_FACTS = frozenset(
+    "limit deadline budget salary margin feature rule law voltage solution answer result source type role purpose function order"
+    " schedule timetable fee fare tax tariff production output yield supplier trend share version step stage option alternative principle"
+    " goal objective criterion criteria metric indicator component element".split()
+)
+_ROLES = frozenset("owner founder ceo president inventor director mayor winner author competitor supplier stakeholder".split())
+_NO_SUPERLATIVE = frozenset(
+    "forest interest request harvest honest modest protest contest digest invest suggest priest arrest conquest".split()
+)
+_MEASURING = frozenset(
+    "many much long old tall far often big large high deep fast heavy wide expensive likely well strong effective".split()
+)
+_PREPOSITIONS = frozenset(
+    "in on at by for with from to into onto over under between among against about after before during since until till through via per"
+    " than as near within without across along around behind below above beyond".split()
+)
+_BOUNDARIES = (
+    _PREPOSITIONS
+    | _ASKING
+    | _AUXILIARIES
+    | frozenset("and or but nor not no never like if while because that be been only except ? whether".split())
+)
+# What a task may begin with, in its one form.
+_VERBS = frozenset(
+    "add analyze answer append arrange ask assess build buy calculate call check choose classify clean collect compare compile compute"
+    " configure convert copy count create define delete deploy describe design detect develop document download draft draw edit email"
+    " estimate evaluate examine explain explore export extract fetch find fix format gather generate give identify implement import"
+    " improve inspect install interview investigate launch list locate look make measure merge migrate move name open order organize"
+    " outline paint parse plan plot prepare print propose prove provide publish read recommend record refactor remove rename repair"
+    " replace report research review rewrite run schedule search select send set show sketch solve sort start state stop store suggest"
+    " summarize tell test train translate update upload use validate verify visit watch work write determine discover establish obtain"
+    " get figure ascertain note try book save increase decrease reduce raise lower".split()
+)
+_POLITE = tuple(
+    tuple(phrase.split())
+    for phrase in (
+        "i want you to", "i need you to", "i would like you to", "we need to", "we should", "you should", "you need to", "need to",
+        "try to", "your task is to", "let us", "help me", "help us", "go ahead and", "make sure to", "be sure to", "do not forget to",
+    )
+)  # fmt: skip
+_NOUN_OF_VERB = {
+    "list": "list", "summary": "summarize", "description": "describe", "explanation": "explain", "comparison": "compare",
+    "analysis": "analyze", "translation": "translate",
+}  # fmt: skip
+_PRODUCING = frozenset("make write create compile prepare produce provide give draw perform conduct do".split())
+# `The criticism of the author` is not the author's criticism, `the number of customers` not the customers' number.
+_NOT_OWNED = frozenset(
+    "number share lot piece glass cup bottle pair set group kind type sort part half third quarter list series love fear hate hatred study"
+    " review picture photo portrait view opinion survey knowledge understanding memory account care defence defense attack conquest support"
+    " need pursuit search image map model copy report critique experience loss threat use test check audit interview story book song idea"
+    " concept notion letter drawing sketch film video murder dismissal approval denial trial proof inquiry recovery discovery delivery"
+    " out made think dream consist instead because sense lack change result".split()
+)
+_NOT_OWNED_ALONE = frozenset("bank city house state king queen man woman point lord tower".split())  # the Bank of England, a man of honour
+_ACT_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ism", "ing", "sis", "al", "ure", "age")
+_NUMBERING = re.compile(
+    r"\s*(?:[-*•+–]\s+)?(?:\[[ xX]?\]\s+)?(?:(?P<task>task|todo)(?:\s+#?\d{1,3})?\s*[:.)]\s+|(?:step\s+)?\(?\d{1,3}\s*[:.)]\s+)?",
+    re.IGNORECASE,
+)
+
+
+def name_sense(name: str) -> str:
+    """Return a key that is equal for two names of tasks which surely ask the same of the same subject; in doubt the keys differ.
+
+    What does not count: case, articles, punctuation, politeness, the number in a list, an English plural, the verb of asking before a
+    noun phrase, question or command, and whether an owner is named with `of` or with `'s`. All other words count, and their order does.
+
+    A capital A within a name in small letters is a letter, not an article. Paths and code in backticks keep their case.
+
+    Returns:
+        At most 500 characters; never empty for a name that is not blank.
+    """
+    plain = _without_numbering(_plain(name))
+    words = _without_politeness([_stem(word) for word in _words(plain)])
+    key = " ".join(_swap_of(_ask(_as_verb(words)))) or " ".join(_fold(plain).split()) or name.strip()
+    if len(key) <= _MAX_SENSE_CHARS:
+        return key
+    return f"{key[:_KEPT_SENSE_CHARS]} {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _without_numbering(plain: str) -> str:
+    """Without what numbers a list: `Task 3:` before anything, `1.` before what begins like a task; `1. FC Köln` is a name."""
+    match = _NUMBERING.match(plain)
+    rest = plain[match.end() :] if match else plain
+    if not match or not match.group().strip() or not rest:
+        return plain
+    is_number = any(map(str.isdigit, match.group())) and not match.group("task")
+    first = _fold(rest.split(maxsplit=1)[0].rstrip(",:"))
+    return plain if is_number and _stem(first) not in _STARTS else rest
+
+
+_STARTS = _VERBS | _ASKING | _AUXILIARIES | _FILLERS
+
+
+# The words of a name
+
+
+def _words(plain: str) -> list[str]:
+    is_shouted = plain.isupper()
+    words: list[str] = []
+    if _QUOTES.isdisjoint(plain):
+        return _unquoted(plain, is_shouted=is_shouted, is_first=True)
+    at = 0
+    for match in _QUOTED.finditer(plain):
+        words.extend(_unquoted(plain[at : match.start()], is_shouted=is_shouted, is_first=not words))
+        words.append(_quoted(match))
+        at = match.end()
+    words.extend(_unquoted(plain[at:], is_shouted=is_shouted, is_first=not words))
+    return words
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """A quoted word that nothing could be done to is like one without quotes; others keep them, and code keeps its case."""
+    inner = " ".join(next(part for part in match.groups() if part is not None).split())
+    folded = inner if match.group().startswith("`") else _fold(inner)
+    is_like_bare = folded.isalpha() and folded == _fold(folded) and _stem(folded) == folded and folded not in _SPECIAL
+    return folded if is_like_bare else f'"{folded}"'
+
+
+_SPECIAL = _ARTICLES | _FILLERS | _BOUNDARIES | _VERBS | frozenset(["then", "of", "out", "up", "year", "me", "us", "you", "i", "cannot"])
+
+
+def _unquoted(plain: str, *, is_shouted: bool, is_first: bool) -> list[str]:
+    words: list[str] = []
+    for chunk in plain.split():
+        if chunk == "A" and not is_shouted and (words or not is_first):
+            words.append('"a"')
+        elif chunk.isalpha() and chunk.lower() != "cannot":
+            words.append(_fold(chunk))
+        else:
+            words.extend(_split(chunk))
+    return words
+
+
+def _split(chunk: str) -> list[str]:
+    bare = _bare(chunk)
+    if not bare:
+        return [chunk] if chunk in (".", "..") else []
+    if "/" in bare or "\\" in bare:
+        return [bare]
+    folded = _fold(bare)
+    if "'" in folded or folded == "cannot":
+        return _apart(folded)
+    if folded.isalpha():
+        is_owner = folded[-1] == "s" and chunk.rstrip(".,;:!?)").endswith("s'")
+        return [folded, "'s"] if is_owner else [folded]
+    if any(map(str.isdigit, folded)):
+        return _measure(folded) or [folded]
+    return _pieces(folded)
+
+
+def _apart(word: str) -> list[str]:
+    """The words of a contraction, and a possessive apart from its noun."""
+    if word in _CONTRACTED:
+        return _CONTRACTED[word].split()
+    head, _, tail = word.rpartition("'")
+    if tail == "s" and head:
+        return [head, "is" if head in _ASKING or head in ("it", "that", "there") else "'s"]
+    if tail == "t" and head.endswith("n"):
+        return [head[:-1], "not"]
+    return _measure(word) or [word]
+
+
+_LISTED = re.compile("[,;]+")
+
+
+def _pieces(word: str) -> list[str]:
+    """The words that a comma or a hyphen joins; a number word or a participle stays joined (`twenty-five`, `man-eating`)."""
+    parts = _LISTED.split(word)
+    if len(parts) > 1 and all(map(str.isalpha, parts)):
+        return parts
+    parts = word.split("-")
+    if len(parts) < 2:
+        return [word]
+    if not any(parts):
+        return ["-"] if len(word) == 1 else []
+    is_joined = any(not part.isalpha() or len(part) < 2 or part in _NUMBER_WORDS for part in parts) or parts[-1].endswith(("ing", "ed"))
+    return [word] if is_joined or word in _ONE_FORM else parts
+
+
+def _stem(word: str) -> str:
+    """The word without the `s` of a plural or of a verb, in one spelling."""
+    if len(word) > 3 and word[-1] == "s" and word[-2] not in "sui'" and word not in _NOT_STEMMED and word.isascii() and word.isalpha():
+        word = _ONE_FORM.get(word) or _without_s(word)
+    if len(word) > 6 and word.isascii():
+        if word.endswith("ise"):
+            word = word[:-3] + "ize"
+        elif word.endswith("isation"):
+            word = word[:-7] + "ization"
+    return _ONE_FORM.get(word, word)
+
+
+def _without_s(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "zzes")) else word[:-1]
+
+
+def _without_politeness(words: list[str]) -> list[str]:
+    """Without articles, fillers and phrases that only soften."""
+    is_asked_nicely = "please" in words
+    kept: list[str] = []
+    for at, word in enumerate(words):
+        if word in _ARTICLES:
+            kept.extend(_article(words, at))
+        elif word not in _DROPPABLE or not _is_filler(words, at, kept):
+            kept.append(word)
+    for phrase in _POLITE:
+        if len(kept) > len(phrase) and tuple(kept[: len(phrase)]) == phrase:
+            kept = kept[len(phrase) :]
+    if len(kept) > 2 and kept[1] == "you" and kept[2] in _VERBS:
+        # `Can you train a cat?` may be a question.
+        is_request = kept[0] in ("could", "would", "will") or (kept[0] == "can" and is_asked_nicely)
+        kept = kept[2:] if is_request else kept
+    return [kept[0], *kept[2:]] if len(kept) > 2 and kept[0] in ("find", "get", "list") and kept[1] == "me" else kept
+
+
+def _article(words: list[str], at: int) -> list[str]:
+    """What is kept of an article: nothing, unless it is a letter or the last word."""
+    word = words[at]
+    if at == len(words) - 1:
+        return ['"a"' if word == "a" else word]
+    before = words[at - 1] if at else ""
+    is_letter = word == "a" and ((before in _LETTERED and not (at == 1 and before in _VERBS)) or words[at + 1] in _PREPOSITIONS)
+    return ['"a"'] if is_letter or (word == "a" and words[at + 1] in ("and", "or", "'s")) else []
+
+
+def _is_filler(words: list[str], at: int, kept: list[str]) -> bool:
+    word = words[at]
+    if word in _FILLERS:
+        return not kept or kept[-1] not in _DENYING
+    if word == "then":
+        return not kept
+    if word == "year":
+        following = words[at + 1] if at + 1 < len(words) else ""
+        return bool(kept) and kept[-1] in ("in", "for", "of", "during") and len(following) == 4 and following.isdigit()
+    if word == "-":
+        return not (0 < at < len(words) - 1 and _is_operand(words[at - 1]) and _is_operand(words[at + 1]))
+    return False
+
+
+def _is_operand(word: str) -> bool:
+    return len(word) == 1 or any(map(str.isdigit, word))
+
+
+# One form for each way of asking
+
+
+def _as_verb(words: list[str]) -> list[str]:
+    """`Write a summary of X` as `summarize X`."""
+    if len(words) > 3 and words[0] in _PRODUCING and words[2] == "of" and words[1] in _NOUN_OF_VERB:
+        return [_NOUN_OF_VERB[words[1]], *words[3:]]
+    return words
+
+
+def _ask(words: list[str]) -> list[str]:
+    """The words with `?` before a noun phrase that is asked for; a question begins with its question word or with `whether`."""
+    if len(words) < 2:
+        return words
+    surely, rest = _after_asking(words)
+    if not rest:
+        return _question(words, is_embedded=False)
+    if rest[0] in _ASKING and len(rest) > 1:
+        return _question(rest, is_embedded=True)
+    if rest[0] in ("whether", "if"):
+        rest = rest[3:] if rest[1:3] == ["or", "not"] else rest[1:]
+        return ["whether", *_auxiliary_at(rest, 0)]
+    return ["?", *rest] if surely or _names_a_fact(rest, is_made=words[0] in _MAKING) else words
+
+
+def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
+    """Whether the verb asks whatever comes after it, and what does; nothing when it is no verb of asking."""
+    pair = (words[0], words[1])
+    if pair in _ASK_IN_TWO:
+        return _ASK_IN_TWO[pair], words[2:]
+    if words[0] in _ASK_SURELY:
+        return True, words[1:]
+    if words[0] in _ASK_OF_FACTS:
+        return False, words[1:]
+    return False, words[1:] if words[0] == "check" and words[1] in ("whether", "if") else []
+
+
+def _question(words: list[str], *, is_embedded: bool) -> list[str]:
+    first = words[0]
+    if first in _AUXILIARIES and len(words) > 2:
+        return ["whether", *(words[1:] if first in ("do", "does") and words[1] != "not" else words)]
+    if first not in _ASKING:
+        return words
+    words = _without_do(words)
+    if first == "how":
+        return _how(words, is_embedded=is_embedded)
+    if first in ("what", "who"):
+        return _what(words)
+    return _auxiliary_at(words, 1)
+
+
+def _how(words: list[str], *, is_embedded: bool) -> list[str]:
+    """`How X is made` as `how is X made`, `how tall X is` as `how tall is X`."""
+    if words[1] == "to" or words[1] in _AUXILIARIES:
+        return words
+    if words[1] in _MEASURING:
+        return _auxiliary_at(words, 2)
+    return _auxiliary_at(words, 2 if words[-1] in _AUXILIARIES else 1) if is_embedded else words
+
+
+def _what(words: list[str]) -> list[str]:
+    """`What is the population of X`, `what the population of X is`: a noun phrase that is asked for."""
+    if words[0] == "who":
+        words = _auxiliary_at(words, 1)
+    elif words[-1] == "is" and len(words) > 2 and words[1] != "is":
+        words = ["what", "is", *words[1:-1]]
+    rest = words[2:]
+    if not rest or words[1] != "is":
+        return words
+    at = _head(rest)
+    is_certain = at > 0 or rest[1:2] in (["of"], ["for"], ["between"])  # `What is capital in economics` asks for a definition
+    if words[0] == "who":
+        return ["?", *rest] if is_certain and rest[at] in _ROLES else words
+    return ["?", *rest] if (is_certain and _names_a_fact(rest, is_made=False)) or any(map(_is_superlative, rest[: at + 1])) else words
+
+
+def _is_superlative(word: str) -> bool:
+    return word in ("best", "worst", "most", "least") or (len(word) > 5 and word.endswith("est") and word not in _NO_SUPERLATIVE)
+
+
+def _without_do(words: list[str]) -> list[str]:
+    """`How does X work` as `how X works`, `how do I` as `how to`."""
+    for at in range(1, min(len(words) - 1, 4)):
+        if words[at] in ("do", "does") and words[at + 1] != "not":
+            rest = words[at + 1 :]
+            is_for_anyone = words[0] == "how" and at == 1 and rest[0] in ("i", "you", "one")
+            return ["how", "to", *rest[1:]] if is_for_anyone else [*words[:at], *rest]
+    return words
+
+
+def _auxiliary_at(words: list[str], place: int) -> list[str]:
+    """The words with the first auxiliary from `place` on moved to it, as in a question."""
+    for at in range(place, len(words)):
+        if words[at] in _AUXILIARIES:
+            return [*words[:place], words[at], *words[place:at], *words[at + 1 :]]
+    return words
+
+
+def _head(words: list[str]) -> int:
+    """Where the last word of the noun phrase stands with which the words begin."""
+    end = next((at for at, word in enumerate(words) if word in _BOUNDARIES or word == "of"), len(words))
+    return max(end - 1, 0)
+
+
+def _names_a_fact(words: list[str], *, is_made: bool) -> bool:
+    """Whether the head of the noun phrase is something that can be looked up.
+
+    Args:
+        is_made: the verb may mean making as well as finding: `establish a budget`.
+    """
+    head = words[_head(words)]
+    return head in _FACTS or (head in _MADE_FACTS and not is_made)
+
+
+def _swap_of(words: list[str]) -> list[str]:
+    """`The Y of X` as `X's Y`, in each noun phrase for itself."""
+    if "of" not in words:
+        return words
+    swapped: list[str] = []
+    start = 1 if words[0] in _VERBS else 0
+    swapped.extend(words[:start])
+    for at in range(start, len(words) + 1):
+        if at == len(words) or words[at] in _BOUNDARIES:
+            swapped.extend(_owners_first(words[start:at]))
+            swapped.extend(words[at : at + 1])
+            start = at + 1
+    return swapped
+
+
+def _owners_first(words: list[str]) -> list[str]:
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == "of":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    if len(parts) < 2 or not all(parts) or not all(map(_is_owned, parts[:-1])):
+        return words
+    joined = list(parts[-1])
+    for part in reversed(parts[:-1]):
+        joined += ["'s", *part]
+    return joined
+
+
+def _is_owned(phrase: list[str]) -> bool:
+    word = phrase[-1]
+    if word in _NOT_OWNED or (len(phrase) == 1 and word in _NOT_OWNED_ALONE):
+        return False
+    return word in _FACTS or word in _MADE_FACTS or not word.endswith(_ACT_ENDINGS)
+
+
+# -- what a text is about ------------------------------------------------------------------------------------------------------
+
+_MAX_TERM_WORDS = 8  # a longer quote is a passage, not a term
+_PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
+# Words that are written with a capital where a sentence begins, before a name or elsewhere, and are none.
+_NO_NAMES = frozenset(
+    "i the a an and or but if in on at by for with from to into it its this that these those there here he she they we you my our your his"
+    " her their not no yes as so is are was were be do does did has have had all any some each every both either when where what who which"
+    " why how please step task note answer result results source sources lacking part table figure chapter section consider discuss assume"
+    " suppose contact mention see avoid keep let many several most however therefore according since while although unlike like today"
+    " yesterday finally overall additionally furthermore moreover also thus hence meanwhile other such one two three dear total based given"
+    " using including located former current new old then now after before during until about between over under more less only even"
+    " because through without within against per can could will would should may might must".split()
+)
+_CODE_SIGNS = frozenset("/\\_@#")
+_SEPARATING = dict.fromkeys(map(ord, '|"`«»「」『』'), " ")
+
+
+def find_marks(text: str) -> frozenset[str]:
+    """Return what identifies the subject of a text: codes, paths, addresses, numbers, quoted terms and proper names, folded.
+
+    A number comes without grouping and unit (`1,200 km` gives `1200`), a name of several words as a whole and in its parts. A name
+    that opens a sentence is missed unless another capital, a possessive or its own case shows it. In languages that write every noun
+    with a capital, nouns are found as well; in scripts without capitals, names are not found.
+    """
+    found: set[str] = set()
+    for line in text.splitlines():
+        plain = _plain(line)
+        if not _QUOTES.isdisjoint(plain):
+            found.update(_quoted_terms(plain))
+        for sentence in _sentences(plain.translate(_SEPARATING).strip()):
+            found.update(_marks_of(sentence))
+    return frozenset(found)
+
+
+def _quoted_terms(plain: str) -> Iterator[str]:
+    for match in _QUOTED.finditer(plain):
+        words = _tokens(next(part for part in match.groups() if part is not None))
+        if 0 < len(words) <= _MAX_TERM_WORDS:
+            yield " ".join(words)
+
+
+def _marks_of(sentence: str) -> Iterator[str]:
+    chunks = sentence.split()
+    is_heading = _is_heading(chunks)
+    run: list[str] = []
+    for at, chunk in enumerate(chunks):
+        word = _mark_word(chunk)
+        is_name = not is_heading and _is_name(word, at, chunks)
+        is_number = _NUMBER.fullmatch(word) is not None
+        if is_name or (run and is_number):
+            run += _tokens(word)
+        elif run and word in _PARTICLES and chunks[at + 1 : at + 2] and chunks[at + 1][0].isupper():
+            run.append(word)
+            continue
+        if run and (not is_name or chunk[-1] in ",;:.!?)*"):
+            yield from _names(run)
+            run = []
+        if not is_name and _is_code(word):
+            yield from _tokens(word)
+    yield from _names(run)
+
+
+def _names(run: list[str]) -> Iterator[str]:
+    """A name as a whole, and its words."""
+    if run[-1:] and run[-1] in _PARTICLES:
+        run = run[:-1]
+    if run:
+        yield " ".join(run)
+    yield from (word for word in run if word not in _PARTICLES)
+
+
+def _mark_word(chunk: str) -> str:
+    """The chunk without punctuation, asterisks of emphasis and a possessive."""
+    word = _bare(_bare(chunk).strip("*"))
+    return word[:-2] if word.endswith(("'s", "'S")) else word
+
+
+def _is_code(word: str) -> bool:
+    """Whether the word has a digit, or a sign that ordinary words do not have within: `a_b`, `#tag`, `file.py`."""
+    is_dotted = "." in word.strip(".") and len(word) > 3
+    return is_dotted or any(map(str.isdigit, word)) or not _CODE_SIGNS.isdisjoint(word)
+
+
+def _is_heading(chunks: list[str]) -> bool:
+    """Whether every longer word has a capital: then a capital says nothing about which words are names."""
+    long = [chunk for chunk in chunks if len(chunk) > 3 and chunk[0].isalpha()]
+    return len(long) > 3 and all(chunk[0].isupper() for chunk in long) and not any("," in chunk for chunk in chunks)
+
+
+def _is_name(word: str, at: int, chunks: list[str]) -> bool:
+    letters = word.replace("-", "").replace("'", "")
+    if len(letters) < 2 or letters.islower() or not letters.isalpha() or letters.casefold() in _NO_NAMES:
+        return False
+    if not letters[1:].islower():
+        return letters.casefold() != letters  # NASA, iPhone; a script without case is no name
+    if at > 0:
+        return letters[0].isupper()
+    if _stem(letters.casefold()) in _VERBS:
+        return False
+    is_owner = chunks[0].rstrip(".,;:!?)*").casefold().endswith("'s")
+    return is_owner or (chunks[0][-1].isalpha() and len(chunks) > 1 and chunks[1].lstrip("*" + _OPENING)[:1].isupper())
+
+
+def _tokens(text: str) -> list[str]:
+    """The words of a text as marks are compared with them: folded, without the punctuation round them, numbers in one form."""
+    tokens: list[str] = []
+    for chunk in text.translate(_SEPARATING).split():
+        if chunk.isalpha():
+            tokens.append(_fold(chunk))
+        else:
+            word = _mark_word(chunk)
+            if word:
+                tokens.extend(_parts(word))
+    return tokens
+
+
+def _parts(word: str) -> list[str]:
+    """What a word without blanks is made of: `Oslo/Bergen` and `red,green` are two words, `src/main.py` is one."""
+    folded = _fold(word)
+    number = next((part for part in _measure(folded) if part[-1].isdigit()), "")
+    if number:
+        return [number]
+    if "/" in word and all(part[:1].isupper() for part in word.split("/")):
+        return _tokens(word.replace("/", " "))
+    if "," in word or ";" in word:
+        return _tokens(_LISTED.sub(" ", word))
+    return [folded] if _is_code(word) else [part for part in folded.split("-") if part]
+
+
+def holds_mark(text: str, mark: str) -> bool:
+    """Whether the text holds the mark as whole words: `K-1` is not held by `K-17`."""
+    return bool(held_marks(text, [mark]))
+
+
+def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
+    """Return those of the marks that the text holds as whole words, on whatever lines."""
+    tokens = _tokens(_plain(text))
+    known = set(tokens)
+    joined = f" {' '.join(tokens)} "
+    return frozenset(mark for mark in marks if _is_held(_tokens(_plain(mark)), known, joined))
+
+
+def _is_held(wanted: list[str], known: set[str], joined: str) -> bool:
+    return known.issuperset(wanted) and bool(wanted) and (len(wanted) == 1 or f" {' '.join(wanted)} " in joined)

@@ -1,0 +1,57 @@
+"""Looking at earlier results from within a task: searching them, and opening one whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from babyagi.errors import ToolError
+from babyagi.resultstore.cutting import cut_passage
+from babyagi.resultstore.projector import Embed
+from babyagi.resultstore.search import ResultSearch
+from babyagi.tasks import Effect, Passage, Result
+from babyagi.text import shorten
+from babyagi.tools.base import Tool, takes
+
+RECALL = "recall"
+N_FOUND = 5
+PASSAGE_BYTES = 300
+MAX_QUERY_CHARS = 2_000
+MAX_NAME_CHARS = 200
+
+
+def build_recall(search: ResultSearch, *, embed: Embed) -> Tool:
+    """Return a tool that searches the earlier results of an objective, or opens one of them.
+
+    Args:
+        embed: called for each search, as `ResultSearch.relevant` calls it.
+    """
+
+    async def recall(arguments: Mapping[str, Any]) -> Passage:
+        query, task_id = arguments.get("query", "").strip(), arguments.get("task")
+        if task_id is not None:
+            return await _open(search, task_id)
+        if not query:
+            raise ToolError("name a query to search for, or the number of a task to open its result")
+        found = await search.relevant(query[:MAX_QUERY_CHARS], k=N_FOUND, embed=embed)
+        lines = [_render(entry.result, query) for entry in found]
+        return Passage(text="\n".join(lines) or "There are no earlier results.", origin=f"tool:{RECALL}")
+
+    return Tool(
+        name=RECALL,
+        description="Search earlier results, or open one whole.",
+        parameters=takes(query={"type": "string"}, task={"type": "integer", "description": "its number"}),
+        effect=Effect.READ,
+        run=recall,
+    )
+
+
+async def _open(search: ResultSearch, task_id: int) -> Passage:
+    results = await search.results([task_id])
+    if not results:
+        raise ToolError(f"task {task_id} has no result; give a query to search for one")
+    return Passage(text=results[0].text, origin=f"result:{task_id}")
+
+
+def _render(result: Result, query: str) -> str:
+    return f"{result.task_id}. {shorten(result.task_name, MAX_NAME_CHARS)}: {cut_passage(result, PASSAGE_BYTES, query=query)}"

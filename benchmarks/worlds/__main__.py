@@ -1,0 +1,5 @@
+"""`python -m benchmarks.worlds`"""
+
+from benchmarks.worlds.run import main
+
+main()

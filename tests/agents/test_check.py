@@ -1,0 +1,67 @@
+"""What a check's reply shows: parts whose quotes stand in results, and nothing else."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from babyagi.agents.check import look_up
+from babyagi.agents.replies import CheckedPart, CheckReply
+from babyagi.tasks import Result
+
+OBJECTIVE = "Find the value of K-30 and the licence of Flask"
+
+
+def result(task_id, text):
+    return Result(task_id=task_id, objective_id=1, task_name="a task", text=text, origins=(), created_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+RESULTS = [result(3, "Page 4 says: K-30 = 4711-QX, as of May."), result(5, "Flask is published under the “BSD-3-Clause” licence.")]
+
+
+def reply(*parts, missing=(), is_met=True):
+    named = tuple(CheckedPart(part=part, task_id=task_id, quote=quote) for part, task_id, quote in parts)
+    return CheckReply(is_met=is_met, parts=named, missing=tuple(missing), is_readable=True, reason="; ".join(missing))
+
+
+def check(*parts, **more):
+    return look_up(reply(*parts, **more), RESULTS, objective_text=OBJECTIVE)
+
+
+def test_an_objective_is_met_when_every_quote_stands_in_a_result():
+    is_met, checked = check(("K-30", 3, "K-30 = 4711-QX"), ("the licence", 5, "BSD-3-Clause"))
+
+    assert is_met
+    assert [(part.part, part.task_id) for part in checked.parts] == [("K-30", 3), ("the licence", 5)]
+    assert checked.missing == ()
+
+
+@pytest.mark.parametrize(
+    "quote",
+    ["k-30 =  4711-qx", '"K-30 = 4711-QX"', "K-30 = 4711-QX …", "Page 4 … 4711-QX", "Page 4 says ... as of May."],
+)
+def test_a_quote_may_differ_in_case_blanks_quotation_marks_and_gaps(quote):
+    assert check(("K-30", 3, quote))[0]
+
+
+def test_a_quote_that_stands_in_another_result_counts_for_that_one():
+    _, checked = check(("the licence", 3, "BSD-3-Clause"))
+
+    assert [part.task_id for part in checked.parts] == [5]
+
+
+@pytest.mark.parametrize("quote", ["K-30 = 4711-ZZ", "4711-Q", "", "…", "as of May … Page 4", "K-30", "the licence", "Flask"])
+def test_a_quote_that_does_not_stand_there_or_only_names_what_was_asked_does_not_count(quote):
+    is_met, checked = check(("the part", 3, quote))
+
+    assert not is_met
+    assert checked.missing == ("the part",)
+
+
+def test_met_needs_a_part_and_nothing_missing():
+    assert not check()[0]
+    assert not check(("K-30", 3, "4711-QX"), missing=["the licence"])[0]
+    assert not check(("K-30", 3, "4711-QX"), is_met=False)[0]
+
+
+def test_a_no_that_names_nothing_makes_nothing_up():
+    assert check(is_met=False)[1].missing == ()

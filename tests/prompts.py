@@ -1,0 +1,21 @@
+"""What a prompt says, read back: for models of tests that answer by what they were told."""
+
+import re
+
+_RESULT = re.compile(r"^<<result (\w+) from result:(\d+)\nTask \2: ([^\n]*)\n(.*?)\n\1>>$", re.MULTILINE | re.DOTALL)
+
+
+def results_in(text: str) -> list[tuple[int, str, str]]:
+    """The results that a prompt shows, of the objective itself: number of the task, its name, and the text."""
+    return [(int(number), name, result) for _, number, name, result in _RESULT.findall(text)]
+
+
+def block_in(text: str, label: str) -> str:
+    """The text of the first fence with this label, empty without one."""
+    found = re.search(rf"^<<{re.escape(label)} (\w+) from [^\n]*\n(.*?)\n\1>>$", text, re.MULTILINE | re.DOTALL)
+    return found[2] if found else ""
+
+
+def asks_for_missing(text: str) -> bool:
+    """Whether the prompt asks creation for what a check found unanswered."""
+    return bool(block_in(text, "missing parts"))
