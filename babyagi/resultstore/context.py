@@ -17,6 +17,7 @@ from babyagi.resultstore.cutting import cut_passage, cut_result
 from babyagi.resultstore.hashing import STOP_WORDS, WORD
 from babyagi.resultstore.projector import Embed, text_of
 from babyagi.resultstore.search import RankedResult, ResultSearch
+from babyagi.resultstore.subjects import Subjects, head, phrases
 from babyagi.resultstore.words import Words, fold
 from babyagi.tasks import Objective, Result, Task
 from babyagi.text import find_marks, held_marks
@@ -49,11 +50,6 @@ WINDOW_CHARS = 40  # before and behind a place where a mark may stand; a longer 
 MAX_PLACES = 20  # of them that are looked at one by one
 _DIGIT = re.compile(r"\d")
 _GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
-_WORD_OR_BREAK = re.compile(f'({WORD.pattern})|[,;:.!?()\\[\\]"«»“”\n]')
-_ASKING = frozenset(
-    "find determine identify establish get look research obtain compute calculate work task use used using need needs needed given give"
-    " based value".split()
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +92,7 @@ async def choose_context(
     picked = _Picked()
     picked.add_all(kin, reason_by_id)
     asked_about = pool.asked_about(asked)
-    named = [*asked_about, *pool.with_marks(marks, kin, asked_about), *pool.with_phrases(asked, asked_about)]
+    named = [*asked_about, *pool.with_marks(marks, kin, asked_about), *pool.withphrases(asked, asked_about)]
     picked.add_all(named, "marks")
     n_needed = len(picked.results)
     picked.add_all(pool.near(NEAR_BESIDE_MARKS if marks or named else NEAR, picked.results), "near")
@@ -162,6 +158,7 @@ class _Pool:
         results = [*kin, *(entry.result for entry in ranked), *holding]
         self._results = list({_key(result): result for result in results}.values())
         self._asked = _stems(asked)
+        self._subjects = Subjects([result.task_name for result in self._results])
         self._stems_by_key = {_key(result): _stems(result.task_name) for result in self._results}
         self._n_by_stem = Counter(stem for stems in self._stems_by_key.values() for stem in stems)
         scores = Words(asked).score([text_of(result) for result in self._results])
@@ -178,16 +175,13 @@ class _Pool:
         return self._weigh(stems & self._asked) / whole if whole else 0.0
 
     def asked_about(self, asked: str) -> list[Result]:
-        """The results whose whole subject, as their names have it, stands in what is asked: of each the newest that answers."""
-        words = f" {' '.join(WORD.findall(fold(asked)))} "
+        """The results whose subject stands in what is asked, of each the newest that answers."""
         found: list[Result] = []
-        spans: list[tuple[int, int]] = []
-        subjects = {_key(result): _subject(result.task_name) for result in self._results}
-        for result in sorted(self._results, key=lambda result: (-len(subjects[_key(result)]), bool(result.lack), -result.task_id)):
-            start = words.find(f" {subjects[_key(result)]} ") if subjects[_key(result)] else -1
-            end = start + len(subjects[_key(result)])
-            if start >= 0 and not any(one <= start and end <= other for one, other in spans):
-                spans.append((start, end))
+        taken: set[int] = set()
+        places = [(one.share, one.span, self._results[one.place]) for one in self._subjects.find(asked)]
+        for _, span, result in sorted(places, key=lambda place: (-place[0], -len(place[1]), bool(place[2].lack), -place[2].task_id)):
+            if not taken.issuperset(span):
+                taken.update(span)
                 found.append(result)
         return found
 
@@ -197,28 +191,28 @@ class _Pool:
         unnamed = set(marks) - {mark for held in names.values() for mark in held}
         texts = {_key(result): _held(result.text, unnamed) for result in self._results} if unnamed else {}
         parts = {word for mark in marks if len(mark.split()) > 1 for word in mark.split()}
-        known = {mark for result in asked_about for mark in names[_key(result)]}
+        known = {mark for result in asked_about for mark in _held(head(result.task_name), marks)}
         found: list[Result] = []
         for mark in sorted(marks, key=lambda mark: (-len(mark.split()), mark)):
             where = texts if mark in unnamed else names
             holding = [] if mark in known else [result for result in self._results if mark in where[_key(result)]]
             known |= set(mark.split()) if holding else set()
             if mark not in unnamed:
-                places = {_key(result): len(_phrases(fold(result.task_name).partition(mark)[0])) for result in holding}
+                places = {_key(result): len(phrases(fold(result.task_name).partition(mark)[0])) for result in holding}
                 found += self._establishing(places, is_word=mark in parts)
             elif 0 < len(holding) <= N_COMMON and not any(result in holding for result in [*kin, *asked_about, *found]):
                 found.append(max(holding, key=lambda result: (self.score(result), result.task_id)))
         return found
 
-    def with_phrases(self, asked: str, asked_about: Sequence[Result]) -> list[Result]:
+    def withphrases(self, asked: str, asked_about: Sequence[Result]) -> list[Result]:
         """For each phrase of what is asked, but those of `asked_about`, the results that establish it."""
         places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
         for result in self._results:
-            for at, phrase in enumerate(_phrases(result.task_name)):
+            for at, phrase in enumerate(phrases(result.task_name)):
                 places[phrase].setdefault(_key(result), at)
-        known = {phrase for result in asked_about for phrase in _phrases(result.task_name)}
+        known = {phrase for result in asked_about for phrase in phrases(head(result.task_name))}
         found: list[Result] = []
-        for phrase in dict.fromkeys(_phrases(asked)):
+        for phrase in dict.fromkeys(phrases(asked)):
             if phrase not in known:
                 found += self._establishing(places[phrase], is_word=len(phrase) == 1)
         return found
@@ -293,26 +287,7 @@ def _supersedes(one: Result, other: Result) -> bool:
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem for phrase in _phrases(text) for stem in phrase)
-
-
-def _subject(name: str) -> str:
-    """The words of a name from the first on that does not only ask."""
-    words = WORD.findall(fold(name))
-    start = next((place for place, word in enumerate(words) if word not in STOP_WORDS and word not in _ASKING), len(words))
-    return " ".join(words[start:])
-
-
-def _phrases(text: str) -> list[tuple[str, ...]]:
-    """What stands between the commonest words and the signs of punctuation: words without the ending of an English plural."""
-    phrases: list[tuple[str, ...]] = [()]
-    for match in _WORD_OR_BREAK.finditer(fold(text)):
-        word = match[0]
-        if not match[1] or word in STOP_WORDS or word in _ASKING:
-            phrases.append(())
-        else:
-            phrases[-1] += (word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word,)
-    return [phrase for phrase in phrases if phrase]
+    return frozenset(stem for phrase in phrases(text) for stem in phrase)
 
 
 # -- for a check or a report ----------------------------------------------------------------------------------------------------

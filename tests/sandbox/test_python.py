@@ -1,6 +1,7 @@
 """Code from a model computes and does nothing else; each of its ends is one answer or one line."""
 
 import asyncio
+import gc
 import json
 import platform
 import subprocess
@@ -45,9 +46,11 @@ def secret(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _no_child_and_no_descriptor_is_left():
+    gc.collect()  # what an earlier test left may close its descriptors at any time
     before = children(), descriptors()
     yield
-    assert (children(), descriptors()) == before
+    assert children() == before[0]
+    assert descriptors() <= before[1]
 
 
 def children(of="self"):
@@ -64,7 +67,7 @@ def is_confined(pid):
 
 
 def descriptors():
-    return len(list(Path("/proc/self/fd").iterdir()))
+    return {path.name for path in Path("/proc/self/fd").iterdir() if path.exists()}
 
 
 def run_parts(programs, parts, folder):

@@ -1,12 +1,15 @@
-"""Every fault of the table at every agent and at the embedder, over real sockets, in a small run that has to come through.
+"""Every fault of the table over real sockets, in a small run that has to come through: at the execution agent, at one other agent in
+turn, and at the embedder.
 
-`python -m tests.system.test_llm_faults` prints how many are tried where, and which cannot strike and why.
+`BABYAGI_ALL_FAULTS=1 pytest tests/system/test_llm_faults.py` tries every fault at every agent. `python -m tests.system.test_llm_faults`
+prints how many are tried where, and which cannot strike and why.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -212,6 +215,20 @@ def cases(*actions):
     ]
 
 
+def in_turn(*actions):
+    """Of the cases those at the execution agent, and each fault at one other agent, these in turn."""
+    every = cases(*actions)
+    if "BABYAGI_ALL_FAULTS" in os.environ:
+        return every
+    others = {}
+    for case in every:
+        row, agent = case.values
+        if agent != "execution":
+            others.setdefault(row["fault"], []).append(case)
+    chosen = [agents[number % len(agents)] for number, agents in enumerate(others.values())]
+    return [case for case in every if case.values[1] == "execution"] + chosen
+
+
 TRIED_ACTIONS = ("ACCEPT", "REASK", "MORE", "FAILTASK", "SHRINK", "DEGRADE", "STOP", "CAP", "RETRY", "BREAKER")
 EMBEDDING_ROWS = [row for row in TABLE if not why_not(row, "embedding")]
 
@@ -227,7 +244,7 @@ def test_every_fault_is_tried_at_every_agent_and_at_the_embedder_or_cannot_strik
     assert untried == {row["fault"] for row in TABLE if row["stream"]} and len(untried) == 18
 
 
-@pytest.mark.parametrize(("row", "agent"), cases("ACCEPT"))
+@pytest.mark.parametrize(("row", "agent"), in_turn("ACCEPT"))
 def test_what_is_an_answer_is_taken_with_the_first_request(folder, row, agent):
     async def work(stage):
         await stage.run()
@@ -242,7 +259,7 @@ def test_what_is_an_answer_is_taken_with_the_first_request(folder, row, agent):
     on_stage(folder, work)
 
 
-@pytest.mark.parametrize(("row", "agent"), cases("REASK", "MORE", "SHRINK", "DEGRADE"))
+@pytest.mark.parametrize(("row", "agent"), in_turn("REASK", "MORE", "SHRINK", "DEGRADE"))
 def test_what_can_be_mended_is_mended_with_one_more_request(folder, row, agent):
     is_parameter = row["right"] == "DEGRADE"
 
@@ -255,7 +272,7 @@ def test_what_can_be_mended_is_mended_with_one_more_request(folder, row, agent):
     on_stage(folder, work)
 
 
-@pytest.mark.parametrize(("row", "agent"), cases("REASK", "MORE", "SHRINK", "FAILTASK", "CAP"))
+@pytest.mark.parametrize(("row", "agent"), in_turn("REASK", "MORE", "SHRINK", "FAILTASK", "CAP"))
 def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_on(folder, row, agent):
     async def work(stage):
         stage.strike(row["fault"], agent)
@@ -281,7 +298,7 @@ def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_o
     on_stage(folder, work)
 
 
-@pytest.mark.parametrize(("row", "agent"), cases("STOP"))
+@pytest.mark.parametrize(("row", "agent"), in_turn("STOP"))
 def test_what_a_person_must_mend_stops_the_run_with_one_request_and_the_run_goes_on_later(folder, row, agent):
     async def work(stage):
         stage.strike(row["fault"], agent)
@@ -300,7 +317,7 @@ def test_what_a_person_must_mend_stops_the_run_with_one_request_and_the_run_goes
     on_stage(folder, work)
 
 
-@pytest.mark.parametrize(("row", "agent"), cases("RETRY", "BREAKER"))
+@pytest.mark.parametrize(("row", "agent"), in_turn("RETRY", "BREAKER"))
 def test_an_outage_is_waited_for_and_fails_nothing(folder, row, agent):
     async def work(stage):
         stage.strike(row["fault"], agent, until_s=OUTAGE_S)
