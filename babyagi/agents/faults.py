@@ -30,12 +30,14 @@ _SYMBOL = re.compile(
     r"|[¬°±²³¹µ¼½¾×÷§©®£¥€]"
 )
 
+_SIGN = re.compile(r"\A[^\s\w]?[-+*/=<>&|!%^~@#$:;]{1,3}\Z(?<![-.])")  # `++` may be an answer; `--` and `...` are none
+
 
 def find_fault(text: str, *, task_name: str, prompt_texts: Sequence[str]) -> str:
     """Return why the text is no answer, in a sentence that a model can be told; "" where it may be one."""
     task = task_name.casefold()
     if not _SYMBOL.search(text):
-        return "" if text.strip("`\n ") and asked.ASKS_SIGN.search(task) else EMPTY
+        return "" if _SIGN.search(text) or (text.strip("`\n ") and asked.ASKS_SIGN.search(task)) else EMPTY
     if not asked.ASKS_PRODUCT.search(task) and _is_tool_call(text):
         return CALL
     if _is_cut_json(text):

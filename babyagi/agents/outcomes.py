@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from babyagi.agents import asked, phrases
@@ -21,6 +21,9 @@ from babyagi.llm.prompt import clean
 MAX_LACK_CHARS = 500
 MAX_JUDGED_CHARS = 2500  # what is longer says more than that something is missing
 MAX_JUDGED_SENTENCES = 24
+MAX_DOUBTED_CHARS = 700  # a text that is no answer, and is not known for sure to be none, is seldom longer
+MIN_LOOP_WORDS = 6
+MIN_TALK_WORDS = 3  # fewer may be all that is asked for
 MAX_SENTENCE_CHARS = 400  # bounds what a pattern can cost
 
 
@@ -91,42 +94,11 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     body, lack = _split_marker(text, task_name)
     found = _judge_body(body, task_name, prompt_texts)
     if not lack:
-        return _as_finding(found, body)
+        is_doubtful = found.kind is OutcomeKind.ANSWERED and _looks_bad(_unwrap(body), task_name.casefold())
+        return replace(found, kind=OutcomeKind.DOUBTFUL) if is_doubtful else found
     if found.kind in (OutcomeKind.ANSWERED, OutcomeKind.PARTIAL):
         return Outcome(kind=OutcomeKind.PARTIAL, text=body, lack=lack)
     return Outcome(kind=OutcomeKind.LACKING, text=body, lack=lack)
-
-
-# -- findings after looking --------------------------------------------------------------------------------------------------------
-
-_LOOKED = re.compile(
-    r"\b(?:searched|looked (?:for|at|in|into|through|up|over)|checked|went through|scanned|grepped|examined|reviewed|inspected|queried"
-    r"|consulted|(?:i|we)(?: have)?(?: now)? read|read (?:through|all|every|both|the whole))\b",
-    re.IGNORECASE,
-)
-_LOOKED_IN_PROMPT = re.compile(
-    r"\b(?:earlier|previous|prior|given|provided|available) (?:results?|context|notes|inputs?)\b|\bresults? (?:of|from) tasks?\b"
-    r"|\b(?:the|my) (?:results|context|prompt)\b",
-    re.IGNORECASE,
-)
-_FOUND_NONE = re.compile(
-    r"\bfound (?:no|none|nothing|neither)\b"
-    r"|\b(?:no|none|nothing|neither)\b[^.!?\n]{0,80}\b(?:was|were|is|are|could be) (?:found|there|listed)\b"
-    r"|\b(?:no|none|nothing|neither)\b[^.!?\n]{0,60}\b(?:mentions?|names?|shows?|bears?|holds?|contains?|lists?|matche?s)\b"
-    r"|\b0 (?:hits|matches|results|documents|entries)\b",
-    re.IGNORECASE,
-)
-
-
-def _as_finding(found: Outcome, body: str) -> Outcome:
-    """That somebody looked elsewhere than in the prompt and found nothing is an answer; that they looked at all leaves it open."""
-    if found.kind not in (OutcomeKind.LACKING, OutcomeKind.NOT_DONE):
-        return found
-    judged = body[:MAX_JUDGED_CHARS]
-    if not _LOOKED.search(judged) or _LOOKED_IN_PROMPT.search(judged):
-        return found
-    kind = OutcomeKind.ANSWERED if _FOUND_NONE.search(judged) else OutcomeKind.DOUBTFUL
-    return Outcome(kind=kind, text=body)
 
 
 # -- the LACKING line -------------------------------------------------------------------------------------------------------------
@@ -244,14 +216,14 @@ _QUOTED = re.compile(r"\A[\"“«„'‘「].{3,}[\"”»“'’」]\.?\Z", re.D
 _POLAR = re.compile(
     r"(?:yes|no|not without|true|false|ja|nein|oui|non|sí|sì|não|sim|nej|da|да|нет|はい|いいえ|是|否)\b[.,;:!。，]", re.IGNORECASE
 )
-_NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)?(?![\w.)-])")
-_OWN_LACK = re.compile(
-    r"\b(?:i|my|me|we|this task|the task)\b.*\b(?:no|not|nothing|none|never|neither|unknown|missing|without|until|need)\b"
-)
 _PLAIN_WORDS = frozenset(
     "the and was were has had for not but are its any all his her who how yet der die das ist les des est los las una het een can no"
     " that this there here with from have been still remains remain exact date name true today known very also because".split()
 )
+
+
+_LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+_TABLE_HEAD = re.compile(r"\s*\|[^\n]*\|\s*\n\s*\|[\s|:-]*\s*")
 
 
 class _Says(StrEnum):
@@ -276,7 +248,7 @@ def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
     if _POLAR.match(text) and asked.ASKS_STATE.search(task):
         return answered
     if _says_more(sentences, said):
-        return OutcomeKind.DOUBTFUL if _is_doubtful(sentences, said, task) else OutcomeKind.ANSWERED, "", ""
+        return answered
     whole = _with_quotes(sentences, text)
     lack = _one_line(" ".join(one for one, says in zip(whole, said, strict=True) if says in (_Says.STRONG, _Says.ABSENT)))
     if lack:
@@ -284,8 +256,28 @@ def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
     if set(said) == {_Says.ASIDE}:
         return answered
     if _Says.REFUSAL in said:
-        return answered if _asks_refusal(text, task) else (OutcomeKind.NOT_DONE, "", REFUSED)
-    return answered if asked.asks_words(task) else (OutcomeKind.NOT_DONE, "", NO_RESULT)
+        is_sure = any(phrases.REFUSAL_SURE.search(_fold(sentence)) for sentence in sentences)
+        refused = (OutcomeKind.NOT_DONE, "", REFUSED) if is_sure else (OutcomeKind.DOUBTFUL, "", "")
+        return answered if _asks_refusal(text, task) else refused
+    if asked.asks_words(task):
+        return answered
+    return (OutcomeKind.DOUBTFUL, "", "") if len(text.split()) < MIN_TALK_WORDS else (OutcomeKind.NOT_DONE, "", NO_RESULT)
+
+
+def _looks_bad(text: str, task: str) -> bool:
+    """Whether a short text has signs of a reply that is none, or says nothing that its task does not say."""
+    if len(text) > MAX_DOUBTED_CHARS:
+        return False
+    sentences = [_fold(sentence)[:MAX_SENTENCE_CHARS] for sentence in _sentences(_without_quotes(text)) or [text]]
+    signs = [sentence for sentence in sentences if phrases.DOUBT.search(sentence)]
+    if 2 * len(signs) >= len(sentences) or any(map(phrases.OF_THE_SPEAKER.search, signs)):
+        return True
+    words = _LONG_WORD.findall(text.casefold())
+    is_unfinished = text.rstrip().endswith(":") or _TABLE_HEAD.fullmatch(text) is not None
+    is_loop = len(words) >= MIN_LOOP_WORDS and 3 * len(set(words)) <= len(words)
+    has_news = any(word[:4] not in task and word not in _PLAIN_WORDS for word in words) or any(map(str.isdigit, text))
+    is_sign = not any(map(str.isalnum, text))
+    return is_unfinished or is_loop or is_sign or (len(words) > 1 and not has_news)
 
 
 def _says_more(sentences: Sequence[str], said: Sequence[_Says]) -> bool:
@@ -305,34 +297,8 @@ def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[Out
     is_retold = asked.ASKS_STATE.search(task) or asked.ASKS_DIGEST.search(task)
     if is_retold and not phrases.OF_THIS_REPLY.search(folded):
         return (OutcomeKind.DOUBTFUL if phrases.SURELY_HERE.search(folded) else OutcomeKind.ANSWERED), "", ""
-    if _Says.STRONG in kinds:
-        return OutcomeKind.LACKING, lack, ""
-    if asked.ASKS_STATE.search(task):
-        return answered
-    is_input = phrases.HAS_INPUT_WORD.search(folded) or (phrases.UNKNOWN.search(folded) and _names_other(folded, task))
-    has_number = any(number not in task for number in _NUMBER.findall(folded))
-    if is_input and not has_number and not phrases.NAMES_SOURCE.search(folded):
-        return OutcomeKind.LACKING, lack, ""
-    return OutcomeKind.DOUBTFUL, "", ""
-
-
-def _names_other(folded: str, task: str) -> bool:
-    """Whether the sentence is about a thing that the task does not name; endings are left aside, as they bend."""
-    words = re.findall(r"[^\W_]{3,}|\w+[-_]?\d+", phrases.UNKNOWN.sub(" ", folded))
-    return any(word[:4] not in task for word in words if word not in _PLAIN_WORDS)
-
-
-def _is_doubtful(sentences: Sequence[str], said: Sequence[_Says], task: str) -> bool:
-    """Whether a text that says more than that something is missing may still be no answer."""
-    if len(said) > 6 or asked.ASKS_GAPS.search(task) or asked.asks_words(task) or asked.ASKS_STATE.search(task):
-        return False
-    if any(says is not _Says.CONTENT and phrases.NOT_COMPUTABLE.search(_fold(one)) for one, says in zip(sentences, said, strict=True)):
-        return True
-    content = _fold(" ".join(one for one, says in zip(sentences, said, strict=True) if says is _Says.CONTENT))
-    has_fact = any(word not in task for word in re.findall(r"\w*\d\w*", content))
-    wants = _Says.STRONG in said or said[0] is _Says.REFUSAL or (len(said) <= 3 and _OWN_LACK.search(content) is not None)
-    is_first = said[0] is not _Says.CONTENT or len(said) == 1
-    return wants and is_first and not has_fact and said.count(_Says.CONTENT) == 1
+    is_sure = phrases.OF_THE_SPEAKER.search(_fold(_without_quotes(text))) is not None
+    return (OutcomeKind.LACKING, lack, "") if is_sure else (OutcomeKind.DOUBTFUL, "", "")
 
 
 def _asks_refusal(text: str, task: str) -> bool:

@@ -253,11 +253,6 @@ ABSENT_ABROAD = _any(
     r"\b(?:unbekannt|inconnue?s?|desconocid[oa]s?|sconosciut[oaie]|desconhecid[oa]s?|onbekend|okänt?|ukjent|ukendt|nieznan[aeyi]"
     r"|neznám[áéý]|bilinmiyor|bilinmemekte|неизвест\w+|невідом\w+|tuntematon)\b|不明|不详|未知|미상",
 )
-# Absent, and not said to be absent from one place.
-UNKNOWN = re.compile(
-    rf"\b(?:no (?:information|data|details?)|unknown|missing|not known|undetermined|not determined|not established|not found"
-    rf"|unavailable|not available|unclear|pending|lacking)\b|\b(?:needed|required)$|{ABSENT_ABROAD.pattern}"
-)
 REFUSAL_ABROAD = _any(
     r"\b(?:kann|darf|möchte) ich\b.*\bnicht\b|\bich (?:kann|darf|werde)\b.*\bnicht\b|\bals (?:ki|sprachmodell)\b"
     r"|\bleider\b.*\bnicht\b|\btut mir leid\b",
@@ -336,32 +331,62 @@ NAMES_INPUT = _any(
     r"\b(?:please|you|could you) (?:first )?(?:provide|supply|share|paste|attach|upload|send)\b|\bwithout (?:the|a|an|its|their|his"
     r"|her|knowing)\b",
 )
-# What makes of "X is absent" a lack of the reply's own.
-HAS_INPUT_WORD = _any(
-    r"\b(?:values?|inputs?|yet|still|so far|until|cannot|can't|computable|prerequisites?|blocked|waiting|awaiting|depends|missing"
-    r"|insufficient|not enough|remains|incomplete|neither|needs?|requires?|nothing to|anywhere|appears?|nowhere|nothing|do not know"
-    r"|no idea)\b",
-    r"\b(?:not|no|never)\b.*\b(?:established|determined|computed|calculated|provided|supplied|given|uploaded|attached|shared"
-    r"|included|measured|worked out|specified)\b",
-)
-# A source in the world in which somebody looked.
-NAMES_SOURCE = _any(
-    r"\b(?:in|by|on|from|at) (?:the|its|their|his|her|any|all|our) (?!south|north|east|west)(?:\w+ ){0,2}(?:table|contract|leaflet"
-    r"|file|register|registry|book|page|site|website|manual|law|report|letter|letters|archive|archives|log|logs|chart|catalogue"
-    r"|document|documents|paper|study|trial|trials|minutes|census|map|form|index|library|literature|database|records|notes|chronicle"
-    r"|newspaper|news|announcement|vendor|press|guide|label|act|deed|will|diary|\w+\.\w+)\b",
-)
 # Words that tell a reply about itself from a statement about the world.
+_SPEAKERS = (
+    r"\b(?:ich|mir|bitte|je|j'ai|m'a|moi|veuillez|merci|necesito|dispongo|tengo|por favor|mi|per favore|preciso|tenho|ik|graag|jag"
+    r"|jeg|vennligst|proszę|mam|мне|пожалуйста|я)\b|请|請|ください|私|주세요|我"
+)
 OF_THIS_REPLY = _any(
     r"\byour (?:message|request|input)\b|\b(?:i|i'm|i'd|i've|we|my|me|us|please|kindly|yet|provided|supplied|attached|shared"
     r"|uploaded|could you|can you)\b|\b(?:earlier|previous|given|available) \w+|^(?:cannot|unable|not possible|impossible)\b"
     r"|\bthis (?:task|question|cannot)\b",
-    r"\b(?:ich|mir|bitte|je|j'ai|m'a|moi|veuillez|merci|necesito|dispongo|tengo|por favor|mi|per favore|preciso|tenho|ik|graag|jag"
-    r"|jeg|vennligst|proszę|mam|мне|пожалуйста|я)\b|请|請|ください|私|주세요|我",
+    _SPEAKERS,
 )
+# Somebody speaks in it, or it speaks of what the model was given.
+OF_THE_SPEAKER = _any(r"\b(?:i|i'm|i'd|i've|i'll|we|my|me|us|you|your|please|kindly)\b", _SPEAKERS, _SURELY_HERE)
 # What the model was given, as it would call it.
 SURELY_HERE = re.compile(_SURELY_HERE)
-# That the very thing asked for cannot be had, whatever else is said.
-NOT_COMPUTABLE = re.compile(
-    r"\b(?:cannot be|not|unable to be) (?:computed|computable|calculated|calculable|determined|determinable|answered|derived)\b"
+# What an answer seldom holds, and a reply that is none mostly does: somebody asks for something, says what they lack or are about to do,
+# or leaves a place to be filled in. It decides nothing by itself.
+DOUBT = _any(
+    r"\b(?:please|could you|can you|would you|do you have|mind \w+ing|let me (?:know|have|first|think|take|start)|kindly"
+    r"|you (?:have not|did not|sent|gave)|shall we)\b",
+    r"\b(?:send|share|paste|upload|resend|supply|forward|re-?attach)\b.{0,60}\b(?:me|it|them|here|again|both|the|those|your|remaining)\b",
+    r"\b(?:attach\w*|missing|lacking|placeholder|cut off|truncated|left open|todo|tbd|to be (?:determined|confirmed|defined"
+    r"|done))\b|\b(?:appears?|seems?|looks?|is|was|are|were|came) (?:to be )?(?:empty|blank|incomplete)\b",
+    r"\b(?:not|never|no|neither|nothing|none|without|nor)\b.{0,80}\b(?:available|visible|given|provided|supplied|included"
+    r"|shown|received|reached|accessible|access|part of|come through|came through|in the (?:context|message|prompt|material"
+    r"|input|results?)|known|established|stated|mentioned|specified|shared|computed|determined|found|present|there|here"
+    r"|possible|replaced|answered)\b",
+    r"\b(?:i|we)\b.{0,30}\b(?:do not|not|cannot|could not|no|only|need|lack|unable|would have to|would need|was not|have no"
+    r"|have nothing|see no|guess\w*)\b|\b(?:i|we) (?:have|was|were|am|are) (?:only|been|just)\b",
+    r"\b(?:would be needed|is needed|are needed|needed (?:for|to|before|first)|required (?:for|to|before|first)|depends on"
+    r"|once|until|as soon as|unless|before (?:this|that|it|i|we|the))\b.{0,80}\b(?:known|available|given|provided"
+    r"|established|found|there|done|answer\w*|comput\w*|work\w*|can|cannot|first|tell\w*|be)\b",
+    r"\b(?:cannot|can not|could not|unable to|impossible to|no way (?:to|of)|nothing to)\b|\bcannot be\b"
+    r"|\bnot (?:yet )?(?:be )?(?:possible|\w+ed)\b.{0,30}\b(?:yet|so far|until|without)\b|\b(?:unknown|unavailable"
+    r"|inaccessible|unspecified|undetermined)\b",
+    r"\b(?:sorry|afraid|unfortunately|regret|apolog\w+|as an ai|language model|guidelines|polic(?:y|ies)|refuse|decline"
+    r"|inappropriate|not comfortable)\b",
+    r"\b(?:i(?:'ll| will| shall|'m going to| am going to)|let's|let us|going to|about to|i should|i must|i need to"
+    r"|stay tuned|on it|give me|hold on|wait|processing|working on|brainstorm|the user|happy to|glad to|love to"
+    r"|honou?red to|great question|good question|what an? \w+ (?:task|question)|thanks for|thank you for|excited)\b",
+    r"^(?:sure|certainly|of course|understood|got it|okay|ok|alright|absolutely|noted|acknowledged|right away"
+    r"|will do)\b.{0,80}$|^(?:\*\*)?plan\b|\bstep 1\b",
+    r"\b(?:waiting|awaiting|pending|depends on|blocked|outstanding)\b|\?$|\byou are an? \w+|\bcarry out the task\b"
+    r"|\b(?:calling|invoking|running|using|call|invoke)\b.{0,30}[\w.]\(",
+    r"\[(?:insert|your|the|name|date|text|translation|answer|result|value|\w+ here|to be|\.\.\.|…|x+|tbd|todo)[^\]]{0,40}\]"
+    r"|\{\{?\s*\w+\s*\}\}?|<(?:insert|your|answer|result)[^>]{0,40}>",
+    r"\b(?:bitte|leider|fehl\w*|ohne|gerne?|sofort|nicht|kein\w*|ich (?:werde|kann|habe|brauche|benötige|beginne|mache)"
+    r"|natürlich|verstanden)\b",
+    r"\b(?:manque\w*|veuillez|pouvez|pourriez|merci|sans|ne|n'\w+|je (?:vais|ne|peux)|désolée?|d'accord|bien sûr|d'abord|besoin)\b",
+    r"\b(?:necesit\w+|podrías?|puedes?|puede|por favor|no|sin|falta\w*|lo siento|claro|voy a|primero"
+    r"|adjunt\w+)\b.{0,60}\b(?:\w+)\b|\b(?:potrebbe|può|per favore|manca\w*|senza|purtroppo|mi dispiace|certo|preciso"
+    r"|poderia|falta|sem|infelizmente|claro|desculpe)\b",
+    r"\b(?:kunt u|kun je|alsjeblieft|alstublieft|niet|geen|ontbre\w+|zonder|graag|helaas|ik (?:heb|kan|ga|zal)|inte|saknas"
+    r"|utan|tyvärr|snälla|ikke|mangler|uden|uten|desværre|dessverre|brak\w*|nie|proszę|bez|niestety|chybí|prosím|lütfen"
+    r"|eksik|olmadan|yok|maalesef|puuttuu|ilman)\b",
+    r"(?:请|請|没有|沒有|無法|无法|缺|不足|未提供|未给|马上|好的|抱歉|我[会将需要]|ません|ください|ない|下さい|承知|かしこまり|いたします|足り|没|없|않|주세요|보이지|부족|죄송|하겠습니다|필요)",
+    r"\b(?:не|нет|пожалуйста|отсутств\w+|без|нужн\w+|сначала|к сожалению|извините|я (?:не|могу|буду)|хорошо|конечно)\b"
+    r"|[\u0600-\u06ff]{2,}.{0,40}(?:لا|بدون|يرجى|غير)|कृपया|नहीं|बिना|אין|בלי|בבקשה",
 )

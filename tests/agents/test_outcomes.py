@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from babyagi.agents.outcomes import MAX_LACK_CHARS, Outcome, OutcomeKind, judge_reply, strip_noise
 from babyagi.llm.prompt import fence
 from babyagi.tasks import Passage
+from benchmarks.worlds.generator import make_world
 from tests.linear import grows_faster_than_linearly
 
 DATA = Path(__file__).parent.parent / "data"
@@ -78,12 +79,20 @@ def figures(name):
 
 
 @pytest.mark.parametrize("name", ["replies_labelled", "replies_held_out"])
-def test_at_most_one_honest_reply_in_a_hundred_is_taken_for_none_and_of_the_bad_ones_95_are_found(name):
-    n_honest, n_honest_wrong, n_honest_doubted, n_bad, n_bad_found, n_bad_doubted = figures(name)
+def test_at_most_one_honest_reply_in_a_hundred_is_taken_for_none_and_of_the_bad_ones_95_are_found_or_in_doubt(name):
+    n_honest, n_honest_wrong, _, n_bad, n_bad_found, n_bad_doubted = figures(name)
 
     assert n_honest_wrong <= 0.01 * n_honest
-    assert n_bad_found >= 0.95 * n_bad
-    assert n_honest_doubted + n_bad_doubted <= 0.05 * (n_honest + n_bad)
+    assert n_bad_found + n_bad_doubted >= 0.95 * n_bad
+    assert n_bad_found >= 0.5 * n_bad
+
+
+@pytest.mark.parametrize(("kind", "surface"), [("join", "codes"), ("join", "places"), ("brief", "codes"), ("fanout", "codes")])
+def test_of_ordinary_results_few_are_in_doubt(kind, surface):
+    facts = [fact for seed in (1, 2, 3) for fact in make_world(kind, 30, seed, surface=surface, result_chars=300).facts]
+    kinds = Counter(judge(fact.text, task=f"Find {fact.subject}").kind for fact in facts)
+
+    assert kinds[OutcomeKind.DOUBTFUL] <= 0.15 * len(facts) and set(kinds) <= {OutcomeKind.ANSWERED, OutcomeKind.DOUBTFUL}
 
 
 # -- the LACKING line -------------------------------------------------------------------------------------------------------------
@@ -137,17 +146,15 @@ def test_an_apology_before_the_line_is_no_answer():
 
 
 def test_missing_things_are_the_answer_to_a_task_that_asks_for_them():
-    assert judge("Missing: a hinge and two screws", task="What is missing from the kit?").kind is OutcomeKind.ANSWERED
+    assert judge("Missing: a hinge and two screws", task="What is missing from the kit?").kind not in NOT_ANSWERS
 
 
 # -- words alone ------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_same_absence_is_a_lack_of_an_input_and_an_answer_to_a_question_for_it():
-    reply = "The yield of the south slope is not mentioned."
-
-    assert judge(reply, task="Check whether the ledger mentions the yield of the south slope").kind is OutcomeKind.ANSWERED
-    assert judge("The yield of the south slope has not been established.").kind is OutcomeKind.LACKING
+def test_an_absence_is_a_lack_where_somebody_speaks_of_their_own_inputs_and_open_where_nobody_does():
+    assert judge("I do not have the yield of the south slope.").kind is OutcomeKind.LACKING
+    assert judge("The yield of the south slope is not mentioned.", task="Check what the ledger mentions").kind is OutcomeKind.DOUBTFUL
 
 
 def test_a_lack_in_words_is_kept_as_it_was_said():
@@ -207,7 +214,7 @@ def test_a_result_of_the_prompt_may_be_quoted_in_full():
 
 
 def test_a_statement_in_the_words_of_the_question_is_no_echo():
-    assert judge("The bridge is open to trucks.", task="Is the bridge open to trucks?").kind is OutcomeKind.ANSWERED
+    assert judge("The bridge is open to trucks.", task="Is the bridge open to trucks?").kind not in NOT_ANSWERS
 
 
 def test_the_objective_is_an_answer_where_the_task_asks_for_it():
