@@ -15,7 +15,7 @@ from typing import Any
 
 from babyagi import log
 from babyagi.agents.check import check_objective, look_up
-from babyagi.agents.creation import Finished, choose_known, create_tasks, find_bringers, find_source, renames
+from babyagi.agents.creation import Bringers, Finished, choose_known, create_tasks, find_bringers, find_source, renames
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
@@ -290,7 +290,7 @@ class Loop:
     async def _plan_for_lack(self, task: Task, lack: Lack, own: Planned | None) -> Planned | None:
         """What brings what the task lacks: tasks of the list, and what its agent proposed; None where the creation agent must be asked."""
         bringers = find_bringers(task, lack, await self._names(task.objective_id, without={task.id}))
-        proposals = [one for one in (own.proposals if own else ()) if not renames(one.name, task)]
+        proposals = [one for one in (own.proposals if own else ()) if not (renames(one.name, task) or bringers.cover(one.name))]
         if not (bringers.is_all or proposals):
             return None
         again = [Proposal(name=name, parent_id=task.id, origins=("model",)) for name in bringers.again]
@@ -355,14 +355,13 @@ class Loop:
         ]
         proposals, dropped = await self._drop_too_deep([one.task for one in finished], proposals)
         lacking = {one.task.id: one.task for one in finished if one.result is None}
-        proposals = [one for one in proposals if one.parent_id not in lacking or not renames(one.name, lacking[one.parent_id])]
+        bringers = {task.id: find_bringers(task, task.lack, names) for task in lacking.values() if task.lack is not None}
+        proposals = [one for one in proposals if not _is_there(one, lacking, bringers)]
         unanswered = [await self._to_unanswered(one.task_id, one.lacks, one.after, finished) for one in reply.unanswered]
-        proposals += [
-            Proposal(name=name, parent_id=one.task.id, origins=origins)
-            for one in finished
-            if one.task.lack is not None
-            for name in find_bringers(one.task, one.task.lack, names).again
+        unanswered = [
+            replace(one, after=(*one.after, *bringers[one.task_id].ids)) if one.task_id in bringers else one for one in unanswered
         ]
+        proposals += [Proposal(name=name, parent_id=id_, origins=origins) for id_, one in bringers.items() for name in one.again]
         repeats = [one.task.id for one in finished if one.result is not None and await self._is_repeat(one.task, one.result.text)]
         return Planned(
             proposals=tuple(proposals),
@@ -514,6 +513,12 @@ class Loop:
         chosen, left_out = choose_for_objective(results, objective.spec.text, budget_tokens=budget_tokens, leaf_ids=leaves)
         excerpts = [Excerpt(task_id=one.result.task_id, task_name=one.result.task_name, text=one.text) for one in chosen]
         return excerpts, left_out
+
+
+def _is_there(proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]) -> bool:
+    """Whether what is proposed for a task that lacks something is that task itself, or what it will wait for."""
+    task = lacking.get(proposal.parent_id or 0)
+    return task is not None and (renames(proposal.name, task) or (task.id in bringers and bringers[task.id].cover(proposal.name)))
 
 
 def _fault_of_last_try(task: Task) -> str:

@@ -39,7 +39,7 @@ IDLE_WAIT_S = 1.0  # what only time changes is seen within this: a delay that ha
 STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
 MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are tasks to start
-MIN_ORDERED = 5  # tasks that can be started, below which their order is not worth a call
+MIN_ORDERED = 5  # tasks that can be started, and that were added since the last order: with fewer it is not worth a call
 HINDRANCE_PAUSE_S = 30.0
 HINDERED_LOOK_S = 5.0
 MAX_HINDRANCE_PAUSE_S = 600.0
@@ -246,7 +246,8 @@ class Serving:
         """Whether a duty is better done later: an order where every task is begun soon, a planning that may take more results together."""
         match duty:
             case Duty.ORDER:
-                return outlook.n_startable < max(MIN_ORDERED, self._pace.concurrency - len(self._running) + 1)
+                n_free = self._pace.concurrency - len(self._running)
+                return outlook.n_startable < max(MIN_ORDERED, n_free + 1) or outlook.n_unordered < MIN_ORDERED
             case Duty.PLAN:
                 return outlook.has_task and outlook.n_recorded < MIN_PLANNED
         return False

@@ -14,6 +14,7 @@ from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt, estimate_tokens
 from babyagi.react.asking import ask
+from babyagi.resultstore.subjects import Subjects, content, head
 from babyagi.tasks import Lack, Passage, Result, Role, Task, TaskName, TaskStatus
 from babyagi.text import find_marks, name_sense, shorten
 
@@ -24,6 +25,11 @@ MAX_LISTED_TOKENS = 800  # of names that share rare words with what is planned
 LISTED_TOKENS = 400  # up to which the newest others are listed as well
 CODED_LISTED_TOKENS = 60  # the same where names have numbers or codes
 COMMON_SHARE = 0.1  # of the names that have a word, from which on it says little
+
+LACK_WORDS = frozenset(  # what a lack is said with, beside what it names
+    "missing known unknown provided available needed required result answer information data figure input established"
+    " determined see previous earlier yet still exact number".split()
+)
 
 _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 _WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
@@ -117,36 +123,70 @@ def find_source(name: str, finished: Sequence[Finished]) -> int | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bringers:
-    """The listed tasks that bring what a task lacks, as far as codes can tell: those to wait for, the names of those that should be done
-    again, and whether there is one for all of it."""
+    """The listed tasks that bring what a task lacks, as far as their names tell: those to wait for, the names of those that should be
+    done again, and whether there is one for all of it. `asked` are the names of the first."""
 
     ids: tuple[int, ...] = ()
     again: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
     is_all: bool = False
+
+    def cover(self, name: str) -> bool:
+        """Whether a proposal of this name asks for what is waited for."""
+        return any(is_about_the_same(name, asked) for asked in self.asked)
 
 
 def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers:
-    """Return which tasks of the list bring what the task lacks. A name's first code is what the task is about.
+    """Return which tasks of the list bring what the task lacks: those whose subjects the lack names.
 
     One that was given up should be done again. So should one that was answered, if its result stood in the task's prompt and the task
     has lacked something before: the first time the model may have overlooked it.
     """
-    wanted = find_codes(lack.what) - {first_code(task.name)}
-    listed = {first_code(name.name): name for name in names if name.status is not TaskStatus.CANCELLED}
-    about = {code: listed[code] for code in sorted(wanted) if code in listed}
-    unhelpful = {code for code, name in about.items() if name.id in lack.shown and name.status is TaskStatus.DONE}
-    again = [name.name for code, name in about.items() if name.status is TaskStatus.DEAD or (code in unhelpful and task.n_lacks)]
-    ids = [name.id for code, name in about.items() if name.name not in again and code not in unhelpful]
+    listed = [name for name in names if name.status is not TaskStatus.CANCELLED]
+    about, n_missed = _find_by_code(task, lack.what, listed) if find_codes(lack.what) else _find_by_subject(task, lack.what, listed)
+    unhelpful = [name for name in about if name.id in lack.shown and name.status is TaskStatus.DONE]
+    again = [name for name in about if name.status is TaskStatus.DEAD or (name in unhelpful and task.n_lacks)]
+    waited = [name for name in about if name not in again and name not in unhelpful]
     return Bringers(
-        ids=tuple(dict.fromkeys(ids)),
-        again=tuple(dict.fromkeys(again)),
-        is_all=bool(wanted) and len(ids) + len(again) == len(wanted),
+        ids=tuple(name.id for name in waited),
+        again=tuple(dict.fromkeys(name.name for name in again)),
+        asked=tuple(name.name for name in waited),
+        is_all=bool(about) and n_missed == 0 and len(waited) + len(again) == len(about),
     )
 
 
+def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
+    """The newest task for each code of the lack but the task's own, and for how many there is none. A name's first code is its subject."""
+    wanted = find_codes(lack) - {first_code(task.name)}
+    about = {first_code(name.name): name for name in listed}
+    found = [about[code] for code in sorted(wanted) if code in about]
+    return list(dict.fromkeys(found)), len(wanted - set(about))
+
+
+def _find_by_subject(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
+    """The newest task for each subject in the lack but the task's own, and how many words of the lack stand in none of them."""
+    subjects = Subjects([task.name, *(name.name for name in listed)])
+    found: list[TaskName] = []
+    taken: set[int] = set()
+    for one in sorted(subjects.find(lack), key=lambda one: (-one.share, -len(one.span), -one.place)):
+        if not taken.issuperset(one.span):
+            taken.update(one.span)
+            found += [listed[one.place - 1]] if one.place else []
+    named = {word for name in (task.name, *(name.name for name in found)) for word in content(head(name))}
+    return found, len(set(content(lack)) - named - LACK_WORDS)
+
+
 def renames(name: str, task: Task) -> bool:
-    """Whether what is proposed for a task that lacks something is that very task under another name: it is about the same thing."""
-    return name_sense(name) == name_sense(task.name) or (bool(first_code(task.name)) and first_code(name) == first_code(task.name))
+    """Whether what is proposed for a task that lacks something is that very task under another name."""
+    return name_sense(name) == name_sense(task.name) or is_about_the_same(name, task.name)
+
+
+def is_about_the_same(name: str, other: str) -> bool:
+    """Whether two names have the same subject: their first code, or all words of it where they have none."""
+    code = first_code(name)
+    if code or first_code(other):
+        return code == first_code(other)
+    return set(content(head(name))) == set(content(head(other)))
 
 
 def first_code(text: str) -> str:
@@ -173,7 +213,7 @@ def _line(name: TaskName) -> str:
     return f"{name.id} [{state}] {shorten(name.name, MAX_NAME_CHARS)}"
 
 
-def choose_known(names: Sequence[TaskName], texts: Sequence[str], *, max_tokens: int = MAX_LISTED_TOKENS) -> list[TaskName]:
+def choose_known(names: Sequence[TaskName], texts: Sequence[str], *) -> list[TaskName]:
     """Return the tasks that an agent must see to plan from the texts: those that share rare words with them, then the open ones, then
     the newest.
 
@@ -194,7 +234,7 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str], *, max_tokens:
     n_used = 0
     for name in sorted(names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)):
         n_used += tokens[name.id]
-        if n_used > (max_tokens if score[name.id] else LISTED_TOKENS if name.status in _OPEN else n_spare):
+        if n_used > (MAX_LISTED_TOKENS if score[name.id] else LISTED_TOKENS if name.status in _OPEN else n_spare):
             break
         chosen.append(name)
     return sorted(chosen, key=lambda name: name.id)

@@ -19,7 +19,8 @@ from babyagi.resultstore.words import fold
 SHARE = 0.8  # of the words of a subject that must stand together, rare ones counting more
 N_CACHED = 4000
 
-_WORD_OR_BREAK = re.compile(f'({WORD.pattern})|[,;:.!?()\\[\\]"«»“”\n]')
+_CODE = r"(?=[^\W_]*[-_/#.]?[^\W_]*\d)[^\W_]+(?:[-_/#.][^\W_]+)+"  # `K-17`, one word, else `M-17` would have half of it
+_WORD_OR_BREAK = re.compile(f'({_CODE}|{WORD.pattern})|[,;:.!?()\\[\\]"«»“”\n]')
 _DIGIT = re.compile(r"\d")
 # What a name says behind its subject, and the adjective of a question for a measure.
 _TAKING = re.compile(
@@ -88,7 +89,8 @@ class Subjects:
         whole = self.weigh(wanted)
         if self.weigh(wanted.intersection(words)) < SHARE * whole:
             return Found(place=place, share=0.0, span=range(0))
-        spans = [range(start, start + len(subject)) for start in range(max(1, len(words) - len(subject) + 1))]
+        n = min(len(subject), len(words))
+        spans = [range(start, start + n) for start in range(len(words) - n + 1)]
         shares = [self.weigh(wanted.intersection(words[span.start : span.stop])) / whole for span in spans]
         best = max(range(len(spans)), key=lambda at: (shares[at], -at))
         return Found(place=place, share=shares[best], span=spans[best])

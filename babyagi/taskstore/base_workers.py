@@ -10,12 +10,14 @@ from babyagi.tasks import Duty, Objective, Worker
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a claim could find in an objective at one moment: whether some task (and how many can be started, delayed or not), and which
-    duties beside the one to index, in the order in which they come; and where there is neither, whether it can be concluded."""
+    """What a claim could find in an objective at one moment: whether some task (and how many can be started, delayed or not, and how many
+    were added since the list was ordered), and which duties beside the one to index, in the order in which they come; and where there is
+    neither, whether it can be concluded."""
 
     objective: Objective
     has_task: bool
     n_startable: int
+    n_unordered: int
     n_recorded: int
     duties: tuple[Duty, ...]
     can_conclude: bool

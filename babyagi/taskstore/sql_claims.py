@@ -50,6 +50,7 @@ class Claims(SqlRoom):
                 objective=objective,
                 has_task=has_task,
                 n_startable=n_startable,
+                n_unordered=row["last_task_id"] - row["ordered_upto"],
                 n_recorded=moves.counts(tx, objective_id)[TaskStatus.RECORDED],
                 duties=duties,
                 can_conclude=can_conclude,

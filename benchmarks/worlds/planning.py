@@ -100,7 +100,7 @@ class _Planning:
         self._noise = noise
         self._reading = reading
         self._rng = rng
-        self._can_judge = "unanswered" in reading.wanted
+        self._can_judge = "unanswered" in reading.wanted or "lacks" in reading.wanted
         self._data = reading.data
         self._id_by_fact: dict[int, int | None] = {}  # of listed and of finished tasks
         known: list[Listed | Shown] = [*(listed for listed in reading.listed if listed.status not in GIVEN_UP), *reading.results]

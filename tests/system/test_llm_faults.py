@@ -15,6 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from babyagi import log
 from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError
@@ -220,7 +221,7 @@ def in_turn(*actions):
     every = cases(*actions)
     if "BABYAGI_ALL_FAULTS" in os.environ:
         return every
-    others = {}
+    others: dict[str, list[ParameterSet]] = {}
     for case in every:
         row, agent = case.values
         if agent != "execution":
