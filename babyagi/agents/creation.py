@@ -213,7 +213,7 @@ def _line(name: TaskName) -> str:
     return f"{name.id} [{state}] {shorten(name.name, MAX_NAME_CHARS)}"
 
 
-def choose_known(names: Sequence[TaskName], texts: Sequence[str], *) -> list[TaskName]:
+def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskName]:
     """Return the tasks that an agent must see to plan from the texts: those that share rare words with them, then the open ones, then
     the newest.
 
