@@ -234,7 +234,7 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
     n_used = 0
     for name in sorted(names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)):
         n_used += tokens[name.id]
-        if n_used > (MAX_LISTED_TOKENS if score[name.id] else LISTED_TOKENS if name.status in _OPEN else n_spare):
+        if n_used > (MAX_LISTED_TOKENS if score[name.id] or name.status in _OPEN else n_spare):
             break
         chosen.append(name)
     return sorted(chosen, key=lambda name: name.id)

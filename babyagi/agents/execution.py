@@ -124,21 +124,27 @@ def _read(run: Run, task: Task, context: Context, messages: Sequence[Message]) -
         text, plan, lacks = split_combined(text, known_ids=known_ids, max_tasks=context.max_new_tasks)
     texts = [messages[0].text, context.objective_text, task.name]
     outcome = judge_reply(f"{text}\nLACKING: {lacks}" if lacks else text, task_name=task.name, prompt_texts=texts)
-    if outcome.kind is OutcomeKind.PARTIAL and only_repeats_the_lack(outcome, task.name):
-        outcome = replace(outcome, kind=OutcomeKind.LACKING)
+    is_doubtful = outcome.kind is OutcomeKind.DOUBTFUL
+    if outcome.kind is OutcomeKind.PARTIAL:
+        n_answering, n_lacking = count_answering(outcome, task.name)
+        is_doubtful = n_lacking > 0
+        outcome = outcome if n_answering else replace(outcome, kind=OutcomeKind.LACKING)
     if run.stopped is Stopped.FAIL and outcome.kind is not OutcomeKind.LACKING:
         raise MalformedReplyError(f"the model gave the task up: {run.detail[:300]}")
     if outcome.kind is OutcomeKind.NOT_DONE:
         raise MalformedReplyError(f"the model did not carry the task out: {outcome.why}")
-    return Answer(outcome=outcome, origins=run.origins, plan=None if outcome.kind is OutcomeKind.DOUBTFUL else plan)
+    return Answer(outcome=outcome, origins=run.origins, plan=None if is_doubtful and outcome.kind is not OutcomeKind.LACKING else plan)
 
 
-def only_repeats_the_lack(outcome: Outcome, task_name: str) -> bool:
-    """Whether a short text beside a lack is no part of an answer: it says in a sentence of its own that something is lacking, or every
-    name, code and number in it stands in the task or the lack."""
+def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
+    """Of the sentences beside a lack: how many may be part of an answer, and how many only say that something is lacking or talk.
+
+    A long text is all answer. None is where every name, code and number of the text stands in the task or the lack.
+    """
     if len(outcome.text) > MAX_LACK_CHARS:
-        return False
-    if any(judge_reply(sentence, task_name=task_name).kind is OutcomeKind.LACKING for sentence in split_sentences(outcome.text)):
-        return True
+        return 1, 0
+    kinds = [judge_reply(sentence, task_name=task_name).kind for sentence in split_sentences(outcome.text)]
+    n_answering = kinds.count(OutcomeKind.ANSWERED)
     known = find_marks(f"{task_name}\n{outcome.lack}")
-    return bool(known) and find_marks(outcome.text) <= known
+    only_repeats = bool(known) and find_marks(outcome.text) <= known
+    return 0 if only_repeats else n_answering, len(kinds) - n_answering
