@@ -92,11 +92,12 @@ async def choose_context(
     picked = _Picked()
     picked.add_all(kin, reason_by_id)
     asked_about = pool.asked_about(asked)
-    named = [*asked_about, *pool.with_marks(marks, kin, asked_about), *pool.withphrases(asked, asked_about)]
+    named = [*asked_about, *pool.with_marks(marks, kin, asked_about), *pool.with_phrases(asked, asked_about)]
     picked.add_all(named, "marks")
     n_needed = len(picked.results)
-    picked.add_all(pool.near(NEAR_BESIDE_MARKS if marks or named else NEAR, picked.results), "near")
-    if task.parent_id is not None and not any(pool.name_share(result) >= KIN_SHARE for result in picked.results):
+    if not _names_all_it_takes(task.name, marks, picked.results):
+        picked.add_all(pool.near(NEAR_BESIDE_MARKS if marks or named else NEAR, picked.results), "near")
+    if task.parent_id is not None and not asked_about and not any(pool.name_share(result) >= KIN_SHARE for result in picked.results):
         picked.add_all(await _load_provenance(task.parent_id, search), "provenance")
     texts = fit(picked.results, budget_tokens * BYTES_PER_TOKEN, n_needed=n_needed, n_always=len(kin), task_name=asked)
     return [
@@ -110,6 +111,12 @@ async def choose_context(
         for (result, reason), text in zip(picked.entries, texts, strict=True)
         if text
     ], found.degraded
+
+
+def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
+    """Whether a name says, beside its subject, what it takes, and all of that is there."""
+    taken = set(marks) - _held(head(name), marks)
+    return bool(taken) and taken <= _held("\n".join(head(result.task_name) for result in results), taken)
 
 
 async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]:
@@ -204,7 +211,7 @@ class _Pool:
                 found.append(max(holding, key=lambda result: (self.score(result), result.task_id)))
         return found
 
-    def withphrases(self, asked: str, asked_about: Sequence[Result]) -> list[Result]:
+    def with_phrases(self, asked: str, asked_about: Sequence[Result]) -> list[Result]:
         """For each phrase of what is asked, but those of `asked_about`, the results that establish it."""
         places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
         for result in self._results:

@@ -28,8 +28,8 @@ _TAKING = re.compile(
 )
 _MEASURING = re.compile(r"\bhow (?:much|many|large|big|small|long|short|tall|high|low|old|far|deep|wide|heavy|fast|often|great)\b")
 _ASKING = frozenset(
-    "s ask tell say find determine identify establish get look research obtain compute calculate work task use used using need needs needed"
-    " given give based value".split()
+    "s ask tell say know knowing take takes require requires depend depends build builds giving find determine identify establish get look"
+    " research obtain compute calculate work task use used using need needs needed given give based value".split()
 )
 
 
