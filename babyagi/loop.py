@@ -11,10 +11,11 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from babyagi import log
-from babyagi.agents.check import check_objective, look_up
+from babyagi.agents.check import DOUBTING, SETTLING, check_objective, look_up, settle
 from babyagi.agents.creation import Bringers, Finished, choose_known, create_tasks, find_bringers, find_source, renames
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
@@ -37,6 +38,7 @@ from babyagi.inbox import describe
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import estimate_tokens
+from babyagi.react.calling import side_by_side
 from babyagi.react.steps import Bounds as RunBounds
 from babyagi.resultstore.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.resultstore.cutting import cut_result
@@ -60,6 +62,7 @@ from babyagi.tasks import (
     Unanswered,
 )
 from babyagi.taskstore.base import NOTHING_CHECKED, Checked, Planned
+from babyagi.taskstore.rules import SETTLED
 from babyagi.text import one_line
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import build_recall
@@ -432,31 +435,36 @@ class Loop:
     # -- check and report --------------------------------------------------------------------------------------------------
 
     async def _check(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Ask whether the objective is met, and for tasks where it is not; all that comes of it is one commit."""
+        """Ask whether the objective is met, and for tasks where it is not and none is left; all that comes of it is one commit."""
         is_met, reason, checked = await self._judge(objective, journal)
-        proposals = await self._propose_missing(objective, journal, checked) if checked.missing else []
-        parts = [Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model",)) for part in checked.missing]
+        is_asked = checked.missing and all(name.status in SETTLED for name in await self._names(objective.id))
+        proposals = await self._propose_missing(objective, journal, checked) if is_asked else []
+        missing = checked.missing if is_asked else ()
+        parts = [Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model",)) for part in missing]
         await self._store.finish_check(claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=parts)
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
-        """Whether the objective is met, why not, and what was found part by part. A yes is asked for a second time, in doubt."""
+        """Whether the objective is met, why not, and what was found part by part. Two look at it, the second in doubt; where they
+        disagree about a part, a third decides."""
         results = await self._store.results(objective.id)
         excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
-        is_human = objective.spec.model_by_role[Role.CREATION] == HUMAN
-        checked = NOTHING_CHECKED
-        for path in ("check", "check/doubt"):
-            try:
-                reply = await check_objective(
-                    objective_text=objective.spec.text, excerpts=excerpts, journal=journal, path=path, is_doubting=path != "check"
-                )
-            except FAULTS_OF_THE_TASK as error:
-                return False, f"the check could not be made: {error.what}", checked
-            if is_human:  # a person's word needs no proof, and is not asked for twice
-                return reply.is_met, reply.reason, replace(checked, missing=() if reply.is_met else reply.missing)
-            is_met, checked = look_up(reply, results, objective_text=objective.spec.text)
-            if not is_met:
-                return False, "; ".join(checked.missing) or reply.reason or "the check named no part that is answered", checked
-        return True, "", checked
+        look = partial(check_objective, objective_text=objective.spec.text, excerpts=excerpts, journal=journal)
+        try:
+            if objective.spec.model_by_role[Role.CREATION] == HUMAN:  # a person's word needs no proof, and is not asked for twice
+                reply = await look(path="check")
+                return reply.is_met, reply.reason, replace(NOTHING_CHECKED, missing=() if reply.is_met else reply.missing)
+            replies = await side_by_side([look(path="check"), look(path="check/doubt", stance=DOUBTING)])
+            views = [look_up(reply, results, objective_text=objective.spec.text) for reply in replies]
+            settled = settle(views)
+            if settled.contested:
+                replies.append(await look(path="check/third", stance=SETTLING, contested=settled.contested))
+                settled = settle([*views, look_up(replies[-1], results, objective_text=objective.spec.text)])
+        except FAULTS_OF_THE_TASK as error:
+            return False, f"the check could not be made: {error.what}", NOTHING_CHECKED
+        if settled.is_met:
+            return True, "", settled.checked
+        reason = next((reply.reason for reply in replies if reply.reason), "the check named no part that is answered")
+        return False, "; ".join(settled.checked.missing) or reason, settled.checked
 
     async def _propose_missing(self, objective: Objective, journal: Journal, checked: Checked) -> list[Proposal]:
         """The tasks that creation proposes for what a check missed, from the newest results."""

@@ -668,17 +668,20 @@ async def test_an_empty_list_is_checked_twice_before_the_run_is_finished_and_the
     assert objective.usage.calls == 5  # execution, creation, two checks, report
 
 
-async def test_what_a_check_in_doubt_finds_missing_is_asked_for():
+@pytest.mark.parametrize(("third", "tasks"), [("missing", ["1: Begin", "2: Begin again"]), ("there", ["1: Begin"])])
+async def test_what_only_the_check_in_doubt_finds_missing_is_asked_for_where_a_third_agrees(third, tasks):
     def check(prompt):
         parts = [(name, number, text) for number, name, text in finished_in(prompt)]
-        is_missing = "overlooked" in prompt.messages[0].text and "Begin again" not in user_of(prompt)
-        return check_reply(*parts, missing=["the rest"] if is_missing else [])
+        is_third = "contested parts" in user_of(prompt)
+        is_missing = "overlooked" in prompt.messages[0].text or (is_third and third == "missing")
+        return check_reply(*parts, missing=["the rest"] if is_missing and "Begin again" not in user_of(prompt) else [])
 
     world = make_world(Script(check=check, missing=propose("Begin again")))
 
     objective = await world.run()
 
-    assert executed(world) == ["1: Begin", "2: Begin again"]
+    assert executed(world) == tasks
+    assert [step.key for step in await world.store.steps(objective.id, owner="check:1")][:3] == ["check", "check/doubt", "check/third"]
     assert objective.stop_reason is StopReason.FINISHED
 
 

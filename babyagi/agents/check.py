@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS
@@ -16,6 +17,7 @@ from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
+from babyagi.resultstore.subjects import Subjects
 from babyagi.tasks import CheckedPart, Passage, Result, Role
 from babyagi.taskstore.base import Checked
 
@@ -23,6 +25,7 @@ MIN_QUOTE_CHARS = 2
 MAX_NAME_WORDS = 3  # of a quote that may only be the name of what was asked for
 MAX_PIECES = 3  # of a quote with gaps
 DOUBTING = " Somebody found it met; look for what was overlooked: a part without an answer, a value that no result gives."
+SETTLING = " Two readers of these results disagree about the contested parts: look closely whether a result answers each of them."
 EXPECTED = '{"parts": [{"part": "…", "task": 1, "quote": "…"}], "missing": [], "met": false}.'
 
 CHECK_SCHEMA: Mapping[str, Any] = {
@@ -51,19 +54,21 @@ CHECK_SCHEMA: Mapping[str, Any] = {
 
 
 async def check_objective(
-    *, objective_text: str, excerpts: Sequence[Excerpt], journal: Journal, path: str, is_doubting: bool = False
+    *, objective_text: str, excerpts: Sequence[Excerpt], journal: Journal, path: str, stance: str = "", contested: Sequence[str] = ()
 ) -> CheckReply:
     """Return what the model says of the objective, judged from the results alone. Raises as `ask`.
 
     Args:
-        path: of the step in the journal. is_doubting: it was found met, and is looked at again.
+        path: of the step in the journal. stance: how to look, empty or `DOUBTING` or `SETTLING`.
+        contested: the parts on which two checks disagree.
     """
     messages = build_messages(
         "check",
         {
-            "stance": DOUBTING if is_doubting else "",
+            "stance": stance,
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
+            "contested": [("contested parts", Passage(text="\n".join(contested), origin="model"))] if contested else [],
         },
     )
     prompt = Prompt(messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
@@ -75,6 +80,44 @@ def _read(completion: Completion) -> CheckReply:
     if not reply.is_readable:
         raise MalformedReplyError(f"{reply.reason}; expected JSON: {EXPECTED}")
     return reply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What some checks of the same results come to. `contested` are the parts on which two of them disagree, for a third to decide."""
+
+    is_met: bool
+    checked: Checked
+    contested: tuple[str, ...] = ()
+
+
+def settle(views: Sequence[tuple[bool, Checked]]) -> Settled:
+    """Return what the checks come to together: a part is missing where one says so and most of the others neither show an answer to it
+    nor find the objective met.
+
+    Args:
+        views: of two or three checks whether the objective is met, and what was found, as `look_up` returns it.
+    """
+    missing: list[str] = []
+    contested: list[str] = []
+    for place, (_, view) in enumerate(views):
+        others = [other for at, other in enumerate(views) if at != place]
+        for part in view.missing:
+            n_for = sum(is_met or _is_among(part, [one.part for one in other.parts]) for is_met, other in others)
+            if n_for == 0 or (len(views) > 2 and n_for < 2):
+                missing += [] if _is_among(part, missing) else [part]
+            elif len(views) == 2:
+                contested += [] if _is_among(part, contested) else [part]
+    parts = {part.part: part for _, view in views for part in view.parts}
+    is_decided = not (missing or contested)
+    is_met = is_decided and bool(parts) and all(is_met or view.missing for is_met, view in views)
+    found = Checked(parts=tuple(parts.values()), missing=tuple(missing))
+    return Settled(is_met=is_met, checked=found, contested=() if missing else tuple(contested))
+
+
+def _is_among(part: str, parts: Sequence[str]) -> bool:
+    """Whether one of the parts is this one, maybe in other words for what is not its subject."""
+    return bool(Subjects(parts).find(part)) or any(Subjects([part]).find(other) for other in parts)
 
 
 def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str) -> tuple[bool, Checked]:

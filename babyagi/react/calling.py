@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from babyagi.errors import ToolError
 from babyagi.llm.prompt import ToolCall
@@ -24,6 +24,8 @@ Place = tuple[int, ToolCall]
 
 Fingerprint = tuple[str, bool, str, str]
 """A call and what came of it: the tool, whether it failed, what it said, the arguments."""
+
+T = TypeVar("T")
 
 
 def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
@@ -78,7 +80,7 @@ class Caller:
         Raises:
             Whatever `Calls.call_tool` raises; the other calls of the batch are cancelled then.
         """
-        return await _side_by_side([self._observe(place, path) for place in batch])
+        return await side_by_side([self._observe(place, path) for place in batch])
 
     async def _observe(self, place: Place, path: str) -> Observation:
         m, call = place
@@ -97,7 +99,7 @@ class Caller:
         return tool, parse_arguments(tool, call.arguments)
 
 
-async def _side_by_side(calls: Sequence[Coroutine[Any, Any, Observation]]) -> list[Observation]:
+async def side_by_side(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Run all at once; the first fault cancels the rest and is raised as it is."""
     if len(calls) == 1:
         return [await calls[0]]

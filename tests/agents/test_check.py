@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from babyagi.agents.check import look_up
+from babyagi.agents.check import look_up, settle
 from babyagi.agents.replies import CheckedPart, CheckReply
 from babyagi.tasks import Result
 
@@ -65,3 +65,47 @@ def test_met_needs_a_part_and_nothing_missing():
 
 def test_a_no_that_names_nothing_makes_nothing_up():
     assert check(is_met=False)[1].missing == ()
+
+
+# -- two checks, and a third where they disagree -----------------------------------------------------------------------------------
+
+
+BOTH = (("the value of K-30", 3, "4711-QX"), ("the licence of Flask", 5, "BSD-3-Clause"))
+MET = check(*BOTH)
+NO_LICENCE = check(BOTH[0], missing=["no result gives the licence of Flask"], is_met=False)
+NOTHING = check(missing=["the value of K-30", "the licence of Flask"], is_met=False)
+
+
+def test_two_checks_that_find_it_met_settle_it():
+    settled = settle([MET, MET])
+
+    assert settled.is_met and [part.part for part in settled.checked.parts] == ["the value of K-30", "the licence of Flask"]
+
+
+def test_what_two_checks_miss_is_missing_once_whatever_their_words():
+    settled = settle([NO_LICENCE, check(BOTH[0], missing=["the licence of Flask"], is_met=False)])
+
+    assert not settled.is_met and settled.checked.missing == ("no result gives the licence of Flask",) and not settled.contested
+
+
+@pytest.mark.parametrize("views", [[MET, NO_LICENCE], [NO_LICENCE, MET], [NO_LICENCE, check(BOTH[1], is_met=True)]])
+def test_what_one_check_misses_and_another_shows_is_contested(views):
+    settled = settle(views)
+
+    assert not settled.is_met and not settled.checked.missing and settled.contested == ("no result gives the licence of Flask",)
+
+
+def test_a_third_check_decides_what_is_contested():
+    assert settle([NO_LICENCE, MET, MET]).is_met
+    assert settle([NO_LICENCE, MET, NOTHING]).checked.missing == ("no result gives the licence of Flask",)
+
+
+def test_where_something_is_surely_missing_nothing_else_is_contested():
+    settled = settle([NO_LICENCE, check(missing=["the licence of Flask", "the value of K-30"], is_met=False)])
+
+    assert settled.checked.missing == ("no result gives the licence of Flask",) and not settled.contested
+
+
+def test_a_check_that_names_neither_a_part_nor_what_is_missing_settles_nothing():
+    assert not settle([check(is_met=False), check(is_met=False)]).is_met
+    assert not settle([MET, check(is_met=False)]).is_met
