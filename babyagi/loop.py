@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from babyagi import log
-from babyagi.agents.check import DOUBTING, SETTLING, check_objective, look_up, settle
+from babyagi.agents.check import DOUBTING, SETTLING, check_objective, look_up, settle, still_shown
 from babyagi.agents.creation import Bringers, Finished, choose_known, create_tasks, find_bringers, find_source, renames
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
@@ -455,10 +455,11 @@ class Loop:
                 return reply.is_met, reply.reason, replace(NOTHING_CHECKED, missing=() if reply.is_met else reply.missing)
             replies = await side_by_side([look(path="check"), look(path="check/doubt", stance=DOUBTING)])
             views = [look_up(reply, results, objective_text=objective.spec.text) for reply in replies]
-            settled = settle(views)
+            known = still_shown(objective.checks.parts, results)
+            settled = settle(views, known)
             if settled.contested:
                 replies.append(await look(path="check/third", stance=SETTLING, contested=settled.contested))
-                settled = settle([*views, look_up(replies[-1], results, objective_text=objective.spec.text)])
+                settled = settle([*views, look_up(replies[-1], results, objective_text=objective.spec.text)], known)
         except FAULTS_OF_THE_TASK as error:
             return False, f"the check could not be made: {error.what}", NOTHING_CHECKED
         if settled.is_met:

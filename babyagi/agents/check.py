@@ -17,12 +17,13 @@ from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
-from babyagi.resultstore.subjects import Subjects
+from babyagi.resultstore.subjects import content
 from babyagi.tasks import CheckedPart, Passage, Result, Role
 from babyagi.taskstore.base import Checked
 
 MIN_QUOTE_CHARS = 2
 MAX_NAME_WORDS = 3  # of a quote that may only be the name of what was asked for
+SAME_SHARE = 0.8  # of the words of a part that must stand in another in other words
 MAX_PIECES = 3  # of a quote with gaps
 DOUBTING = " Somebody found it met; look for what was overlooked: a part without an answer, a value that no result gives."
 SETTLING = " Two readers of these results disagree about the contested parts: look closely whether a result answers each of them."
@@ -91,12 +92,13 @@ class Settled:
     contested: tuple[str, ...] = ()
 
 
-def settle(views: Sequence[tuple[bool, Checked]]) -> Settled:
-    """Return what the checks come to together: a part is missing where one says so and most of the others neither show an answer to it
-    nor find the objective met.
+def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] = ()) -> Settled:
+    """Return what the checks come to together. A part that one of them misses is answered all the same where two of the others say so:
+    each by showing an answer to it, or by finding the objective met.
 
     Args:
         views: of two or three checks whether the objective is met, and what was found, as `look_up` returns it.
+        known: the parts that the check before these found answered; it is one more that says so.
     """
     missing: list[str] = []
     contested: list[str] = []
@@ -104,20 +106,24 @@ def settle(views: Sequence[tuple[bool, Checked]]) -> Settled:
         others = [other for at, other in enumerate(views) if at != place]
         for part in view.missing:
             n_for = sum(is_met or _is_among(part, [one.part for one in other.parts]) for is_met, other in others)
-            if n_for == 0 or (len(views) > 2 and n_for < 2):
+            n_for += _is_among(part, [one.part for one in known])
+            if n_for == 0 or (n_for == 1 and len(views) > 2):
                 missing += [] if _is_among(part, missing) else [part]
-            elif len(views) == 2:
+            elif n_for == 1:
                 contested += [] if _is_among(part, contested) else [part]
-    parts = {part.part: part for _, view in views for part in view.parts}
-    is_decided = not (missing or contested)
-    is_met = is_decided and bool(parts) and all(is_met or view.missing for is_met, view in views)
-    found = Checked(parts=tuple(parts.values()), missing=tuple(missing))
+    answered = {
+        part.part: part for part in (*known, *(part for _, view in views for part in view.parts)) if not _is_among(part.part, missing)
+    }
+    is_met = not (missing or contested) and bool(answered) and all(is_met or view.missing for is_met, view in views)
+    found = Checked(parts=tuple(answered.values()), missing=tuple(missing))
     return Settled(is_met=is_met, checked=found, contested=() if missing else tuple(contested))
 
 
 def _is_among(part: str, parts: Sequence[str]) -> bool:
-    """Whether one of the parts is this one, maybe in other words for what is not its subject."""
-    return bool(Subjects(parts).find(part)) or any(Subjects([part]).find(other) for other in parts)
+    """Whether one of the parts is this one: nearly all words of the shorter one stand in the other."""
+    words = set(content(part))
+    others = [set(content(other)) for other in parts]
+    return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)
 
 
 def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str) -> tuple[bool, Checked]:
@@ -136,6 +142,12 @@ def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str
             parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
     found = Checked(parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part)))
     return reply.is_met and bool(parts) and not found.missing, found
+
+
+def still_shown(parts: Sequence[CheckedPart], results: Sequence[Result]) -> tuple[CheckedPart, ...]:
+    """Return the parts whose quotes still stand in the results that they were found in."""
+    folded = {result.task_id: _fold(result.text) for result in results}
+    return tuple(part for part in parts if _find(part.quote, folded, first=part.task_id) == part.task_id)
 
 
 def _only_names(quote: str, objective_text: str) -> bool:

@@ -360,7 +360,7 @@ DOUBT = _any(
     r"|possible|replaced|answered)\b",
     r"\b(?:i|we)\b.{0,30}\b(?:do not|not|cannot|could not|no|only|need|lack|unable|would have to|would need|was not|have no"
     r"|have nothing|see no|guess\w*)\b|\b(?:i|we) (?:have|was|were|am|are) (?:only|been|just)\b",
-    r"\b(?:would be needed|is needed|are needed|needed (?:for|to|before|first)|required (?:for|to|before|first)|depends on"
+    r"\b(?:(?:is|are|be|still|first) (?:needed|required)|depends on"
     r"|once|until|as soon as|unless|before (?:this|that|it|i|we|the))\b.{0,80}\b(?:known|available|given|provided"
     r"|established|found|there|done|answer\w*|comput\w*|work\w*|can|cannot|first|tell\w*|be)\b",
     r"\b(?:cannot|can not|could not|unable to|impossible to|no way (?:to|of)|nothing to)\b|\bcannot be\b"
@@ -380,8 +380,8 @@ DOUBT = _any(
     r"\b(?:bitte|leider|fehl\w*|ohne|gerne?|sofort|nicht|kein\w*|ich (?:werde|kann|habe|brauche|benötige|beginne|mache)"
     r"|natürlich|verstanden)\b",
     r"\b(?:manque\w*|veuillez|pouvez|pourriez|merci|sans|ne|n'\w+|je (?:vais|ne|peux)|désolée?|d'accord|bien sûr|d'abord|besoin)\b",
-    r"\b(?:necesit\w+|podrías?|puedes?|puede|por favor|no|sin|falta\w*|lo siento|claro|voy a|primero"
-    r"|adjunt\w+)\b.{0,60}\b(?:\w+)\b|\b(?:potrebbe|può|per favore|manca\w*|senza|purtroppo|mi dispiace|certo|preciso"
+    r"\bno (?:veo|tengo|puedo|hay|está|aparece|consta|figura|se)\b|\b(?:necesit\w+|podrías?|puedes?|puede|por favor"
+    r"|falta\w*|lo siento|voy a|adjunt\w+)\b|\b(?:potrebbe|può|per favore|manca\w*|senza|purtroppo|mi dispiace|certo|preciso"
     r"|poderia|falta|sem|infelizmente|claro|desculpe)\b",
     r"\b(?:kunt u|kun je|alsjeblieft|alstublieft|niet|geen|ontbre\w+|zonder|graag|helaas|ik (?:heb|kan|ga|zal)|inte|saknas"
     r"|utan|tyvärr|snälla|ikke|mangler|uden|uten|desværre|dessverre|brak\w*|nie|proszę|bez|niestety|chybí|prosím|lütfen"

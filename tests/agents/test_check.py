@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from babyagi.agents.check import look_up, settle
+from babyagi.agents.check import look_up, settle, still_shown
 from babyagi.agents.replies import CheckedPart, CheckReply
 from babyagi.tasks import Result
 
@@ -98,6 +98,26 @@ def test_what_one_check_misses_and_another_shows_is_contested(views):
 def test_a_third_check_decides_what_is_contested():
     assert settle([NO_LICENCE, MET, MET]).is_met
     assert settle([NO_LICENCE, MET, NOTHING]).checked.missing == ("no result gives the licence of Flask",)
+
+
+def test_what_the_check_before_found_answered_is_one_voice_more():
+    known = MET[1].parts
+
+    assert settle([NO_LICENCE, MET], known).is_met
+    assert settle([NO_LICENCE, NO_LICENCE], known).contested
+    assert settle([NO_LICENCE, NO_LICENCE, NO_LICENCE], known).checked.missing
+    assert [part.part for part in settle([NO_LICENCE, NO_LICENCE, NO_LICENCE], known).checked.parts] == ["the value of K-30"]
+
+
+def test_a_part_whose_quote_stands_in_its_result_no_more_is_not_known():
+    assert still_shown(MET[1].parts, RESULTS) == MET[1].parts
+    assert [part.part for part in still_shown(MET[1].parts, RESULTS[:1])] == ["the value of K-30"]
+
+
+def test_two_parts_are_two_though_they_are_missed_in_the_same_words():
+    view = check(missing=["no result answers this: the value of K-30", "no result answers this: the licence of Flask"], is_met=False)
+
+    assert len(settle([view, view]).checked.missing) == 2
 
 
 def test_where_something_is_surely_missing_nothing_else_is_contested():
