@@ -444,8 +444,8 @@ class Loop:
         await self._store.finish_check(claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=parts)
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
-        """Whether the objective is met, why not, and what was found part by part. Two look at it, the second in doubt; where they
-        disagree about a part, a third decides."""
+        """Whether the objective is met, why not, and what was found part by part. Two look at it, the second in doubt, both at
+        once where an agent claims it; where they disagree about a part, a third decides."""
         results = await self._store.results(objective.id)
         excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
         look = partial(check_objective, objective_text=objective.spec.text, excerpts=excerpts, journal=journal)
@@ -453,7 +453,10 @@ class Loop:
             if objective.spec.model_by_role[Role.CREATION] == HUMAN:  # a person's word needs no proof, and is not asked for twice
                 reply = await look(path="check")
                 return reply.is_met, reply.reason, replace(NOTHING_CHECKED, missing=() if reply.is_met else reply.missing)
-            replies = await side_by_side([look(path="check"), look(path="check/doubt", stance=DOUBTING)])
+            if objective.is_claimed_met:
+                replies = await side_by_side([look(path="check"), look(path="check/doubt", stance=DOUBTING)])
+            else:
+                replies = [await look(path="check"), await look(path="check/doubt", stance=DOUBTING)]
             views = [look_up(reply, results, objective_text=objective.spec.text) for reply in replies]
             known = still_shown(objective.checks.parts, results)
             settled = settle(views, known)

@@ -245,7 +245,8 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """One objective as the store has it. `uid` is the random root of every outside id."""
+    """One objective as the store has it. `uid` is the random root of every outside id; `is_claimed_met`: an agent says that it is met,
+    and no check has looked since."""
 
     id: int
     uid: str
@@ -257,6 +258,7 @@ class Objective:
     held: Reservation = Reservation()
     active_s: float = 0.0  # wall time that counts against max_time_s
     order_revision: int = 0
+    is_claimed_met: bool = False
     checks: Checks = Checks()
     has_report: bool = False
     created_at: datetime

@@ -105,6 +105,7 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
         held=held,
         active_s=active_us / 1e6,
         order_revision=row["order_revision"],
+        is_claimed_met=bool(row["is_claimed_met"]),
         checks=checks_from_json(row["checks"]),
         has_report=row["report"] is not None,
         created_at=to_time(row["created_at_us"]),
