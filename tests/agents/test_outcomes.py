@@ -244,7 +244,7 @@ def test_noise_goes_and_the_reply_stays(text, left):
 # -- any text ---------------------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(st.text(max_size=12), st.sampled_from(PIECES)), max_size=30).map("".join), st.text(max_size=40))
 def test_any_text_gives_an_outcome(reply, task):
     outcome = judge_reply(reply, task_name=task, prompt_texts=prompt_of(task))

@@ -32,7 +32,12 @@ def test_a_passage_that_looks_like_a_place_is_not_filled():
 def test_a_message_names_the_origin_of_every_passage_in_it():
     passages = [("result", Passage(text="a", origin="result:1")), ("result", Passage(text="b", origin="result:2"))]
 
-    fields: dict[str, Field] = {"stance": "", "objective": [("objective", Passage(text="x", origin="person"))], "results": passages}
+    fields: dict[str, Field] = {
+        "stance": "",
+        "objective": [("objective", Passage(text="x", origin="person"))],
+        "results": passages,
+        "contested": [],
+    }
     system, user = build_messages("check", fields)
 
     assert system.speaker is Speaker.SYSTEM

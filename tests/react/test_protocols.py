@@ -112,13 +112,13 @@ PROTOCOLS = st.sampled_from([NATIVE, JSON, *(text_protocol(labels) for labels in
 TALKS = st.sampled_from([TALK, Conversation(messages=ASK, tools=(), is_last=True), Conversation(messages=ASK)])
 
 
-@settings(max_examples=1000)
+@settings(max_examples=150)
 @given(PROTOCOLS, ANY_REPLY, TALKS)
 def test_no_reply_raises_anything_but_that_it_is_malformed(protocol, text, conversation):
     assert "unexpected" not in read(protocol, text, conversation)
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(LABELS)), ANY_REPLY)
 def test_nothing_behind_the_first_made_up_observation_is_read(name, junk):
     labels = LABELS[name]
@@ -127,7 +127,7 @@ def test_nothing_behind_the_first_made_up_observation_is_read(name, junk):
     assert read(text_protocol(labels), f"{head}{labels.observation[0]}: {junk}") == {"act": ["search", "sun"]}
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.sampled_from(sorted(LABELS)), st.lists(st.text(st.characters(exclude_characters="\r:：`~<>"), max_size=30), max_size=12))
 def test_the_whole_answer_is_kept_however_many_lines_it_has(name, lines):
     answer = "\n".join(["first", *lines, "last"])
@@ -136,7 +136,7 @@ def test_the_whole_answer_is_kept_however_many_lines_it_has(name, lines):
     assert read(JSON, json.dumps({"thought": "", "tool": "final_answer", "tool_input": answer})) == {"finish": answer}
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(ANY_REPLY.filter(lambda text: "```" not in text and "~~~" not in text and "Final Answer" not in text))
 def test_a_call_in_a_code_fence_of_a_longer_reply_is_never_carried_out(junk):
     text = f"It says:\n```\nAction: delete_all\nAction Input: /\n```\n{junk}"
@@ -145,7 +145,7 @@ def test_a_call_in_a_code_fence_of_a_longer_reply_is_never_carried_out(junk):
         assert read(text_protocol(labels), text).get("act", [""])[0] != "delete_all"
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(ANY_REPLY.filter(lambda text: not re.search("```|~~~|[0-9a-f]{8}>>|Final Answer|完了", text)))
 @pytest.mark.parametrize("opening", ["```", "~~~text", "<<result 0f1e2d3c from tool:web"])
 def test_a_call_in_a_quotation_that_was_cut_off_is_never_carried_out(opening, junk):

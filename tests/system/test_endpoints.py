@@ -107,7 +107,8 @@ async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_r
         pytest.param([["One", "Two", "Three", "Four"]], 0, id="four at once"),
         pytest.param([["One", "Two", "Three", "Four", "Five"]], 1, id="five at once"),
         pytest.param([["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"]], 1, id="nothing new after the first order"),
-        pytest.param([["One", "Two", "Three", "Four", "Five", "Six", "Seven"], ["Eight"]], 2, id="one more comes while four are queued"),
+        pytest.param([["One", "Two", "Three", "Four", "Five", "Six", "Seven"], ["Eight"]], 1, id="one more comes while four are queued"),
+        pytest.param([["One", "Two", "Three", "Four", "Five"], ["A", "B", "C", "D", "E"]], 2, id="five more come while two are queued"),
     ],
 )
 async def test_the_prioritizer_is_asked_only_when_order_can_change(batches, n_orders, tmp_path):

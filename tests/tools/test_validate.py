@@ -113,7 +113,7 @@ def test_null_is_no_value_for_the_only_parameter():
         parse_arguments(tool({"a": {}}), "null")
 
 
-@settings(max_examples=500, derandomize=True)
+@settings(max_examples=250, derandomize=True)
 @given(
     st.one_of(
         st.text(),
