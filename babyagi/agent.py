@@ -27,7 +27,7 @@ from babyagi.settings import Secret, declared_fields, load_here, variables_here
 from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.taskstore.rules import beside_report_slice
+from babyagi.taskstore.rules import raise_by_kept_back
 from babyagi.tools.base import Tool
 from babyagi.tools.declare import tool as declare_tool
 
@@ -175,7 +175,7 @@ class Agent:
             spec = ObjectiveSpec(
                 text=question,
                 initial_task=question,
-                limits=beside_report_slice(limits),
+                limits=raise_by_kept_back(limits),
                 model_by_role={Role.EXECUTION: model.name},
                 embedding_space="none",
                 approval=Approval.NONE,

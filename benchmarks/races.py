@@ -19,7 +19,7 @@ from typing import Any
 
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.tasks import Limits, Usage
-from babyagi.taskstore.rules import report_slice
+from babyagi.taskstore.rules import kept_back
 from benchmarks.board import STORES, Board, Surveyor, open_board, open_stores
 from benchmarks.table import print_table, verdict
 from tests.local_server import Answer, ChatRequest
@@ -125,7 +125,7 @@ def sum_up(board: Board, objective_id: int, seen: Sequence[Seen], **known: Any) 
     of, last = f"WHERE objective_id = {objective_id}", look(board, objective_id)
     steps = board.rows(f"SELECT owner, cost_microusd FROM step {of}")
     report = sum(step["cost_microusd"] for step in steps if step["owner"].startswith("report"))
-    kept = round(report_slice(Limits(max_cost_usd=MAX_COST_USD)).cost_usd * 1e6)
+    kept = round(kept_back(Limits(max_cost_usd=MAX_COST_USD), "task:1").cost_usd * 1e6)
     claimed = board.rows(f"SELECT data FROM event {of} AND kind = 'task.claimed'")
     billed = sum(record.prompt_tokens * PRICE_IN + record.completion_tokens * PRICE_OUT for record in board.server.requests)
     return Race(

@@ -309,7 +309,7 @@ class TaskStore(WorkerStore, Protocol):
         A step that is done is returned as it is. One that is intended under this same claim is returned unchanged. One that an earlier
         claim left open may have been paid: its reservation became usage when that claim ended (`STEP_UNCONFIRMED`), and it is
         intended anew.
-        The slice for the report (`rules.report_slice`) is out of reach for every owner but `report`.
+        What is kept back for a check and for the report (`rules.kept_back`) is out of reach for every other owner.
 
         Raises:
             LeaseLostError, LimitReachedError.

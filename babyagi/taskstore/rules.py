@@ -41,6 +41,8 @@ MAX_LACKS = 3  # tries of a task that lack something, before it is given up
 MAX_REPEATS = 4  # of a name, without a newer answer that bears on it
 MAX_REPEATS_IN_ALL = 12
 MAX_IDLE_CHECKS = 3  # in a row, without a new answer since the one before
+MAX_SLICE_TOKENS = 16_000  # kept back for a check, and for the report
+MIN_CALLS_FOR_CHECK = 20  # from which limit of calls on some are kept back for a check
 MAX_STUCK_CHECKS = 10  # in a row, without fewer parts missing
 
 OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
@@ -180,26 +182,36 @@ def add_reservations(reservations: Iterable[Reservation]) -> Reservation:
     )
 
 
-def report_slice(limits: Limits) -> Reservation:
-    """What is kept for the report under each limit: one call, a tenth of the tokens but at most 16,000, a twentieth of the money."""
-    return Reservation(
-        calls=min(limits.max_calls, 1), tokens=min(limits.max_tokens // 10, 16_000), cost_usd=to_microusd(limits.max_cost_usd / 20) / 1e6
-    )
+def kept_back(limits: Limits, owner: str) -> Reservation:
+    """What the owner's calls must leave of each limit: everything a slice for the report, all but checks another for a check.
+
+    The slice for the report is one call, a tenth of the tokens but at most 16,000, a twentieth of the money; that for a check the same,
+    but two calls of twenty or more.
+    """
+    if is_report_owner(owner):
+        return Reservation()
+    tokens, cost_usd = min(limits.max_tokens // 10, MAX_SLICE_TOKENS), to_microusd(limits.max_cost_usd / 20) / 1e6
+    if owner.startswith("check:"):
+        return Reservation(calls=min(limits.max_calls, 1), tokens=tokens, cost_usd=cost_usd)
+    n_calls = 3 if limits.max_calls >= MIN_CALLS_FOR_CHECK else min(limits.max_calls, 1)
+    return Reservation(calls=n_calls, tokens=2 * tokens, cost_usd=2 * cost_usd)
 
 
-def beside_report_slice(limits: Limits) -> Limits:
-    """Limits of which `report_slice` leaves these: for an objective that ends without a report."""
+def raise_by_kept_back(limits: Limits) -> Limits:
+    """Limits of which `kept_back` leaves these, for an objective that ends without a check and a report."""
+    n_calls, microusd = limits.max_calls + min(limits.max_calls, 1), to_microusd(limits.max_cost_usd)
+    n_tokens = limits.max_tokens + min(2 * (limits.max_tokens // 8), 2 * MAX_SLICE_TOKENS)
     return replace(
         limits,
-        max_calls=limits.max_calls + min(limits.max_calls, 1),
-        max_tokens=limits.max_tokens + min(limits.max_tokens // 9, 16_000),
-        max_cost_usd=-(-20 * to_microusd(limits.max_cost_usd) // 19) / 1e6,
+        max_calls=n_calls if n_calls < MIN_CALLS_FOR_CHECK else limits.max_calls + 3,
+        max_tokens=n_tokens,
+        max_cost_usd=(20 * (microusd // 18) + (microusd % 18 + 2 if microusd % 18 else 0)) / 1e6,
     )
 
 
-def refuse_reservation(limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, is_report: bool) -> str | None:
-    """The name of the first limit that the reservation does not fit under (`calls`, `tokens`, `cost`), None when it fits."""
-    kept = Reservation() if is_report else report_slice(limits)
+def refuse_reservation(limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str) -> str | None:
+    """The name of the first limit that the owner's reservation does not fit under (`calls`, `tokens`, `cost`), None when it fits."""
+    kept = kept_back(limits, owner)
     sums = (
         ("calls", limits.max_calls, kept.calls, usage.calls + held.calls, reservation.calls),
         ("tokens", limits.max_tokens, kept.tokens, usage.tokens + held.tokens, reservation.tokens),
@@ -211,8 +223,8 @@ def refuse_reservation(limits: Limits, usage: Usage, held: Reservation, reservat
             to_microusd(reservation.cost_usd),
         ),
     )
-    for name, limit, kept_back, taken, wanted in sums:
-        if limit and wanted and taken + wanted > limit - kept_back:
+    for name, limit, n_kept, taken, wanted in sums:
+        if limit and wanted and taken + wanted > limit - n_kept:
             return name
     return None
 
@@ -236,8 +248,8 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     limits = objective.spec.limits
     if not is_report and is_reached(limits.max_time_s, objective.active_s):
         raise LimitReachedError(f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True)
-    final = refuse_reservation(limits, objective.usage, Reservation(), reservation, is_report=is_report)
-    name = final or refuse_reservation(limits, objective.usage, objective.held, reservation, is_report=is_report)
+    final = refuse_reservation(limits, objective.usage, Reservation(), reservation, owner=owner)
+    name = final or refuse_reservation(limits, objective.usage, objective.held, reservation, owner=owner)
     if name is not None:
         raise LimitReachedError(f"the next call does not fit under the limit of {name}", limit=name, is_final=final is not None)
 

@@ -12,7 +12,7 @@ from typing import Any
 from babyagi.errors import LeaseLostError, LimitReachedError, ObjectiveStoppedError
 from babyagi.tasks import Claim, Fence, Limits, ObjectiveSpec, Proposal, Reservation, Role, Usage, Worker
 from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.rules import countable_usage, report_slice, to_microusd
+from babyagi.taskstore.rules import countable_usage, kept_back, to_microusd
 from tests.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -188,7 +188,7 @@ class History:
             self._check_end(limits, self._spent_at_limit)
 
     def _check_end(self, limits: Limits, spent: Usage) -> None:
-        kept = report_slice(limits)
+        kept = kept_back(limits, "task:1")
         left_by_name = {
             "calls": limits.max_calls - kept.calls - spent.calls,
             "tokens": limits.max_tokens - kept.tokens - spent.tokens,

@@ -65,27 +65,36 @@ def test_dealing_ranks_only_permutes_the_ranks_of_the_named_tasks(ids, wanted):
 def test_without_a_report_exactly_the_limits_that_were_set_can_be_used(calls, tokens, microusd):
     set_ = Limits(max_calls=calls, max_tokens=tokens, max_cost_usd=microusd / 1e6)
 
-    limits = rules.beside_report_slice(set_)
-    kept = rules.report_slice(limits)
+    limits = rules.raise_by_kept_back(set_)
+    kept = rules.kept_back(limits, "task:1")
 
     assert (limits.max_calls - kept.calls, limits.max_tokens - kept.tokens) == (calls, tokens)
     assert rules.to_microusd(limits.max_cost_usd) - rules.to_microusd(kept.cost_usd) == microusd
 
 
-def test_the_slice_for_the_report_is_out_of_reach_for_everybody_else():
-    limits = Limits(max_calls=10, max_tokens=100_000, max_cost_usd=1.0)
-    assert rules.report_slice(limits) == Reservation(calls=1, tokens=10_000, cost_usd=0.05)
+def test_what_is_kept_back_for_a_check_and_the_report_is_out_of_reach_for_everybody_else():
+    limits = Limits(max_calls=20, max_tokens=100_000, max_cost_usd=1.0)
+    work, check, report = (rules.kept_back(limits, owner) for owner in ("task:1", "check:1", "report"))
+    assert work == Reservation(calls=3, tokens=20_000, cost_usd=0.1)
+    assert check == Reservation(calls=1, tokens=10_000, cost_usd=0.05)
+    assert report == Reservation()
 
-    def refused(usage, wanted, *, is_report=False):
-        return rules.refuse_reservation(limits, usage, Reservation(), wanted, is_report=is_report)
+    def refused(usage, wanted, *, owner="plan:1"):
+        return rules.refuse_reservation(limits, usage, Reservation(), wanted, owner=owner)
 
-    assert refused(Usage(calls=9), Reservation(calls=1)) == "calls"
-    assert refused(Usage(calls=9), Reservation(calls=1), is_report=True) is None
-    assert refused(Usage(prompt_tokens=60_000), Reservation(tokens=30_001)) == "tokens"
-    assert refused(Usage(prompt_tokens=60_000), Reservation(tokens=30_000)) is None
-    assert refused(Usage(cost_usd=0.9), Reservation(cost_usd=0.050001)) == "cost"
-    assert refused(Usage(cost_usd=0.9), Reservation(cost_usd=0.05)) is None
+    assert refused(Usage(calls=17), Reservation(calls=1)) == "calls"
+    assert refused(Usage(calls=17), Reservation(calls=2), owner="check:1") is None
+    assert refused(Usage(calls=19), Reservation(calls=1), owner="check:1") == "calls"
+    assert refused(Usage(calls=19), Reservation(calls=1), owner="report:2") is None
+    assert refused(Usage(prompt_tokens=60_000), Reservation(tokens=20_001)) == "tokens"
+    assert refused(Usage(prompt_tokens=60_000), Reservation(tokens=20_000)) is None
+    assert refused(Usage(cost_usd=0.85), Reservation(cost_usd=0.050001)) == "cost"
+    assert refused(Usage(cost_usd=0.85), Reservation(cost_usd=0.05)) is None
     assert refused(Usage(cost_usd=99), Reservation(calls=1)) is None
+
+
+def test_of_few_calls_none_is_kept_back_for_a_check():
+    assert rules.kept_back(Limits(max_calls=19), "task:1").calls == 1
 
 
 @pytest.mark.parametrize(("usd", "microusd"), [(0.0, 0), (0.0000001, 1), (0.000002, 2), (0.1 + 0.2, 300_000), (-1.0, 0), (float("nan"), 0)])
