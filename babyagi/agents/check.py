@@ -17,13 +17,13 @@ from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
-from babyagi.resultstore.subjects import content
 from babyagi.tasks import CheckedPart, Passage, Result, Role
 from babyagi.taskstore.base import Checked
+from babyagi.text import name_sense
 
 MIN_QUOTE_CHARS = 2
 MAX_NAME_WORDS = 3  # of a quote that may only be the name of what was asked for
-SAME_SHARE = 0.8  # of the words of a part that must stand in another in other words
+ARTICLES = ("the", "a", "an")
 MAX_PIECES = 3  # of a quote with gaps
 DOUBTING = " Somebody found it met; look for what was overlooked: a part without an answer, a value that no result gives."
 SETTLING = " Two readers of these results disagree about the contested parts: look closely whether a result answers each of them."
@@ -120,10 +120,13 @@ def settle(views: Sequence[tuple[bool, Checked]], known: Sequence[CheckedPart] =
 
 
 def _is_among(part: str, parts: Sequence[str]) -> bool:
-    """Whether one of the parts is this one: nearly all words of the shorter one stand in the other."""
-    words = set(content(part))
-    others = [set(content(other)) for other in parts]
-    return any(len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other))) for other in others)
+    """Whether one of the parts is this one: word by word, or with more words before or behind. In doubt it is another one."""
+    return any(name_sense(part) == name_sense(other) or _holds(part, other) or _holds(other, part) for other in parts)
+
+
+def _holds(long: str, short: str) -> bool:
+    wanted = " ".join(word for word in _words(short) if word not in ARTICLES)
+    return bool(wanted) and f" {wanted} " in f" {' '.join(word for word in _words(long) if word not in ARTICLES)} "
 
 
 def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str) -> tuple[bool, Checked]:

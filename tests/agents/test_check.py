@@ -114,6 +114,16 @@ def test_a_part_whose_quote_stands_in_its_result_no_more_is_not_known():
     assert [part.part for part in still_shown(MET[1].parts, RESULTS[:1])] == ["the value of K-30"]
 
 
+def test_a_part_that_nearly_says_the_same_is_no_answer_to_another():
+    def view(is_met, *missing):
+        return check(("the slope with most old trees", 3, "4711-QX"), missing=missing, is_met=is_met)
+
+    views = [view(False, "no result answers this: the old trees of all slopes")] * 3
+
+    assert settle(views[:2]).checked.missing and settle(views).checked.missing
+    assert not settle(views).is_met
+
+
 def test_two_parts_are_two_though_they_are_missed_in_the_same_words():
     view = check(missing=["no result answers this: the value of K-30", "no result answers this: the licence of Flask"], is_met=False)
 
