@@ -65,7 +65,7 @@ ASKS_QUOTE = _any(
 WORKS_ON_TEXT = re.compile(
     r"^\W*(?:summari[sz]e|proofread|edit|convert|analy[sz]e|compute|calculate|determine|plot|fix|check|review|assess|grade|book"
     r"|debug|refactor|run|verify|test|compare|count|find|estimate|classify|rate|sort|name|list|explain|describe|state|identify"
-    r"|report|show)\b(?!.*\b(?:say|says|said|wrote|write|wording|quote|text of|sentence|message|error|reply to|response|question"
+    r"|report|show)\b(?!.*\b(?:say|says|said|wrote|write|wording|quote|text of|sentence|message|error|reply to|response|questions?"
     r"|phrase|refus\w*)\b)"
 )
 # A task that retells what somebody else says: only words about the reply itself are the reply's own.

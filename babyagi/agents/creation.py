@@ -31,6 +31,8 @@ LACK_WORDS = frozenset(  # what a lack is said with, beside what it names
     " determined see previous earlier yet still exact number".split()
 )
 
+N_NEAR = 200  # tasks that share words with a lack, which are looked at one by one
+
 _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 _WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
@@ -165,15 +167,17 @@ def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[li
 
 def _find_by_subject(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
     """The newest task for each subject in the lack but the task's own, and how many words of the lack stand in none of them."""
-    subjects = Subjects([task.name, *(name.name for name in listed)])
+    words = set(content(lack))
+    near = [name for name in listed if len(words.intersection(content(name.name))) > 1][-N_NEAR:]
+    subjects = Subjects([*(name.name for name in near), task.name])
     found: list[TaskName] = []
     taken: set[int] = set()
     for one in sorted(subjects.find(lack), key=lambda one: (-one.share, -len(one.span), -one.place)):
         if not taken.issuperset(one.span):
             taken.update(one.span)
-            found += [listed[one.place - 1]] if one.place else []
-    named = {word for name in (task.name, *(name.name for name in found)) for word in content(head(name))}
-    return found, len(set(content(lack)) - named - LACK_WORDS)
+            words.difference_update(subjects.subjects[one.place])
+            found += [near[one.place]] if one.place < len(near) else []
+    return found, len(words - LACK_WORDS)
 
 
 def renames(name: str, task: Task) -> bool:

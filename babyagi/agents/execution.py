@@ -15,12 +15,13 @@ from babyagi.journal import Journal
 from babyagi.llm.prompt import Message
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.steps import Bounds, Run, Stopped
+from babyagi.resultstore.subjects import content
 from babyagi.tasks import Passage, Planning, Task, TaskName
 from babyagi.text import find_marks, split_sentences
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
 
-MAX_LACK_CHARS = 400  # of a text beside a lack that may only say the same at greater length
+MAX_LACK_CHARS = 800  # of a text beside a lack that may only say the same at greater length
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
@@ -137,14 +138,18 @@ def _read(run: Run, task: Task, context: Context, messages: Sequence[Message]) -
 
 
 def count_answering(outcome: Outcome, task_name: str) -> tuple[int, int]:
-    """Of the sentences beside a lack: how many may be part of an answer, and how many only say that something is lacking or talk.
+    """Of the sentences beside a lack: how many may be part of an answer, and how many may only say that something is lacking, because
+    they say such things or name what is lacked.
 
     A long text is all answer. None is where every name, code and number of the text stands in the task or the lack.
     """
     if len(outcome.text) > MAX_LACK_CHARS:
         return 1, 0
-    kinds = [judge_reply(sentence, task_name=task_name).kind for sentence in split_sentences(outcome.text)]
-    n_answering = kinds.count(OutcomeKind.ANSWERED)
+    lacked = set(content(outcome.lack))
+    sentences = split_sentences(outcome.text)
+    is_answer = [judge_reply(sentence, task_name=task_name).kind is OutcomeKind.ANSWERED for sentence in sentences]
+    names_lack = [2 * len(lacked.intersection(content(sentence))) > len(lacked) for sentence in sentences]
     known = find_marks(f"{task_name}\n{outcome.lack}")
     only_repeats = bool(known) and find_marks(outcome.text) <= known
-    return 0 if only_repeats else n_answering, len(kinds) - n_answering
+    n_lacking = sum(named or not answers for named, answers in zip(names_lack, is_answer, strict=True))
+    return 0 if only_repeats else sum(is_answer), n_lacking

@@ -94,7 +94,10 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     body, lack = _split_marker(text, task_name)
     found = _judge_body(body, task_name, prompt_texts)
     if not lack:
-        is_doubtful = found.kind is OutcomeKind.ANSWERED and _looks_bad(_unwrap(body), task_name.casefold())
+        bare = _unwrap(body)
+        value = read_json(bare)
+        bare = (said_in_json(value) or bare) if isinstance(value, Mapping) else bare
+        is_doubtful = found.kind is OutcomeKind.ANSWERED and _looks_bad(bare, task_name.casefold())
         return replace(found, kind=OutcomeKind.DOUBTFUL) if is_doubtful else found
     if found.kind in (OutcomeKind.ANSWERED, OutcomeKind.PARTIAL):
         return Outcome(kind=OutcomeKind.PARTIAL, text=body, lack=lack)

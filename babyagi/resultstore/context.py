@@ -163,7 +163,7 @@ class _Pool:
     def __init__(self, asked: str, *, kin: Sequence[Result], ranked: Sequence[RankedResult], holding: Sequence[Result]) -> None:
         self._ranked = ranked
         results = [*kin, *(entry.result for entry in ranked), *holding]
-        self._results = list({_key(result): result for result in results}.values())
+        self._results = sorted({_key(result): result for result in results}.values(), key=lambda result: result.created_at)
         self._asked = _stems(asked)
         self._subjects = Subjects([result.task_name for result in self._results])
         self._stems_by_key = {_key(result): _stems(result.task_name) for result in self._results}

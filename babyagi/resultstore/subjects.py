@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,13 +18,15 @@ from babyagi.resultstore.words import fold
 
 SHARE = 0.8  # of the words of a subject that must stand together, rare ones counting more
 N_CACHED = 4000
+MIN_SUBJECT_WORDS = 2
 
 _CODE = r"(?=[^\W_]*[-_/#.]?[^\W_]*\d)[^\W_]+(?:[-_/#.][^\W_]+)+"  # `K-17`, one word, else `M-17` would have half of it
 _WORD_OR_BREAK = re.compile(f'({_CODE}|{WORD.pattern})|[,;:.!?()\\[\\]"«»“”\n]')
 _DIGIT = re.compile(r"\d")
 # What a name says behind its subject, and the adjective of a question for a measure.
 _TAKING = re.compile(
-    r"[,;:([]|\b(?:given|giving|knowing|if|using|with|without|needs?|needing|takes?|requires?|depends?|builds?|based|from(?= \S*\d))\b"
+    r"[;([]|,(?= (?:\w+(?:ed|ing)|given|if|with|which|that|who|where|as|from|by)\b)"
+    r"|\b(?:given|giving|knowing|if|using|with|needs?|needing|takes?|requires?|depends?|builds?|based|from(?= \S*\d))\b"
 )
 _MEASURING = re.compile(r"\bhow (?:much|many|large|big|small|long|short|tall|high|low|old|far|deep|wide|heavy|fast|often|great)\b")
 _ASKING = frozenset(
@@ -68,29 +70,70 @@ class Found:
 
 
 class Subjects:
-    """What some names are about, to be looked for in texts. A word that few of the names have counts more."""
+    """What some names are about, to be looked for in texts. A word that few of the names have counts more.
+
+    A name is about what stands in it before it mentions what another one is about: "A, weighed against B" after "Find B" is about A.
+
+    Args:
+        names: the oldest first, so that what a name mentions was named before it.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._subjects = [content(head(name)) for name in names]
         self._n_by_word = Counter(word for name in names for word in set(content(name)))
+        self._n = len(names)
+        self.subjects: list[tuple[str, ...]] = []
+        known: dict[frozenset[str], None] = {}
+        for name in names:
+            subject = _without(content(head(name)), known)
+            self.subjects.append(subject)
+            known[frozenset(subject)] = None
 
     def find(self, text: str) -> list[Found]:
         """Return the subjects that stand in the text, each at its best place, most of it first."""
         words = content(text)
         known = frozenset(words)
-        found = [self._look(place, subject, words) for place, subject in enumerate(self._subjects) if not known.isdisjoint(subject)]
+        found = [self._look(place, subject, words) for place, subject in enumerate(self.subjects) if not known.isdisjoint(subject)]
         return sorted((one for one in found if one.share >= SHARE), key=lambda one: (-one.share, -len(one.span), one.place))
 
     def weigh(self, words: Iterable[str]) -> float:
-        return sum(math.log(1 + len(self._subjects) / max(1, self._n_by_word[word])) for word in sorted(words))
+        return sum(math.log(1 + self._n / max(1, self._n_by_word[word])) for word in sorted(words))
 
     def _look(self, place: int, subject: Sequence[str], words: Sequence[str]) -> Found:
+        """Where most of the subject stands with no other word between."""
         wanted = frozenset(subject)
         whole = self.weigh(wanted)
-        if self.weigh(wanted.intersection(words)) < SHARE * whole:
-            return Found(place=place, share=0.0, span=range(0))
-        n = min(len(subject), len(words))
-        spans = [range(start, start + n) for start in range(len(words) - n + 1)]
-        shares = [self.weigh(wanted.intersection(words[span.start : span.stop])) / whole for span in spans]
-        best = max(range(len(spans)), key=lambda at: (shares[at], -at))
-        return Found(place=place, share=shares[best], span=spans[best])
+        best, span = 0.0, range(0)
+        if self.weigh(wanted.intersection(words)) >= SHARE * whole:
+            for run in _runs(words, wanted):
+                for start in range(run.start, max(run.start + 1, run.stop - len(subject) + 1)):
+                    part = range(start, min(run.stop, start + len(subject)))
+                    share = self.weigh(frozenset(words[part.start : part.stop])) / whole
+                    best, span = (share, part) if share > best else (best, span)
+        return Found(place=place, share=best, span=span)
+
+
+def _runs(words: Sequence[str], wanted: Collection[str]) -> Iterator[range]:
+    """The places in a row whose words are wanted."""
+    start = None
+    for at, word in enumerate([*words, ""]):
+        if word in wanted:
+            start = at if start is None else start
+        elif start is not None:
+            yield range(start, at)
+            start = None
+
+
+def _without(words: tuple[str, ...], known: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    """The words before the first of the known subjects, or where a name begins with one of them, those behind the last."""
+    there = frozenset(words)
+    spans = [
+        (start, start + len(subject))
+        for subject in known
+        if 1 < len(subject) < len(words) and subject < there
+        for start in range(len(words) - len(subject) + 1)
+        if subject.issuperset(words[start : start + len(subject)])
+    ]
+    if not spans:
+        return words
+    start, end = min(start for start, _ in spans), max(end for _, end in spans)
+    return words[:start] if start >= MIN_SUBJECT_WORDS else words[end:] or words

@@ -1,13 +1,13 @@
 """The words that a world is told in: what its things are called, and how results speak of them.
 
-No two surfaces share their vocabulary, so that a search that is tuned on one is seen to work, or not, on another. `lab` is held out: no
+No two surfaces share their vocabulary, so that a search that is tuned on one is seen to work, or not, on another. `post` is held out: no
 setting, threshold or prompt may be chosen by what happens on it.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Names = tuple[str, ...]
@@ -41,10 +41,14 @@ def join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _fill(forms: Sequence[str], word_lists: dict[str, Sequence[str]], rng: random.Random) -> str:
-    words = {key: rng.choice(words) for key, words in word_lists.items()}
-    text = rng.choice(forms).format(**words, n=rng.randint(2, 60))
+def _fill(forms: Sequence[str], word_lists: Mapping[str, Sequence[object]], rng: random.Random) -> str:
+    text = _compose(forms, word_lists, rng)
     return text[0].upper() + text[1:]
+
+
+def _compose(forms: Sequence[str], word_lists: Mapping[str, Sequence[object]], rng: random.Random) -> str:
+    words = {key: rng.choice(words) for key, words in word_lists.items()}
+    return rng.choice(forms).format(**words, n=rng.randint(2, 60))
 
 
 # -- codes --------------------------------------------------------------------------------------------------------------------
@@ -190,7 +194,7 @@ PLACES = Surface(
 )
 
 
-# -- lab, held out ------------------------------------------------------------------------------------------------------------
+# -- lab ----------------------------------------------------------------------------------------------------------------------
 
 _GENERA = "Aconitum Salvia Verbena Artemisia Digitalis Papaver Arnica Lactuca Thymus Viola Rumex Gentiana Cicuta Nepeta".split()
 _EPITHETS = "alba alta ferrox minor maior nigra rubra montana lutea palustris tenebrosa hirsuta glauca arvensis".split()
@@ -249,7 +253,185 @@ LAB = Surface(
     task_forms=("Measure the {s}", "Run the assay: {s}", "Quantify {s}"),
     needing_forms=("Measure the {s}, calibrated against {i}", "Run the assay: {s} (requires {i})", "Quantify {s} normalised to {i}"),
     objective_forms=("Report the {s} for the dossier.", "The reviewer demands the {s}. Obtain it."),
+)
+
+
+# -- post, held out -----------------------------------------------------------------------------------------------------------
+
+_MEN = "Emmo Konrad Wolfram Baldric Tancred Gerlach Ruprecht Odilo Liutger Anselm Hartwin Poppo".split()
+_MEN_TITLES = "Provost Margrave Canon Marshal Legate Prior Bailiff Chamberlain Brother Deacon".split()
+_WOMEN = "Ingrith Adelheid Ysolde Oda Ermengard Sibylla Hadewich Kunigund Mechthild Bertrada Gisela Richenza".split()
+_WOMEN_TITLES = "Abbess Countess Dame Sister Prioress Baroness Widow Princess".split()
+_SURNAMES = "Falkner Haberland Rotstein Zwingli Imhof Pfeffer Trauttmann Vogelsang Silberrad Krumbach".split()
+_TOWNS = "Haldenau Brennach Zwiesel Rotheim Tuchau Ansbrück Limmern Gutenzell Oberwessel Sankt-Veit Kaltern Pfronten".split()
+_POSTS = "almoner castellan treasurer cupbearer falconer cantor cellarer warden sacristan steward equerry burgrave".split()
+_YEARS = "comet deluge famine plague jubilee locust eclipse earthquake truce coronation interdict hailstorm".split()
+
+# by a word of the first wording: what sort of answer it has, and its wordings of three to nine words
+_MATTERS: dict[str, tuple[str, Names]] = {
+    "audience": ("day", ("the audience of {p} with {q}", "{p}'s audience with {q}", "when {q} admitted {p}")),
+    "fealty": ("day", ("when {p} swore fealty to {q}", "the oath of {p} to {q}", "{p}'s homage to {q}")),
+    "became": ("day", ("when {p} became {o} of {t}", "when {t} got {p} as {o}", "{p}'s elevation to {o} of {t}")),
+    "penned": ("day", ("when {p} penned the letter from {t}", "the dating of {p}'s letter from {t}", "the day {p} sent word from {t}")),
+    "owes": ("sum", ("what {p} owes the {o} of {t}", "{p}'s debt to the {o} of {t}", "the {o} of {t}'s claim on {p}")),
+    "pension": ("sum", ("the {y} year pension of {p}", "{p}'s pension in the {y} year", "what {p} drew in the {y} year")),
+    "ransom": ("sum", ("the ransom of {p}", "{p}'s ransom", "what bought {p} free", "the price of freedom for {p}")),
+    "forfeited": ("sum", ("what {p} forfeited in the {y} year", "{p}'s fine for the {y} year", "the {y} year fine upon {p}")),
+    "buried": ("spot", ("where {p} lies buried", "the tomb of {p}", "{p}'s grave", "the spot where {p} was laid")),
+    "lodged": ("spot", ("where {p} lodged in the {y} year", "{p}'s lodging in the {y} year", "the {y} year refuge of {p}")),
+    "testament": ("spot", ("the whereabouts of the testament of {p}", "where {p}'s testament is hidden", "the hiding place of {p}'s will")),
+    "tryst": ("spot", ("the tryst of {p} with {q}", "where {p} met {q} unseen", "{p}'s secret talk with {q}")),
+    "motto": ("motto", ("the motto of {p}", "{p}'s motto", "the words on {p}'s banner")),
+    "gift": ("gift", ("the gift of {p} to {q}", "what {p} bestowed upon {q}", "{p}'s present for {q}")),
+    "watchword": (
+        "watchword",
+        ("the watchword of the {o} of {t}", "the {o} of {t}'s watchword", "what sentries of the {o} of {t} whisper"),
+    ),
+    "grievance": ("grievance", ("the grievance of {p} with {q}", "{p}'s feud with {q}", "what {p} resents in {q}")),
+    "heir": ("person", ("the heir of {p}", "{p}'s heir", "who inherits from {p}")),
+    "messenger": ("person", ("the messenger between {p} and {q}", "who brought {p}'s letters to {q}", "{p}'s trusted courier to {q}")),
+    "who": ("person", ("who was {o} of {t} in the {y} year", "the {o} of {t} in the {y} year", "the {y} year's {o} of {t}")),
+}
+
+_PEOPLE = [f"{title} {name}" for titles, names in ((_MEN_TITLES, _MEN), (_WOMEN_TITLES, _WOMEN)) for title in titles for name in names]
+_POST_WORDS: dict[str, Sequence[object]] = {
+    "who": _PEOPLE,
+    "other": _PEOPLE,
+    "surname": _SURNAMES,
+    "town": _TOWNS,
+    "day": range(4, 21),
+    "year": range(1287, 1689),
+    "month": "Hartung Hornung Lenzing Ostermond Wonnemond Brachet Heuert Ernting Scheiding Gilbhart Nebelung Julmond".split(),
+    "weekday": "Monday Tuesday Wednesday Thursday Friday Saturday".split(),
+    "feast": "Candlemas Lammas Michaelmas Martinmas Epiphany Whitsun Ascension Assumption Pentecost Hallowmas".split(),
+    "sum": range(101, 9_999),
+    "coins": ("ducats", "florins", "thalers", "guilders", "gold marks", "bezants"),
+    "change": "groats stivers hellers farthings kreuzers".split(),
+    "near": "beneath behind above opposite beyond".split(),
+    "look": "gilded tarnished carved crooked whitewashed charred vaulted lopsided".split(),
+    "part": "altar staircase gable hearth portal cellar cistern turret gallery".split(),
+    "house": "convent hospice mint tannery guildhall abbey arsenal bakehouse cloister almshouse".split(),
+    "virtue": "patient humble watchful steadfast merciful silent weary proud thrifty fearless tender solemn".split(),
+    "beasts": "herons wolves lions hounds otters eagles boars salmon swans hedgehogs ravens stags".split(),
+    "do": "outlive devour forgive welcome outrun despise befriend remember scorn tame".split(),
+    "trials": "storms traitors princes flatterers dragons thieves rumours sorrows feuds crusaders sieges bishops".split(),
+    "stuff": "silver ivory velvet amethyst pewter walnut ebony brocade coral damask".split(),
+    "wares": "goblets saddles psalters mantles girdles chessmen candlesticks gloves mirrors lutes".split(),
+    "spoilt": "drowned stolen pawned impounded counterfeited gambled-away mislaid".split(),
+    "mood": "cheerful anxious gouty offended homesick feverish penitent impatient".split(),
+}  # fmt: skip
+_POST_VALUES = {
+    "day": ("the {day}th of {month} {year}", "{weekday} after {feast} {year}"),
+    "sum": ("{sum:,} {coins} and {n} {change}",),
+    "spot": ("{near} the {look} {part} of the {house} in {town}", "the {house} of {who} {near} the {look} {part}"),
+    "motto": ("{virtue} {beasts} {do} {trials}", "{trials} never {do} {virtue} {beasts}"),
+    "gift": ("{n} {stuff} {wares} and a pair of {virtue} {beasts}", "a {look} {stuff} casket of {n} {wares}"),
+    "watchword": ("{n} {beasts} over {town}", "no {stuff} {wares} for {virtue} {trials}"),
+    "grievance": ("{n} {stuff} {wares} {spoilt} on the road to {town}", "an insult to {who} at {feast} {year}"),
+    "person": ("{who} {surname} of {town}",),
+}
+
+
+def _post_names(n: int, rng: random.Random) -> list[Names]:
+    """Many have a twin in which one word is another: a title, a given name or a surname, an office, a town or a year."""
+    found: dict[Names, None] = {}
+    matters = list(_MATTERS.values())
+    while len(found) < n:
+        wordings = rng.choice(matters)[1]
+        one, other = rng.sample(_MEN + _WOMEN, 2)
+        called = {"p": [_draw_title(one, rng), one], "q": [_draw_title(other, rng), other]}
+        called["p"] += [rng.choice(_SURNAMES)] if rng.random() < 0.4 else []
+        called |= {"o": [rng.choice(_POSTS)], "t": [rng.choice(_TOWNS)], "y": [rng.choice(_YEARS)]}
+        for _ in range(rng.choice((1, 2, 2, 3))):
+            found.setdefault(tuple(wording.format(**{key: " ".join(words) for key, words in called.items()}) for wording in wordings))
+            key = rng.choice([key for key in called if f"{{{key}}}" in wordings[0]])
+            called[key] = _swap_one_word(called[key], rng)
+    names = list(found)[:n]
+    rng.shuffle(names)
+    return names
+
+
+def _draw_title(name: str, rng: random.Random) -> str:
+    return rng.choice(_MEN_TITLES if name in _MEN else _WOMEN_TITLES)
+
+
+def _swap_one_word(words: Sequence[str], rng: random.Random) -> list[str]:
+    """The words with another of its kind in the place of one."""
+    at = rng.randrange(len(words))
+    kind = next(kind for kind in (_MEN, _MEN_TITLES, _WOMEN, _WOMEN_TITLES, _SURNAMES, _TOWNS, _POSTS, _YEARS) if words[at] in kind)
+    return [*words[:at], rng.choice([word for word in kind if word not in words]), *words[at + 1 :]]
+
+
+def _post_value(names: Names, rng: random.Random) -> str:
+    sort = next(sort for word, (sort, _) in _MATTERS.items() if word in names[0].split())
+    return _compose(_POST_VALUES[sort], _POST_WORDS, rng)
+
+
+def _post_filler(rng: random.Random) -> str:
+    return _fill(
+        (
+            "{who} greets the household in {town} and begs for {n} quills",
+            "the courier lost a horse near {town}, so forgive this {mood} scrawl",
+            "{who} grows more {mood} daily and blames it on {other}",
+            "kiss the children, and do not let {who} near the {wares}",
+            "my {mood} secretary spilled wine over the {stuff} {wares} you sent on {feast}",
+            "all {town} gossips that {who} dined with {other} and paid for neither {wares} nor wine",
+            "God shield you from {trials}, as He did {who} at {town}",
+            "{n} {beasts} came {near} the {house}, an omen if {who} is right",
+            "the {virtue} nuns sing for {other} every {weekday}, {mood} as they are",
+            "on {weekday} the ambassador rode through {town} with {n} {beasts} upon his banners",
+            "I am still {mood}, the ink is frozen, and {who} has my best {stuff} {wares}",
+            "excuse my silence: {n} {trials} detained me {near} the {part} all month",
+        ),
+        _POST_WORDS,
+        rng,
+    ) + "."  # fmt: skip
+
+
+POST = Surface(
+    name="post",
+    make_names=_post_names,
+    make_value=_post_value,
+    make_filler=_post_filler,
+    value_forms=(
+        "Concerning {s}, the letter says “{v}”.",
+        "On {s} my witness swears to this: {v}.",
+        "You wonder over {s}, and I reply: {v}.",
+        "I had “{v}” whispered to me when I mentioned {s}.",
+        "As for {s}, both scribes set down {v} without a pause.",
+    ),
+    hint_forms=(
+        "Your coming errand might be {s}; take {i} along.",
+        "Courtiers will not speak of {s} till someone shows them {i}.",
+        "With {i} in our hands we may press the envoys on {s}.",
+        "I beg you to pursue {s} too, though it stays dark to all who have not learnt {i}.",
+        "Did you ever think of {s}, seeing that {i} would betray it?",
+    ),
+    origin_forms=("I pieced it together out of {i}.", "Without {i} I might never have guessed.", "My thanks for {i}, whence it came."),
+    task_forms=(
+        "Inquire into {s}",
+        "Who can attest {s}?",
+        "Trace {s} among the letters",
+        "Do the envoys mention {s}?",
+        "Learn {s}",
+        "Write to court concerning {s}",
+        "Is there any word on {s}?",
+    ),
+    needing_forms=(
+        "Inquire into {s}, bringing {i}",
+        "Who can attest {s} (someone who has learnt {i})?",
+        "Trace {s} among the letters by means of {i}",
+        "Do the envoys mention {s}, if one shows them {i}?",
+        "Learn {s} out of {i}",
+        "Write to court concerning {s} and enclose {i}",
+        "Is there any word on {s}, seeing that we possess {i}?",
+    ),
+    objective_forms=(
+        "His Grace wishes to learn {s} while the council sits.",
+        "Can the chancery say {s}? The ambassador awaits our reply.",
+        "Write me {s}, my dear cousin, and spare no courier.",
+    ),
     is_held_out=True,
 )
 
-SURFACES = {surface.name: surface for surface in (CODES, PLACES, LAB)}
+SURFACES = {surface.name: surface for surface in (CODES, PLACES, LAB, POST)}
