@@ -97,7 +97,7 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
         "execution",
         {
             "tools_hint": TOOLS_HINT if has_tools else "",
-            "planning": "\n" + load_prompt("combined") if is_combined else "",
+            "planning": f"\n{load_prompt('combined').rstrip()} At most {context.max_new_tasks} new tasks." if is_combined else "",
             "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in context.excerpts],
             "gone": _lines("not there", context.gone),

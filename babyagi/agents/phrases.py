@@ -351,7 +351,8 @@ SURELY_HERE = re.compile(_SURELY_HERE)
 DOUBT = _any(
     r"\b(?:no|without)(?: \w+)? (?:results?|values?|outputs?|data|inputs?|files?|sheets?|texts?|documents?|lists?|context)\b|\btell me\b"
     r"|\b(?:my|the) plan\b|^missing\b|^\{\s*\"(?:tool|action|function|status|error)\"",
-    r"\b\w+(?:[yz]?[ae]m[ıi]yor)\w*\b|\b\w+(?:medi|mad[ıi])\b|\bnon (?:\w+ ){0,3}(?:fornit|allegat|disponibil|present|ricevut)\w+|\bmi serv\w+"
+    r"\b\w+(?:[yz]?[ae]m[ıi]yor)\w*\b|\b\w+(?:medi|mad[ıi])\b"
+    r"|\bnon (?:\w+ ){0,3}(?:fornit|allegat|disponibil|present|ricevut)\w+|\bmi serv\w+"
     r"|\b(?:сейчас|посмотрю|отвечу|сделаю|подготовлю)\b",
     r"\b(?:please|could you|can you|would you|do you have|mind \w+ing|let me (?:know|have|first|think|take|start)|kindly"
     r"|you (?:have not|did not|sent|gave)|shall we)\b",
