@@ -263,8 +263,11 @@ async def test_a_pause_from_a_third_process_stops_all_and_work_goes_on_after_it(
     assert len(script.executed) == N_TASKS
 
 
-@pytest.mark.parametrize(("flags", "code", "most"), [(("--max-tasks", "10"), 3, 10), (("--max-calls", "21", "--max-tasks", "0"), 3, 21)])
-async def test_a_limit_is_shared_by_four_workers_and_never_passed(board, script, flags, code, most):
+@pytest.mark.parametrize(
+    ("flags", "code", "least", "most"),
+    [(("--max-tasks", "10"), 3, 9, 10), (("--max-calls", "21", "--max-tasks", "0"), 3, 18, 21)],  # two calls are kept back for a check
+)
+async def test_a_limit_is_shared_by_four_workers_and_never_passed(board, script, flags, code, least, most):
     objective_id = await board.submit(*flags)
     unhurried = {"BABYAGI_LEASE_S": "30"}  # a slow machine must not make a living worker lose a task, which is then asked for again
     joiners = [await board.start("worker", "--objective", str(objective_id), **unhurried) for _ in range(4)]
@@ -273,8 +276,7 @@ async def test_a_limit_is_shared_by_four_workers_and_never_passed(board, script,
     status = await look("status", env=board.env())
     assert status["stop_reason"].startswith("limit:")
     n_used = {"--max-tasks": len(script.executed), "--max-calls": len(board.server.requests)}[flags[0]]
-    assert n_used <= most
-    assert n_used >= most - 1
+    assert least <= n_used <= most
 
 
 async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(board, script, tmp_path):
