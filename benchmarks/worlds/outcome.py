@@ -13,7 +13,7 @@ from benchmarks.worlds.run import main as run_worlds
 TABLES = (
     ("Without noise, codes", "--facts 10,30 --seeds 3 --concurrency 1,4,8 --planning separate,combined"),
     ("Without noise, codes, 100 facts", "--facts 100 --seeds 3 --concurrency 1,8 --planning separate,combined"),
-    ("Without noise, three workers", "--facts 10,30 --seeds 3 --concurrency 4 --workers 3 --planning separate,combined"),
+    ("Without noise, three workers", "--facts 10,30,100 --seeds 3 --concurrency 4 --workers 3 --planning separate,combined"),
     ("Without noise, 300 facts", "--facts 300 --seeds 3 --concurrency 4 --planning separate"),
     ("Names in plain words", "--surface places --facts 10,30,100 --seeds 3 --concurrency 4 --planning separate,combined"),
     ("A surface that nothing was tuned on", "--surface post --facts 10,30,100 --seeds 3 --concurrency 4 --planning separate,combined"),
