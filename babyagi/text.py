@@ -1,7 +1,7 @@
 """Judges text by its words alone: what a name asks for, what it is about, where sentences end.
 
-Covers English best. Words of other languages are compared as they are, folded. It knows no synonyms of content words: two names that
-say the same in other words are two names.
+Covers English best. Words of other languages are compared as they are, folded. It knows synonyms of the verb a task begins with, and of
+no other word: two names that say the same in really other words are two names.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 # -- lines -----------------------------------------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ _QUOTED = re.compile(
 )
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,'][0-9]{3})+(?:\.[0-9]+)?")
 _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?|[+-]?\.[0-9]+")
-_UNITS = "%|km|cm|mm|mi|kg|mg|lb|tb|gb|mb|kb|kwh|mwh|kw|ghz|mhz|hz|ms|min|hr|mph|kph|ml|usd|eur|gbp|°c|°f"
+_UNITS = "%|km|cm|mm|mi|kg|mg|lb|tb|gb|mb|kb|kwh|mwh|kw|ghz|mhz|hz|ms|min|hr|mph|kph|ml|usd|eur|gbp|am|pm|°c|°f"
 _MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
 
 
@@ -181,33 +182,38 @@ _NOT_STEMMED = frozenset(
     " owens collins banks brooks rivers fields marks watts carlos marcos santos jones".split()
 )
 _ONE_FORM = {
-    "are": "is", "am": "is", "were": "was", "which": "what", "whom": "who", "&": "and", "vs": "versus", "percent": "%",
+    "a.m": "am", "p.m": "pm", "newest": "latest",
+    "are": "is", "were": "was", "which": "what", "whom": "who", "&": "and", "vs": "versus", "percent": "%",
     "e-mail": "email", "u.s": "us", "u.k": "uk", "e.u": "eu", "u.n": "un", "u.s.a": "usa",
     "children": "child", "men": "man", "women": "woman", "feet": "foot", "mice": "mouse", "movies": "movie", "cookies": "cookie",
-    "calories": "calorie", "zombies": "zombie", "analyse": "analyze", "analysed": "analyzed", "analysing": "analyzing",
+    "calories": "calorie", "zombies": "zombie",
     "centre": "center", "theatre": "theater", "litre": "liter", "metre": "meter", "programme": "program", "catalogue": "catalog",
-    "colour": "color", "behaviour": "behavior", "favour": "favor", "favourite": "favorite", "labour": "labor", "flavour": "flavor",
-    "neighbour": "neighbor", "harbour": "harbor", "honour": "honor", "humour": "humor",
-    "kilometre": "km", "kilometer": "km", "kilogram": "kg", "mile": "mi",
+    "defence": "defense", "offence": "offense", "fibre": "fiber", "aluminium": "aluminum", "tyre": "tire", "judgement": "judgment",
+    "jewellery": "jewelry", "ageing": "aging",
+    "telephone": "phone", "licence": "license", "grey": "gray", "duplicated": "duplicate", "birthplace": "birth place",
+    "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm", "millimetre": "mm", "millimeter": "mm",
+    "kilogram": "kg", "kilo": "kg", "milligram": "mg", "mile": "mi", "hr": "hour", "potatoe": "potato", "tomatoe": "tomato",
+    "kilobyte": "kb", "megabyte": "mb", "gigabyte": "gb", "terabyte": "tb", "°c": "celsius", "°f": "fahrenheit", "$": "dollar", "€": "euro",
+    "eur": "euro",
     "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
-    "eleven": "11", "twelve": "12", "first": "1st", "third": "3rd", "fourth": "4th", "fifth": "5th", "sixth": "6th",
+    "eleven": "11", "twelve": "12", "twenty": "20", "first": "1st", "third": "3rd", "fourth": "4th", "fifth": "5th", "sixth": "6th",
     "seventh": "7th", "eighth": "8th", "ninth": "9th", "tenth": "10th",
 }  # fmt: skip
 _CONTRACTED = {
-    "can't": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us", "i'm": "i is", "i'd": "i would", "cannot": "can not",
+    "can't": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us", "i'm": "i am", "i'd": "i would", "cannot": "can not",
 }  # fmt: skip
 _NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten twenty thirty forty fifty sixty seventy eighty ninety".split())
 
 _ASKING = frozenset("what who where when why how whose".split())
 _AUXILIARIES = frozenset("is was can could will would should must may might has have had did do does".split())
-_ASK_SURELY = frozenset("find determine identify ascertain discover".split())
-_ASK_OF_FACTS = frozenset("get establish research investigate obtain".split())
+_ASK_SURELY = frozenset("find determine identify ascertain discover detect".split())
+_ASK_OF_FACTS = frozenset("get establish research investigate retrieve list name give calculate".split())
 # Whether the two words always ask; the others do so only of a fact.
 _ASK_IN_TWO = {
     ("find", "out"): True, ("look", "up"): True, ("look", "for"): True, ("search", "for"): True, ("figure", "out"): True,
-    ("work", "out"): False, ("tell", "me"): False, ("tell", "us"): False, ("give", "me"): False, ("look", "into"): False,
+    ("work", "out"): False, ("tell", "me"): False, ("tell", "us"): False,
 }  # fmt: skip
-_MAKING = frozenset("establish work get obtain give".split())
+_MAKING = frozenset("establish work get give".split())
 # What there is already, so that it can only be found, and what may as well be made or fetched: a budget, a version.
 _FACTS = frozenset(
     "population capital cost amount size height length width weight distance age cause reason author year time date duration ratio"
@@ -216,7 +222,7 @@ _FACTS = frozenset(
     " capacity density volume symptom owner founder ceo president inventor director mayor winner language elevation altitude"
     " circumference diameter radius mass root emission consumption competitor challenge problem barrier obstacle factor consequence"
     " implication characteristic property stakeholder opportunity strength weakness threat similarity constraint drawback downside"
-    " dependency birthplace birthday nationality number name price rate value status currency".split()
+    " dependency birthday nationality example number name price rate value status currency hour score gdp".split()
 )
 _MADE_FACTS = frozenset(
     "limit deadline budget salary margin feature rule law voltage solution answer result source type role purpose function order"
@@ -240,6 +246,7 @@ _BOUNDARIES = (
     | _AUXILIARIES
     | frozenset("and or but nor not no never like if while because that be been only except ? whether".split())
 )
+_CLAUSAL = _ASKING | _AUXILIARIES | frozenset("which whom that and or by if whether while".split())
 # What a task may begin with, in its one form.
 _VERBS = frozenset(
     "add analyze answer append arrange ask assess build buy calculate call check choose classify clean collect compare compile compute"
@@ -249,8 +256,10 @@ _VERBS = frozenset(
     " outline paint parse plan plot prepare print propose prove provide publish read recommend record refactor remove rename repair"
     " replace report research review rewrite run schedule search select send set show sketch solve sort start state stop store suggest"
     " summarize tell test train translate update upload use validate verify visit watch work write determine discover establish obtain"
-    " get figure ascertain note try book save increase decrease reduce raise lower".split()
+    " get figure ascertain note try book save increase decrease reduce raise lower split backup ensure request retrieve perform"
+    " monitor".split()
 )
+_DONE_FOR_ME = frozenset("find get list give show make write create draw".split())
 _POLITE = tuple(
     tuple(phrase.split())
     for phrase in (
@@ -258,11 +267,86 @@ _POLITE = tuple(
         "try to", "your task is to", "let us", "help me", "help us", "go ahead and", "make sure to", "be sure to", "do not forget to",
     )
 )  # fmt: skip
+# The verb of a task in one form: whoever asks for the one is content with the other.
+_SAME_VERB = {
+    "repair": "fix", "delete": "remove", "erase": "remove", "gather": "collect", "purchase": "buy", "reserve": "book", "propose": "suggest",
+    "assess": "evaluate", "provide": "give", "combine": "merge", "compute": "calculate", "pick": "choose", "select": "choose",
+    "obtain": "get", "raise": "increase", "lower": "reduce", "decrease": "reduce", "begin": "start", "launch": "start",
+    "conduct": "perform", "alter": "modify", "enhance": "improve", "display": "show",
+}  # fmt: skip
+# The second word may stand behind the object, too: `cut the text down to a page`.
+_VERB_IN_TWO = {
+    ("break", "up"): "split", ("cut", "down"): "shorten", ("put", "together"): "compile", ("carry", "out"): "perform",
+    ("sum", "up"): "summarize", ("back", "up"): "backup", ("ask", "for"): "request", ("look", "into"): "investigate",
+    ("look", "up"): "find", ("set", "up"): "arrange",
+}  # fmt: skip
 _NOUN_OF_VERB = {
     "list": "list", "summary": "summarize", "description": "describe", "explanation": "explain", "comparison": "compare",
-    "analysis": "analyze", "translation": "translate",
+    "analysis": "analyze", "translation": "translate", "definition": "define", "estimate": "estimate", "evaluation": "evaluate",
+    "assessment": "evaluate", "copy": "copy", "backup": "backup", "research": "research", "outline": "outline",
 }  # fmt: skip
-_PRODUCING = frozenset("make write create compile prepare produce provide give draw perform conduct do".split())
+_WRITING = frozenset("write draft create make build produce prepare compile generate develop draw".split())
+_PRODUCING = _WRITING | {"give", "do", "perform"}
+_MEETINGS = frozenset("meeting call appointment interview".split())
+_DONE = frozenset("analysis research review survey search audit study check test".split())  # to do one is to perform it
+_DOCUMENTS = frozenset(
+    "agenda article brochure budget chart diagram email essay glossary graph guide itinerary letter list map memo message newsletter"
+    " note outline overview plan post poster presentation proposal questionnaire report schedule slide speech summary template timeline"
+    " tutorial website".split()
+)
+_CODE = frozenset("test script function query program class method tool macro".split())  # to build or compile it is not to write it
+# One word for several, anywhere in a name.
+_PHRASES = {
+    "close to": "near", "per cent": "%", "for each": "per", "for every": "per", "all of": "all", "in order to": "to", "as well as": "and",
+    "degree celsius": "celsius", "degree fahrenheit": "fahrenheit", "slide deck": "slide", "web site": "website", "data set": "dataset",
+    "united kingdom": "uk", "european union": "eu", "chief executive officer": "ceo", "date of birth": "birth date",
+    "place of birth": "birth place", "change name of": "rename", "make sure": "ensure", "get rid of": "remove", "come up with": "suggest",
+    "keep eye on": "monitor", "can you tell me": "tell me", "i would like to know": "tell me", "i want to know": "tell me",
+    "let me know": "tell me", "send email to": "email",
+}  # fmt: skip
+_PHRASES_FROM: dict[str, list[tuple[list[str], list[str]]]] = {}
+for _phrase, _form in _PHRASES.items():
+    _PHRASES_FROM.setdefault(_phrase.split()[0], []).append((_phrase.split(), _form.split()))
+_CHECKING = frozenset("check verify ensure confirm".split())
+_TOPICAL = frozenset(
+    "information research study literature overview essay lecture talk advice slide presentation data book review article report paper post"
+    " statistic".split()
+)
+# What carries a text, and when it is given: before anything else, `on` names the topic.
+_CARRIERS = frozenset(
+    "internet web website site page server disk drive table desk shelf floor wall blog tv radio computer laptop phone cloud intranet paper"
+    " tape youtube amazon zoom facebook google yelp tripadvisor steam reddit twitter linkedin instagram github monday tuesday wednesday"
+    " thursday friday saturday sunday january february march april may june july august september october november december".split()
+)
+_MEANT_FOR = frozenset("agenda budget forecast itinerary logo menu recipe schedule timetable".split())  # the recipe for X is X's recipe
+_SPANS = frozenset("second minute hour day night morning afternoon evening week month quarter year other few 2nd 3rd".split())
+
+# What a question asks for, as a noun
+_MEASURE_OF = {
+    "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth", "old": "age", "heavy": "weight",
+    "large": "size", "big": "size", "fast": "speed",
+}  # fmt: skip
+_SAID_OF = {"cost": "cost", "weigh": "weight", "mean": "meaning"}
+_AGENT_OF = {
+    "wrote": "author", "founded": "founder", "invented": "inventor", "won": "winner", "own": "owner", "designed": "designer",
+    "composed": "composer", "discovered": "discoverer", "painted": "painter", "directed": "director",
+}  # fmt: skip
+_TIMELESS = frozenset(_AGENT_OF.values()) - {"owner", "director"}  # who was the author is the author
+_EVENTS = {
+    "born": "birth", "opened": "opening", "founded": "founding", "published": "publication", "released": "release", "signed": "signing",
+    "invented": "invention", "built": "construction",
+}  # fmt: skip
+
+# Two things joined by `and` come in one order, unless their order may say something.
+_ORDERED = frozenset(
+    "sort sorted order ordered rank ranked group grouped divide divided subtract concatenate append join nest ratio quotient sequence"
+    " respectively to into from onto before after over under than then versus as through via if while when until".split()
+)
+_PAIRED_AFTER = frozenset(
+    "by in of for at about compare buy ? list test describe explain summarize analyze evaluate review check collect define".split()
+)
+_PARTING = _BOUNDARIES | {"of"}
+_MUTUAL = frozenset("difference similarity distance relation relationship link connection border correlation comparison".split())
 # `The criticism of the author` is not the author's criticism, `the number of customers` not the customers' number.
 _NOT_OWNED = frozenset(
     "number share lot piece glass cup bottle pair set group kind type sort part half third quarter list series love fear hate hatred study"
@@ -271,10 +355,20 @@ _NOT_OWNED = frozenset(
     " concept notion letter drawing sketch film video murder dismissal approval denial trial proof inquiry recovery discovery delivery"
     " out made think dream consist instead because sense lack change result".split()
 )
-_NOT_OWNED_ALONE = frozenset("bank city house state king queen man woman point lord tower".split())  # the Bank of England, a man of honour
+_NOT_OWNED_ALONE = frozenset(
+    "bank city house state king queen man woman point lord tower university college institute museum journal church school republic war"
+    " art bag box basket can tank".split()
+)  # the Bank of England, a man of honour
+# A market value is not the market's value, and women doctors are not women's doctors.
+_NO_COMPOUND = frozenset(
+    "value age war power rate day time life side woman man child girl boy baby student teacher customer user pilot sister brother mother"
+    " father parent host guest master model king queen killer patient player doctor nurse worker".split()
+)
+_COUNTED_BY = frozenset("phone serial account model registration".split())  # the phone number of Ann is hers
 _ACT_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ism", "ing", "sis", "al", "ure", "age")
 _NUMBERING = re.compile(
-    r"\s*(?:[-*•+–]\s+)?(?:\[[ xX]?\]\s+)?(?:(?P<task>task|todo)(?:\s+#?\d{1,3})?\s*[:.)]\s+|(?:step\s+)?\(?\d{1,3}\s*[:.)]\s+)?",
+    r"\s*(?:[-*•+–]\s+)?(?:\[[ xX]?\]\s+)?"
+    r"(?:(?P<task>task|todo)(?:\s+#?\d{1,3})?\s*(?:[:.)]|\s-)\s+|(?:step\s+\d{1,3}\s+-|(?:step\s+)?\(?\d{1,3}\s*[:.)]|\(?[a-z]\))\s+)?",
     re.IGNORECASE,
 )
 
@@ -282,17 +376,24 @@ _NUMBERING = re.compile(
 def name_sense(name: str) -> str:
     """Return a key that is equal for two names of tasks which surely ask the same of the same subject; in doubt the keys differ.
 
-    What does not count: case, articles, punctuation, politeness, the number in a list, an English plural, the verb of asking before a
-    noun phrase, question or command, and whether an owner is named with `of` or with `'s`. All other words count, and their order does.
+    What does not count:
+
+    * case, articles, punctuation, politeness, the number in a list, an English plural, spelling of numbers and units;
+    * the verb a task begins with, where another loses nothing (fix, repair), and the verb of asking before a noun phrase;
+    * question or command, and whether a question asks with a verb or with a noun (how tall, the height of);
+    * whether an owner is named with `of` or with `'s`, a topic with `on` or with `about`, and the order of two equals that `and` joins;
+    * whether a phrase of place (`In the manual, ...`) comes first or last.
+
+    All other words count, and their order does; so do `to` and `from`, `all` and `each`, `for` and `about`.
 
     A capital A within a name in small letters is a letter, not an article. Paths and code in backticks keep their case.
 
     Returns:
         At most 500 characters; never empty for a name that is not blank.
     """
-    plain = _without_numbering(_plain(name))
-    words = _without_politeness([_stem(word) for word in _words(plain)])
-    key = " ".join(_swap_of(_ask(_as_verb(words)))) or " ".join(_fold(plain).split()) or name.strip()
+    plain = _place_last(_without_numbering(_plain(name)))
+    words = _in_one_form(_without_politeness([_stem(word) for word in _words(plain)]))
+    key = " ".join(_compounds(_swap_of(_pair_sorted(_ask(_compounds(_as_verb(words))))))) or " ".join(_fold(plain).split()) or name.strip()
     if len(key) <= _MAX_SENSE_CHARS:
         return key
     return f"{key[:_KEPT_SENSE_CHARS]} {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
@@ -304,12 +405,26 @@ def _without_numbering(plain: str) -> str:
     rest = plain[match.end() :] if match else plain
     if not match or not match.group().strip() or not rest:
         return plain
-    is_number = any(map(str.isdigit, match.group())) and not match.group("task")
+    is_number = any(map(str.isalnum, match.group())) and not match.group("task")
     first = _fold(rest.split(maxsplit=1)[0].rstrip(",:"))
     return plain if is_number and _stem(first) not in _STARTS else rest
 
 
-_STARTS = _VERBS | _ASKING | _AUXILIARIES | _FILLERS
+_STARTS = _VERBS | _ASKING | _AUXILIARIES | _FILLERS | frozenset(_SAME_VERB) | {"put", "carry", "cut", "break", "back"}
+_LEADING = re.compile(r"\s*(?:first|next|then|finally|lastly)\s*,\s+(?=\S)", re.IGNORECASE)
+_FRONTED = re.compile(r"((?:in|for|from|on|at|with)\s[^,\"`]+),\s+((\w+)\s[^,]+)", re.IGNORECASE)
+
+
+def _place_last(plain: str) -> str:
+    """`In the manual, look up X` as `look up X in the manual`, unless what follows has a clause that the phrase might belong to there."""
+    leading = _LEADING.match(plain)
+    plain = plain[leading.end() :] if leading else plain
+    match = _FRONTED.fullmatch(plain.strip().rstrip("."))
+    if not match:
+        return plain
+    words = [_stem(word) for word in _fold(match.group(2)).split()]
+    is_plain_task = words[0] in _STARTS - _ASKING - _AUXILIARIES and _CLAUSAL.isdisjoint(words)
+    return f"{match.group(2)} {match.group(1)}" if is_plain_task else plain
 
 
 # The words of a name
@@ -394,19 +509,27 @@ def _pieces(word: str) -> list[str]:
         return [word]
     if not any(parts):
         return ["-"] if len(word) == 1 else []
+    if len(parts) == 2 and parts[0] in _ONE_FORM and _ONE_FORM[parts[0]].isdigit() and parts[1] not in _NUMBER_WORDS:
+        return [f"{_ONE_FORM[parts[0]]}-{parts[1]}"]
     is_joined = any(not part.isalpha() or len(part) < 2 or part in _NUMBER_WORDS for part in parts) or parts[-1].endswith(("ing", "ed"))
     return [word] if is_joined or word in _ONE_FORM else parts
+
+
+_AMERICAN = [
+    (re.compile("(?<=[a-z]{3})our(ed|ing|al|ful|able|ite|hood|ly)?$"), r"or\1"),
+    (re.compile("(?<=[a-z]{3})is(e|ed|er|ing|ation)$"), r"iz\1"),
+    (re.compile("lys(e|ed|er|ing)$"), r"lyz\1"),
+    (re.compile("ell(ed|ing|er)$"), r"el\1"),  # cancelled, labelling
+]
 
 
 def _stem(word: str) -> str:
     """The word without the `s` of a plural or of a verb, in one spelling."""
     if len(word) > 3 and word[-1] == "s" and word[-2] not in "sui'" and word not in _NOT_STEMMED and word.isascii() and word.isalpha():
         word = _ONE_FORM.get(word) or _without_s(word)
-    if len(word) > 6 and word.isascii():
-        if word.endswith("ise"):
-            word = word[:-3] + "ize"
-        elif word.endswith("isation"):
-            word = word[:-7] + "ization"
+    if len(word) > 5 and word.isascii():
+        for pattern, american in _AMERICAN:
+            word = pattern.sub(american, word)
     return _ONE_FORM.get(word, word)
 
 
@@ -432,7 +555,7 @@ def _without_politeness(words: list[str]) -> list[str]:
         # `Can you train a cat?` may be a question.
         is_request = kept[0] in ("could", "would", "will") or (kept[0] == "can" and is_asked_nicely)
         kept = kept[2:] if is_request else kept
-    return [kept[0], *kept[2:]] if len(kept) > 2 and kept[0] in ("find", "get", "list") and kept[1] == "me" else kept
+    return [kept[0], *kept[2:]] if len(kept) > 2 and kept[0] in _DONE_FOR_ME and kept[1] == "me" else kept
 
 
 def _article(words: list[str], at: int) -> list[str]:
@@ -463,14 +586,101 @@ def _is_operand(word: str) -> bool:
     return len(word) == 1 or any(map(str.isdigit, word))
 
 
-# One form for each way of asking
+# One form for words and phrases anywhere
+
+
+def _in_one_form(words: list[str]) -> list[str]:
+    """Phrases as one word, `on` and `regarding` before a topic as `about`, `that is` left out, `version 2 of X` as `X 2`."""
+    kept: list[str] = []
+    at = 0
+    while at < len(words):
+        length, forms = _form_at(words, at, kept[-1] if kept else "")
+        kept.extend(forms)
+        at += length
+    if len(kept) > 2 and kept[0] in _STARTS and kept[1] == "every" and kept[2] not in _SPANS and kept[2].isalpha():
+        head = _head(kept[2:]) + 2
+        plural = kept[head] + "s"
+        return [kept[0], "all", *kept[2:head], plural if plural in _NOT_STEMMED else kept[head], *kept[head + 1 :]]
+    return ["to" if word == "into" else word for word in kept] if kept[:1] in (["convert"], ["translate"]) else kept
+
+
+def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
+    """How many words there are replaced, and by which."""
+    for phrase, form in _PHRASES_FROM.get(words[at], ()):
+        if words[at : at + len(phrase)] == phrase:
+            return len(phrase), form
+    is_after_noun = bool(before) and before not in _BOUNDARIES and (before not in _VERBS or at > 1)
+    if words[at] == "version":
+        return _version_at(words, at, is_after_noun=is_after_noun)
+    if words[at] == "that" and at > 1 and is_after_noun and words[at + 1 : at + 2] == ["is"] and at + 2 < len(words):
+        return 2, []
+    return 1, _linked(words, at, before)
+
+
+def _version_at(words: list[str], at: int, *, is_after_noun: bool) -> tuple[int, list[str]]:
+    number = "".join(words[at + 1 : at + 2])
+    if not number[:1].isdigit() or "." not in number:  # plan 2 may be another plan than version 2 of the plan
+        return 1, ["version"]
+    if is_after_noun:
+        return 2, [number]
+    is_of_word = words[at + 2 : at + 3] == ["of"] and at + 3 < len(words) and (at + 4 == len(words) or words[at + 4] in _BOUNDARIES)
+    return (4, [words[at + 3], number]) if is_of_word else (1, ["version"])
+
+
+def _linked(words: list[str], at: int, before: str) -> list[str]:
+    """The small word that links a noun or a verb to what follows, in one form."""
+    word, following = words[at], words[at + 1 : at + 5]
+    if word == "that" and before in _CODE and len(following) > 1 and following[0] not in _AUXILIARIES:
+        return ["to"]  # a function that sorts, a function to sort
+    if word == "that" and before in _CHECKING:
+        return []
+    is_topic = word in ("regarding", "concerning") or (word == "on" and _CARRIERS.isdisjoint(following))
+    if (is_topic and before in _TOPICAL) or (word == "of" and before in ("review", "overview")):
+        return ["about"]
+    return ["of"] if word == "for" and before in _MEANT_FOR else [word]
+
+
+# One form for each verb
 
 
 def _as_verb(words: list[str]) -> list[str]:
-    """`Write a summary of X` as `summarize X`."""
-    if len(words) > 3 and words[0] in _PRODUCING and words[2] == "of" and words[1] in _NOUN_OF_VERB:
+    """The verb in its one form; `Write a summary of X` as `summarize X`, `count X` as `find the number of X`."""
+    if len(words) < 2:
+        return words
+    words = _with_one_verb(words)
+    is_done_to = len(words) > 3 and (words[2] == "of" or words[1:3] == ["research", "about"])
+    if is_done_to and words[0] in _PRODUCING and words[1] in _NOUN_OF_VERB:
         return [_NOUN_OF_VERB[words[1]], *words[3:]]
-    return words
+    if words[0] == "count":
+        return ["find", *words[1:]] if words[1:3] in (["how", "many"], ["number", "of"]) else ["find", "number", "of", *words[1:]]
+    is_checked = words[0] == "check" and len(words) > 3 and words[-2:] == ["is", "correct"]
+    return words[:-2] if is_checked else [_verb_for(words), *words[1:]]
+
+
+def _verb_for(words: list[str]) -> str:
+    """The verb in the form that depends on what it is done to."""
+    verb, done_to = words[0], words[1 + _head(words[1:])]
+    if verb in _WRITING and done_to in _DOCUMENTS:
+        return "make"
+    if verb == "create" and done_to in _CODE:
+        return "write"
+    if verb in ("arrange", "organize") and done_to in _MEETINGS:
+        return "schedule"
+    if verb == "do" and done_to in _DONE:
+        return "perform"
+    is_checking = len(words) > 2 and (verb == "verify" or (verb == "confirm" and words[1] in ("if", "whether")))
+    return "check" if is_checking else verb
+
+
+def _with_one_verb(words: list[str]) -> list[str]:
+    for at in (1, *(at for at in range(2, len(words)) if at == len(words) - 1 or words[at + 1] in ("to", "into"))):
+        verb = _VERB_IN_TWO.get((words[0], words[at]))
+        if verb and len(words) > 2:
+            return [verb, *words[1:at], *words[at + 1 :]]
+    return [_SAME_VERB.get(words[0], words[0]), *words[1:]]
+
+
+# One form for each way of asking
 
 
 def _ask(words: list[str]) -> list[str]:
@@ -479,13 +689,17 @@ def _ask(words: list[str]) -> list[str]:
         return words
     surely, rest = _after_asking(words)
     if not rest:
+        if words[0] in _VERBS - {"ask", "tell"} and words[1] in _ASKING and len(words) > 2:
+            asked = _question(words[1:], is_embedded=True)
+            return [words[0], *asked[1:]] if asked[0] == "?" else words
         return _question(words, is_embedded=False)
     if rest[0] in _ASKING and len(rest) > 1:
         return _question(rest, is_embedded=True)
     if rest[0] in ("whether", "if"):
         rest = rest[3:] if rest[1:3] == ["or", "not"] else rest[1:]
         return ["whether", *_auxiliary_at(rest, 0)]
-    return ["?", *rest] if surely or _names_a_fact(rest, is_made=words[0] in _MAKING) else words
+    is_asked = surely or _names_a_fact(rest, is_made=words[0] in _MAKING) or (words[0] in ("list", "name") and _has_superlative(rest))
+    return ["?", *rest] if is_asked else words
 
 
 def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
@@ -497,7 +711,8 @@ def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
         return True, words[1:]
     if words[0] in _ASK_OF_FACTS:
         return False, words[1:]
-    return False, words[1:] if words[0] == "check" and words[1] in ("whether", "if") else []
+    asked_by = {"check": ("whether", "if"), "explain": (*_ASKING, "difference")}
+    return False, words[1:] if words[1] in asked_by.get(words[0], ()) else []
 
 
 def _question(words: list[str], *, is_embedded: bool) -> list[str]:
@@ -506,12 +721,85 @@ def _question(words: list[str], *, is_embedded: bool) -> list[str]:
         return ["whether", *(words[1:] if first in ("do", "does") and words[1] != "not" else words)]
     if first not in _ASKING:
         return words
+    asked = _as_noun(words) or _as_noun(_auxiliary_at(words, 2 if words[1] in _MEASURE_OF else 1))
+    if asked:
+        return ["?", *asked]
     words = _without_do(words)
     if first == "how":
         return _how(words, is_embedded=is_embedded)
     if first in ("what", "who"):
         return _what(words)
     return _auxiliary_at(words, 1)
+
+
+def _as_noun(words: list[str]) -> list[str]:
+    """What the question asks for as a noun phrase: `the height of X` for `how tall is X`; nothing where there is none."""
+    return _ASKED[words[0]](words) if words[0] in _ASKED and len(words) > 2 else []
+
+
+def _noun_of_how(words: list[str]) -> list[str]:
+    measured = words[1]
+    if measured in _MEASURE_OF and words[2] == "is" and len(words) > 3:
+        return [_MEASURE_OF[measured], "of", *words[3:]]
+    if words[1:5] == ["far", "is", "it", "from"]:
+        return ["distance", *words[4:]]
+    if measured == "many":
+        return _number_of(words)
+    words = _without_do(words)
+    if measured == "long" and words[-1] in ("take", "last"):
+        subject = [word for word in words[2:-1] if word != "will"]
+        return ["duration", "of", *subject] if subject and _BOUNDARIES.isdisjoint(subject) else []
+    if words[-1] == "differ" and "and" in words[2:-2]:
+        return ["difference", "between", *words[1:-1]]
+    at = next((at for at in range(3, len(words)) if words[at] in _SAID_OF), 0)
+    if measured == "much" and at and _BOUNDARIES.isdisjoint(words[2:at]):
+        return [_SAID_OF[words[at]], "of", *words[2:at], *words[at + 1 :]]
+    return []
+
+
+def _number_of(words: list[str]) -> list[str]:
+    """`The number of X` for `how many X are there`, `does Y have`, `were made`."""
+    at = next((at for at in range(3, len(words) - 1) if words[at] in _AUXILIARIES), 0)
+    if not at:
+        return []
+    counted, following = words[2:at], words[at + 1 :]
+    if words[at] in ("do", "does") and following[-1] == "have" and len(following) > 1:
+        return ["number", "of", *following[:-1], "'s", *counted]
+    if words[at] == "is" and (following[0] == "there" or following[0] in _PREPOSITIONS):
+        return ["number", "of", *counted, *(following[1:] if following[0] == "there" else following)]
+    return ["number", "of", *counted, *following] if words[at] == "was" and following[0].endswith("ed") else []
+
+
+def _noun_of_what(words: list[str]) -> list[str]:
+    if words[1] in ("cause", "caused"):
+        return ["cause", "of", *words[2:]]
+    at = next((at for at in range(2, len(words) - 1) if words[at] in _BOUNDARIES), 0)
+    if at and words[at] in ("has", "have") and words[at + 1] not in _BOUNDARIES:
+        return [*words[1:at], "with", *words[at + 1 :]]  # `what country has a king`
+    words = _without_do(words)
+    said = _SAID_OF.get(words[-1])
+    return [said, "of", *words[1:-1]] if said and len(words) > 2 and _BOUNDARIES.isdisjoint(words[1:-1]) else []
+
+
+def _noun_of_who(words: list[str]) -> list[str]:
+    if words[1] == "was" and words[2] in _TIMELESS and words[3:4] == ["of"]:
+        return words[2:]
+    return [_AGENT_OF[words[1]], "of", *words[2:]] if words[1] in _AGENT_OF and words[2] not in _BOUNDARIES else []
+
+
+def _noun_of_when(words: list[str]) -> list[str]:
+    happened = words[-1]
+    subject = words[2:-1] if happened in _EVENTS or happened in ("located", "situated") else words[2:]
+    if not subject or not _BOUNDARIES.isdisjoint(subject):
+        return []
+    if words[:2] == ["where", "is"] and happened not in _EVENTS:
+        return ["location", "of", *subject]
+    if words[1] == "was" and happened in _EVENTS:
+        return [_EVENTS[happened], "date" if words[0] == "when" else "place", "of", *subject]
+    return []
+
+
+_ASKED = {"how": _noun_of_how, "what": _noun_of_what, "who": _noun_of_who, "when": _noun_of_when, "where": _noun_of_when}
 
 
 def _how(words: list[str], *, is_embedded: bool) -> list[str]:
@@ -527,6 +815,8 @@ def _what(words: list[str]) -> list[str]:
     """`What is the population of X`, `what the population of X is`: a noun phrase that is asked for."""
     if words[0] == "who":
         words = _auxiliary_at(words, 1)
+    elif words[1] == "was" and any(word in ("in", "for", "of") and _is_year(after) for word, after in pairwise(words)):
+        words = ["what", "is", *words[2:]]
     elif words[-1] == "is" and len(words) > 2 and words[1] != "is":
         words = ["what", "is", *words[1:-1]]
     rest = words[2:]
@@ -536,7 +826,16 @@ def _what(words: list[str]) -> list[str]:
     is_certain = at > 0 or rest[1:2] in (["of"], ["for"], ["between"])  # `What is capital in economics` asks for a definition
     if words[0] == "who":
         return ["?", *rest] if is_certain and rest[at] in _ROLES else words
-    return ["?", *rest] if (is_certain and _names_a_fact(rest, is_made=False)) or any(map(_is_superlative, rest[: at + 1])) else words
+    return ["?", *rest] if (is_certain and _names_a_fact(rest, is_made=False)) or _has_superlative(rest) else words
+
+
+def _is_year(word: str) -> bool:
+    return len(word) == 4 and word.isdigit() and word[:2] in ("17", "18", "19", "20")
+
+
+def _has_superlative(words: list[str]) -> bool:
+    """Whether the noun phrase with which the words begin has one."""
+    return any(map(_is_superlative, words[: _head(words) + 1]))
 
 
 def _is_superlative(word: str) -> bool:
@@ -599,19 +898,49 @@ def _owners_first(words: list[str]) -> list[str]:
             parts.append([])
         else:
             parts[-1].append(word)
-    if len(parts) < 2 or not all(parts) or not all(map(_is_owned, parts[:-1])):
+    if len(parts) < 2 or not all(parts):
         return words
-    joined = list(parts[-1])
-    for part in reversed(parts[:-1]):
+    kept = next((at + 1 for at in range(len(parts) - 2, -1, -1) if not _is_owned(parts[at])), 0)  # `number of moons of X`
+    joined = [word for part in parts[:kept] for word in (*part, "of")] + parts[-1]
+    for part in reversed(parts[kept:-1]):
         joined += ["'s", *part]
     return joined
 
 
+def _compounds(words: list[str]) -> list[str]:
+    """`Network's diagram` as `network diagram`, where one word owns one word."""
+    return [word for at, word in enumerate(words) if word != "'s" or not _joins_a_compound(words, at)]
+
+
+def _joins_a_compound(words: list[str], at: int) -> bool:
+    is_alone_before = at < 2 or words[at - 2] in _PARTING or (at == 2 and words[0] in _VERBS)
+    is_alone_after = at + 2 == len(words) or (at + 2 < len(words) and words[at + 2] in _BOUNDARIES)
+    return is_alone_before and is_alone_after and words[at + 1].isalpha() and _NO_COMPOUND.isdisjoint((words[at - 1], words[at + 1]))
+
+
 def _is_owned(phrase: list[str]) -> bool:
     word = phrase[-1]
+    if word == "number" and phrase[-2:-1] and phrase[-2] in _COUNTED_BY:
+        return True
     if word in _NOT_OWNED or (len(phrase) == 1 and word in _NOT_OWNED_ALONE):
         return False
     return word in _FACTS or word in _MADE_FACTS or not word.endswith(_ACT_ENDINGS)
+
+
+def _pair_sorted(words: list[str]) -> list[str]:
+    """`By weight and cost` as `by cost and weight`: two things of as many words, where the order says nothing."""
+    if words.count("and") != 1 or not _ORDERED.isdisjoint(words):
+        return words
+    at = words.index("and")
+    start = next((place for place in range(at - 1, -1, -1) if words[place] in _PARTING or place == 0), at)
+    before = words[start]
+    again = 1 if words[at + 1 : at + 2] == [before] else 0  # `in X and in Y`
+    end = next((place for place in range(at + 1 + again, len(words)) if words[place] in _PARTING), len(words))
+    one, other = words[start + 1 : at], words[at + 1 + again : end]
+    is_pair = before in _PAIRED_AFTER or (before == "between" and start > 0 and words[start - 1] in _MUTUAL)
+    if not is_pair or not one or len(one) != len(other) or words[end : end + 1] == [before]:
+        return words
+    return [*words[: start + 1], *min(one, other), "and", *max(one, other), *words[end:]]
 
 
 # -- what a text is about ------------------------------------------------------------------------------------------------------

@@ -44,7 +44,8 @@ class _Rows:
 
         asked = np.frombuffer(vector, dtype="<f4")
         filled = [block[: len(self.ids) - n * BLOCK_ROWS] for n, block in enumerate(self.blocks)]
-        return np.concatenate([block @ asked for block in filled])
+        with np.errstate(all="ignore"):  # some builds of BLAS raise the flag of an invalid number where there is none
+            return np.concatenate([block @ asked for block in filled])
 
 
 class BuiltinIndex:
@@ -93,7 +94,8 @@ def score(vectors: bytes, vector: bytes) -> NDArray[np.float32]:
     import numpy as np
 
     matrix = np.frombuffer(vectors, dtype="<f4").reshape(-1, len(vector) // 4)
-    scores: NDArray[np.float32] = matrix @ np.frombuffer(vector, dtype="<f4")
+    with np.errstate(all="ignore"):
+        scores: NDArray[np.float32] = matrix @ np.frombuffer(vector, dtype="<f4")
     return scores
 
 

@@ -68,10 +68,11 @@ class Words:
         counts_of_text = np.add.reduceat(counts, first)
         n_having = np.count_nonzero(counts_of_text, axis=0)
         rarities = self._weights * np.log(COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)).astype("f4")
-        best = np.maximum.reduceat((counts > 0) @ rarities, first)
         sizes = np.diff(starts, append=len(letters) - 1)  # without the line's end behind the last
         lengths = 1 - LENGTH_SHARE + LENGTH_SHARE * sizes / sizes.mean()
-        whole = (counts_of_text / (counts_of_text + SATURATION * lengths[:, None])) @ rarities
+        with np.errstate(all="ignore"):  # some builds of BLAS raise the flag of an invalid number where there is none
+            best = np.maximum.reduceat((counts > 0) @ rarities, first)
+            whole = (counts_of_text / (counts_of_text + SATURATION * lengths[:, None])) @ rarities
         scores: list[float] = ((PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole) / rarities.sum()).tolist()
         return scores
 

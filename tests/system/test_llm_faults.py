@@ -1,7 +1,7 @@
 """Every fault of the table over real sockets, in a small run that has to come through: at the execution agent, at one other agent in
 turn, and at the embedder.
 
-`BABYAGI_ALL_FAULTS=1 pytest tests/system/test_llm_faults.py` tries every fault at every agent. `python -m tests.system.test_llm_faults`
+`ALL_FAULTS=1 pytest tests/system/test_llm_faults.py` tries every fault at every agent. `python -m tests.system.test_llm_faults`
 prints how many are tried where, and which cannot strike and why.
 """
 
@@ -219,7 +219,7 @@ def cases(*actions):
 def in_turn(*actions):
     """Of the cases those at the execution agent, and each fault at one other agent, these in turn."""
     every = cases(*actions)
-    if "BABYAGI_ALL_FAULTS" in os.environ:
+    if "ALL_FAULTS" in os.environ:
         return every
     others: dict[str, list[ParameterSet]] = {}
     for case in every:
