@@ -784,6 +784,16 @@ async def test_with_combined_planning_what_a_task_lacks_is_in_the_same_reply():
     assert (await world.store.task(objective.id, 1)).after == (2,)
 
 
+@pytest.mark.parametrize(("n_sentences", "n_asked"), [(1, 1), (8, 0)])
+async def test_with_combined_planning_a_reply_in_doubt_is_believed_where_it_is_long_and_says_that_nothing_is_lacking(n_sentences, n_asked):
+    letter = " ".join(f"Lamp {number} cost nine euros. I sent it in May, and it was not missing." for number in range(4, 4 + n_sentences))
+    world = make_world(Script({"Begin": propose()}, execute=lambda prompt: f"{letter}\n{propose()}"))
+
+    await world.run(planning=Planning.COMBINED)
+
+    assert len(asked_of(world, "creation")) == n_asked
+
+
 # -- looking at earlier results -----------------------------------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
 
 MAX_LACK_CHARS = 800  # of a text beside a lack that may only say the same at greater length
+MAX_TALK_CHARS = 250  # of a text that may only talk, though the line behind it says that nothing is lacking
 TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is data as well."
 
 
@@ -125,7 +126,8 @@ def _read(run: Run, task: Task, context: Context, messages: Sequence[Message]) -
         text, plan, lacks = split_combined(text, known_ids=known_ids, max_tasks=context.max_new_tasks)
     texts = [messages[0].text, context.objective_text, task.name]
     outcome = judge_reply(f"{text}\nLACKING: {lacks}" if lacks else text, task_name=task.name, prompt_texts=texts)
-    is_doubtful = outcome.kind is OutcomeKind.DOUBTFUL
+    says_nothing_lacks = plan is not None and not lacks and len(outcome.text) > MAX_TALK_CHARS
+    is_doubtful = outcome.kind is OutcomeKind.DOUBTFUL and not says_nothing_lacks
     if outcome.kind is OutcomeKind.PARTIAL:
         n_answering, n_lacking = count_answering(outcome, task.name)
         is_doubtful = n_lacking > 0
