@@ -14,7 +14,7 @@ from statistics import mean
 from benchmarks.worlds.generator import KINDS, PLACES_OF_FACT, World, make_world
 from benchmarks.worlds.house import Outcome, Way, run_world
 from benchmarks.worlds.noise import NO_NOISE, Noise
-from benchmarks.worlds.sockets import langchain_command, original_command, run_over_sockets, run_program
+from benchmarks.worlds.sockets import SOCKET_LATENCY_S, langchain_command, original_command, run_over_sockets, run_program
 from benchmarks.worlds.surfaces import SURFACES
 
 TUNED_SEED, HELD_OUT_SEED = 1, 1001
@@ -44,7 +44,8 @@ def run_one(world: World, way: Way, seed: int, options: argparse.Namespace) -> O
     if way.loop == "langchain":
         return asyncio.run(run_program(world, langchain_command(options.langchain), name=f"w{seed}", seed=seed, noise=options.noise))
     if way.loop == "ours" and options.sockets:
-        return asyncio.run(run_over_sockets(world, way, seed=seed, noise=options.noise, dialect=options.dialect))
+        given = {"noise": options.noise, "dialect": options.dialect, "latency_s": options.latency}
+        return asyncio.run(run_over_sockets(world, way, seed=seed, **given))
     return run_world(world, way, seed=seed, noise=options.noise)
 
 
@@ -66,6 +67,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--planning", type=_names, default=["separate"], help="of ours: separate, combined")
     parser.add_argument("--protocol", type=_names, default=["auto"], help="of ours: auto, native, json, text")
     parser.add_argument("--sockets", action="store_true", help="ours as real processes against a local server")
+    parser.add_argument("--latency", type=float, default=SOCKET_LATENCY_S, help="with --sockets: how long a call takes, in seconds")
     parser.add_argument("--dialect", choices=("chat", "responses"), default="", help="what they speak there")
     parser.add_argument("--original", type=Path, help="a checkout of the original babyagi, which is run as well; needs its packages here")
     parser.add_argument("--langchain", help="a Python that has langchain-experimental, whose BabyAGI is run as well")

@@ -24,11 +24,13 @@ LOOK_S = 0.1
 CALLS_A_FACT = 10  # after so many the other program is stopped: it has no end of its own
 
 
-async def run_over_sockets(world: World, way: Way, *, seed: int = 0, noise: Noise = NO_NOISE, dialect: str = "") -> Outcome:
+async def run_over_sockets(
+    world: World, way: Way, *, seed: int = 0, noise: Noise = NO_NOISE, dialect: str = "", latency_s: float = SOCKET_LATENCY_S
+) -> Outcome:
     """Run `babyagi run`, and `babyagi run --join` for every further worker, to the objective's end."""
     tally = Tally(SimulatedModel(world, seed=seed, noise=noise))
     with TemporaryDirectory() as folder:
-        async with LocalServer(_answerer(tally), latency_s=SOCKET_LATENCY_S) as server:
+        async with LocalServer(_answerer(tally), latency_s=latency_s) as server:
             env = environ(Path(folder) / "home", server.base_url, **_settings(world, way, folder, dialect))
             began_s = time.monotonic()
             first = await start("run", world.objective, "--task", world.initial_task, env=env)
@@ -37,7 +39,7 @@ async def run_over_sockets(world: World, way: Way, *, seed: int = 0, noise: Nois
             wall_s = time.monotonic() - began_s
             report = (await finish(await start("report", "--objective", "1", env=env))).out
     stopped = next((line.split(": ")[1] for line in report.splitlines() if line.startswith("* Stopped: ")), "no report")
-    return Outcome(world=world, tally=tally, report=report, stop_reason=stopped, wall_s=wall_s, latency_s=SOCKET_LATENCY_S)
+    return Outcome(world=world, tally=tally, report=report, stop_reason=stopped, wall_s=wall_s, latency_s=latency_s)
 
 
 def _settings(world: World, way: Way, folder: str, dialect: str) -> dict[str, str]:
