@@ -1,7 +1,7 @@
 """Judges text by its words alone: what a name asks for, what it is about, where sentences end.
 
 Covers English best. Words of other languages are compared as they are, folded. It knows synonyms of the verb a task begins with, and of
-no other word: two names that say the same in really other words are two names.
+hardly any other word: two names that say the same in really other words are two names.
 """
 
 from __future__ import annotations
@@ -187,22 +187,31 @@ _ONE_FORM = {
     "e-mail": "email", "u.s": "us", "u.k": "uk", "e.u": "eu", "u.n": "un", "u.s.a": "usa",
     "children": "child", "men": "man", "women": "woman", "feet": "foot", "mice": "mouse", "movies": "movie", "cookies": "cookie",
     "calories": "calorie", "zombies": "zombie",
-    "centre": "center", "theatre": "theater", "litre": "liter", "metre": "meter", "programme": "program", "catalogue": "catalog",
+    "programme": "program",
     "defence": "defense", "offence": "offense", "fibre": "fiber", "aluminium": "aluminum", "tyre": "tire", "judgement": "judgment",
     "jewellery": "jewelry", "ageing": "aging",
     "telephone": "phone", "licence": "license", "grey": "gray", "duplicated": "duplicate", "birthplace": "birth place",
-    "kilometre": "km", "kilometer": "km", "centimetre": "cm", "centimeter": "cm", "millimetre": "mm", "millimeter": "mm",
+    "kilometer": "km", "centimeter": "cm", "millimeter": "mm",
     "kilogram": "kg", "kilo": "kg", "milligram": "mg", "mile": "mi", "hr": "hour", "potatoe": "potato", "tomatoe": "tomato",
     "kilobyte": "kb", "megabyte": "mb", "gigabyte": "gb", "terabyte": "tb", "°c": "celsius", "°f": "fahrenheit", "$": "dollar", "€": "euro",
     "eur": "euro",
-    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7", "eight": "8", "nine": "9", "ten": "10",
-    "eleven": "11", "twelve": "12", "twenty": "20", "first": "1st", "third": "3rd", "fourth": "4th", "fifth": "5th", "sixth": "6th",
+    "biggest": "largest", "closest": "nearest", "first": "1st", "third": "3rd", "fourth": "4th", "fifth": "5th", "sixth": "6th",
     "seventh": "7th", "eighth": "8th", "ninth": "9th", "tenth": "10th",
 }  # fmt: skip
 _CONTRACTED = {
     "can't": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us", "i'm": "i am", "i'd": "i would", "cannot": "can not",
 }  # fmt: skip
-_NUMBER_WORDS = frozenset("one two three four five six seven eight nine ten twenty thirty forty fifty sixty seventy eighty ninety".split())
+_SPELLED = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_NUMBER_WORDS = {
+    **{word: str(number) for number, word in enumerate(_SPELLED, 1)},
+    **{ten: f"{number}0" for number, ten in enumerate(_TENS, 2)},
+    **{f"{ten}-{one}": f"{number}{unit}" for number, ten in enumerate(_TENS, 2) for unit, one in enumerate(_SPELLED[:9], 1)},
+}
+_ONE_FORM |= {word: number for word, number in _NUMBER_WORDS.items() if word != "one"}  # `the one` is no number
+_SCALES = {"hundred": 100, "thousand": 1000}
 
 _ASKING = frozenset("what who where when why how whose".split())
 _AUXILIARIES = frozenset("is was can could will would should must may might has have had did do does".split())
@@ -213,6 +222,10 @@ _ASK_IN_TWO = {
     ("find", "out"): True, ("look", "up"): True, ("look", "for"): True, ("search", "for"): True, ("figure", "out"): True,
     ("work", "out"): False, ("tell", "me"): False, ("tell", "us"): False,
 }  # fmt: skip
+_EXPLAINED = {"difference", "meaning", "effect"}
+_ASKED_BY = {
+    "check": {"whether", "if"}, "state": _ASKING, "explain": _ASKING | _EXPLAINED, "describe": {"how", *_EXPLAINED},
+}  # fmt: skip
 _MAKING = frozenset("establish work get give".split())
 # What there is already, so that it can only be found, and what may as well be made or fetched: a budget, a version.
 _FACTS = frozenset(
@@ -222,7 +235,7 @@ _FACTS = frozenset(
     " capacity density volume symptom owner founder ceo president inventor director mayor winner language elevation altitude"
     " circumference diameter radius mass root emission consumption competitor challenge problem barrier obstacle factor consequence"
     " implication characteristic property stakeholder opportunity strength weakness threat similarity constraint drawback downside"
-    " dependency birthday nationality example number name price rate value status currency hour score gdp".split()
+    " dependency birthday nationality example number name price rate value status currency hour score gdp deviation ingredient duty".split()
 )
 _MADE_FACTS = frozenset(
     "limit deadline budget salary margin feature rule law voltage solution answer result source type role purpose function order"
@@ -257,7 +270,7 @@ _VERBS = frozenset(
     " replace report research review rewrite run schedule search select send set show sketch solve sort start state stop store suggest"
     " summarize tell test train translate update upload use validate verify visit watch work write determine discover establish obtain"
     " get figure ascertain note try book save increase decrease reduce raise lower split backup ensure request retrieve perform"
-    " monitor".split()
+    " monitor study forecast turn assemble".split()
 )
 _DONE_FOR_ME = frozenset("find get list give show make write create draw".split())
 _POLITE = tuple(
@@ -272,7 +285,7 @@ _SAME_VERB = {
     "repair": "fix", "delete": "remove", "erase": "remove", "gather": "collect", "purchase": "buy", "reserve": "book", "propose": "suggest",
     "assess": "evaluate", "provide": "give", "combine": "merge", "compute": "calculate", "pick": "choose", "select": "choose",
     "obtain": "get", "raise": "increase", "lower": "reduce", "decrease": "reduce", "begin": "start", "launch": "start",
-    "conduct": "perform", "alter": "modify", "enhance": "improve", "display": "show",
+    "conduct": "perform", "predict": "forecast", "alter": "modify", "enhance": "improve", "display": "show",
 }  # fmt: skip
 # The second word may stand behind the object, too: `cut the text down to a page`.
 _VERB_IN_TWO = {
@@ -285,15 +298,16 @@ _NOUN_OF_VERB = {
     "analysis": "analyze", "translation": "translate", "definition": "define", "estimate": "estimate", "evaluation": "evaluate",
     "assessment": "evaluate", "copy": "copy", "backup": "backup", "research": "research", "outline": "outline",
 }  # fmt: skip
-_WRITING = frozenset("write draft create make build produce prepare compile generate develop draw".split())
+_WRITING = frozenset("write draft create make build produce prepare compile assemble generate develop draw".split())
 _PRODUCING = _WRITING | {"give", "do", "perform"}
 _MEETINGS = frozenset("meeting call appointment interview".split())
 _DONE = frozenset("analysis research review survey search audit study check test".split())  # to do one is to perform it
 _DOCUMENTS = frozenset(
-    "agenda article brochure budget chart diagram email essay glossary graph guide itinerary letter list map memo message newsletter"
-    " note outline overview plan post poster presentation proposal questionnaire report schedule slide speech summary template timeline"
-    " tutorial website".split()
+    "agenda article brochure budget chart dashboard diagram email essay glossary graph guide itinerary letter list map memo message"
+    " newsletter note outline overview plan post poster presentation proposal questionnaire report schedule slide speech summary template"
+    " timeline tutorial website".split()
 )
+_FORMATS = frozenset("pdf csv json xml html yaml excel png jpeg svg markdown".split())
 _CODE = frozenset("test script function query program class method tool macro".split())  # to build or compile it is not to write it
 # One word for several, anywhere in a name.
 _PHRASES = {
@@ -303,6 +317,7 @@ _PHRASES = {
     "place of birth": "birth place", "change name of": "rename", "make sure": "ensure", "get rid of": "remove", "come up with": "suggest",
     "keep eye on": "monitor", "can you tell me": "tell me", "i would like to know": "tell me", "i want to know": "tell me",
     "let me know": "tell me", "send email to": "email",
+    "time needed to": "duration to", "time required to": "duration to", "time it take to": "duration to",
 }  # fmt: skip
 _PHRASES_FROM: dict[str, list[tuple[list[str], list[str]]]] = {}
 for _phrase, _form in _PHRASES.items():
@@ -310,13 +325,14 @@ for _phrase, _form in _PHRASES.items():
 _CHECKING = frozenset("check verify ensure confirm".split())
 _TOPICAL = frozenset(
     "information research study literature overview essay lecture talk advice slide presentation data book review article report paper post"
-    " statistic".split()
+    " statistic memo letter guide tutorial speech brochure questionnaire".split()
 )
 # What carries a text, and when it is given: before anything else, `on` names the topic.
 _CARRIERS = frozenset(
-    "internet web website site page server disk drive table desk shelf floor wall blog tv radio computer laptop phone cloud intranet paper"
-    " tape youtube amazon zoom facebook google yelp tripadvisor steam reddit twitter linkedin instagram github monday tuesday wednesday"
-    " thursday friday saturday sunday january february march april may june july august september october november december".split()
+    "internet web website site page server disk drive table desk shelf floor wall blog tv radio computer laptop phone cloud intranet"
+    " paper tape youtube amazon zoom facebook google yelp tripadvisor steam reddit twitter linkedin instagram github train bus plane ship"
+    " card door arrival behalf request time screen stage demand file parchment camera sale monday tuesday wednesday thursday friday"
+    " saturday sunday january february march april may june july august september october november december".split()
 )
 _MEANT_FOR = frozenset("agenda budget forecast itinerary logo menu recipe schedule timetable".split())  # the recipe for X is X's recipe
 _SPANS = frozenset("second minute hour day night morning afternoon evening week month quarter year other few 2nd 3rd".split())
@@ -326,7 +342,7 @@ _MEASURE_OF = {
     "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth", "old": "age", "heavy": "weight",
     "large": "size", "big": "size", "fast": "speed",
 }  # fmt: skip
-_SAID_OF = {"cost": "cost", "weigh": "weight", "mean": "meaning"}
+_SAID_OF = {"cost": "cost", "weigh": "weight", "mean": "meaning", "means": "meaning"}
 _AGENT_OF = {
     "wrote": "author", "founded": "founder", "invented": "inventor", "won": "winner", "own": "owner", "designed": "designer",
     "composed": "composer", "discovered": "discoverer", "painted": "painter", "directed": "director",
@@ -334,7 +350,7 @@ _AGENT_OF = {
 _TIMELESS = frozenset(_AGENT_OF.values()) - {"owner", "director"}  # who was the author is the author
 _EVENTS = {
     "born": "birth", "opened": "opening", "founded": "founding", "published": "publication", "released": "release", "signed": "signing",
-    "invented": "invention", "built": "construction",
+    "invented": "invention", "built": "construction", "established": "founding", "finished": "completion", "completed": "completion",
 }  # fmt: skip
 
 # Two things joined by `and` come in one order, unless their order may say something.
@@ -343,9 +359,10 @@ _ORDERED = frozenset(
     " respectively to into from onto before after over under than then versus as through via if while when until".split()
 )
 _PAIRED_AFTER = frozenset(
-    "by in of for at about compare buy ? list test describe explain summarize analyze evaluate review check collect define".split()
+    "by in of for at about compare buy ? list test describe explain summarize analyze evaluate review check collect define"
+    " showing containing including".split()
 )
-_PARTING = _BOUNDARIES | {"of"}
+_PARTING = _BOUNDARIES | {"of", "showing", "containing", "including"}
 _MUTUAL = frozenset("difference similarity distance relation relationship link connection border correlation comparison".split())
 # `The criticism of the author` is not the author's criticism, `the number of customers` not the customers' number.
 _NOT_OWNED = frozenset(
@@ -359,10 +376,18 @@ _NOT_OWNED_ALONE = frozenset(
     "bank city house state king queen man woman point lord tower university college institute museum journal church school republic war"
     " art bag box basket can tank".split()
 )  # the Bank of England, a man of honour
-# A market value is not the market's value, and women doctors are not women's doctors.
-_NO_COMPOUND = frozenset(
-    "value age war power rate day time life side woman man child girl boy baby student teacher customer user pilot sister brother mother"
-    " father parent host guest master model king queen killer patient player doctor nurse worker".split()
+# What ends like an act and is a thing: the structure of X is X's structure
+_THINGS = frozenset(
+    "structure architecture culture agriculture furniture government parliament department page language ceiling building wing ruling"
+    " beginning ending rating ranking spelling mechanism hospital terminal village station section religion".split()
+)
+# A market value is not the market's value, and women doctors are not women's doctors, nor a title page the title's page.
+_NO_COMPOUND = (
+    frozenset(
+        "value age war power rate day time life side woman man child girl boy baby student teacher customer user pilot sister brother"
+        " mother father parent host guest master model king queen killer patient player doctor nurse worker".split()
+    )
+    | _THINGS
 )
 _COUNTED_BY = frozenset("phone serial account model registration".split())  # the phone number of Ann is hers
 _ACT_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ism", "ing", "sis", "al", "ure", "age")
@@ -378,11 +403,11 @@ def name_sense(name: str) -> str:
 
     What does not count:
 
-    * case, articles, punctuation, politeness, the number in a list, an English plural, spelling of numbers and units;
+    * case, articles, punctuation, politeness, the number in a list, an English plural, how numbers and units are spelled;
     * the verb a task begins with, where another loses nothing (fix, repair), and the verb of asking before a noun phrase;
-    * question or command, and whether a question asks with a verb or with a noun (how tall, the height of);
+    * question or command, and whether a question asks with a verb or with a noun (how tall, the height of; why X ended);
     * whether an owner is named with `of` or with `'s`, a topic with `on` or with `about`, and the order of two equals that `and` joins;
-    * whether a phrase of place (`In the manual, ...`) comes first or last.
+    * whether a phrase of place or time (`In the manual, ...`) comes first or last.
 
     All other words count, and their order does; so do `to` and `from`, `all` and `each`, `for` and `about`.
 
@@ -410,7 +435,7 @@ def _without_numbering(plain: str) -> str:
     return plain if is_number and _stem(first) not in _STARTS else rest
 
 
-_STARTS = _VERBS | _ASKING | _AUXILIARIES | _FILLERS | frozenset(_SAME_VERB) | {"put", "carry", "cut", "break", "back"}
+_STARTS = _VERBS | _ASKING | _AUXILIARIES | _FILLERS | _SAME_VERB.keys() | {first for first, _ in _VERB_IN_TWO}
 _LEADING = re.compile(r"\s*(?:first|next|then|finally|lastly)\s*,\s+(?=\S)", re.IGNORECASE)
 _FRONTED = re.compile(r"((?:in|for|from|on|at|with)\s[^,\"`]+),\s+((\w+)\s[^,]+)", re.IGNORECASE)
 
@@ -419,12 +444,15 @@ def _place_last(plain: str) -> str:
     """`In the manual, look up X` as `look up X in the manual`, unless what follows has a clause that the phrase might belong to there."""
     leading = _LEADING.match(plain)
     plain = plain[leading.end() :] if leading else plain
-    match = _FRONTED.fullmatch(plain.strip().rstrip("."))
+    match = _FRONTED.fullmatch(plain.strip().rstrip(".?"))
     if not match:
         return plain
     words = [_stem(word) for word in _fold(match.group(2)).split()]
-    is_plain_task = words[0] in _STARTS - _ASKING - _AUXILIARIES and _CLAUSAL.isdisjoint(words)
-    return f"{match.group(2)} {match.group(1)}" if is_plain_task else plain
+    if words[0] in _ASKING | _AUXILIARIES:
+        is_plain = match.group(1).lower().startswith("in ") and (_CLAUSAL - _AUXILIARIES | _PREPOSITIONS).isdisjoint(words[1:])
+    else:
+        is_plain = words[0] in _STARTS and _CLAUSAL.isdisjoint(words)
+    return f"{match.group(2)} {match.group(1)}" if is_plain else plain
 
 
 # The words of a name
@@ -509,8 +537,8 @@ def _pieces(word: str) -> list[str]:
         return [word]
     if not any(parts):
         return ["-"] if len(word) == 1 else []
-    if len(parts) == 2 and parts[0] in _ONE_FORM and _ONE_FORM[parts[0]].isdigit() and parts[1] not in _NUMBER_WORDS:
-        return [f"{_ONE_FORM[parts[0]]}-{parts[1]}"]
+    if len(parts) == 2 and parts[0] != "one" and parts[0] in _NUMBER_WORDS and parts[1] not in _NUMBER_WORDS:
+        return [f"{_NUMBER_WORDS[parts[0]]}-{parts[1]}"]
     is_joined = any(not part.isalpha() or len(part) < 2 or part in _NUMBER_WORDS for part in parts) or parts[-1].endswith(("ing", "ed"))
     return [word] if is_joined or word in _ONE_FORM else parts
 
@@ -520,6 +548,8 @@ _AMERICAN = [
     (re.compile("(?<=[a-z]{3})is(e|ed|er|ing|ation)$"), r"iz\1"),
     (re.compile("lys(e|ed|er|ing)$"), r"lyz\1"),
     (re.compile("ell(ed|ing|er)$"), r"el\1"),  # cancelled, labelling
+    (re.compile("(cent|[aei]t)re$"), r"\1er"),
+    (re.compile("logue$"), "log"),
 ]
 
 
@@ -527,7 +557,7 @@ def _stem(word: str) -> str:
     """The word without the `s` of a plural or of a verb, in one spelling."""
     if len(word) > 3 and word[-1] == "s" and word[-2] not in "sui'" and word not in _NOT_STEMMED and word.isascii() and word.isalpha():
         word = _ONE_FORM.get(word) or _without_s(word)
-    if len(word) > 5 and word.isascii():
+    if len(word) > 4 and word.isascii():
         for pattern, american in _AMERICAN:
             word = pattern.sub(american, word)
     return _ONE_FORM.get(word, word)
@@ -590,7 +620,7 @@ def _is_operand(word: str) -> bool:
 
 
 def _in_one_form(words: list[str]) -> list[str]:
-    """Phrases as one word, `on` and `regarding` before a topic as `about`, `that is` left out, `version 2 of X` as `X 2`."""
+    """Phrases as one word, `on` before a topic as `about`, `that is` left out, `that shows` as `showing`, `version 2 of X` as `X 2`."""
     kept: list[str] = []
     at = 0
     while at < len(words):
@@ -601,20 +631,42 @@ def _in_one_form(words: list[str]) -> list[str]:
         head = _head(kept[2:]) + 2
         plural = kept[head] + "s"
         return [kept[0], "all", *kept[2:head], plural if plural in _NOT_STEMMED else kept[head], *kept[head + 1 :]]
-    return ["to" if word == "into" else word for word in kept] if kept[:1] in (["convert"], ["translate"]) else kept
+    return kept
 
 
 def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
     """How many words there are replaced, and by which."""
+    length, number = _number_at(words, at)
+    if length > 1:
+        return length, [number]
+    if words[at : at + 2] == ["more", "than"] and words[at + 2 : at + 3] and not _MEASURE_OF.keys().isdisjoint(words[at + 4 : at + 5]):
+        return 5, [words[at + 4].removesuffix("e") + "er", "than", *words[at + 2 : at + 4]]  # `more than 5 days old`, `older than 5 days`
     for phrase, form in _PHRASES_FROM.get(words[at], ()):
         if words[at : at + len(phrase)] == phrase:
             return len(phrase), form
     is_after_noun = bool(before) and before not in _BOUNDARIES and (before not in _VERBS or at > 1)
     if words[at] == "version":
         return _version_at(words, at, is_after_noun=is_after_noun)
-    if words[at] == "that" and at > 1 and is_after_noun and words[at + 1 : at + 2] == ["is"] and at + 2 < len(words):
+    is_clause = words[at] == "that" and at > 1 and is_after_noun and at + 2 < len(words)
+    if is_clause and words[at + 1] == "is":
         return 2, []
+    if is_clause and before not in _CODE | _CHECKING and words[at + 1] not in _BOUNDARIES:
+        return 2, [words[at + 1].removesuffix("e") + "ing"]  # a chart that shows X, a chart showing X
     return 1, _linked(words, at, before)
+
+
+def _number_at(words: list[str], at: int) -> tuple[int, str]:
+    """How many words the number has that begins there, and the number: `2 hundred and 50` as `250`."""
+    first, scale = "1" if words[at] == "one" else words[at], _SCALES.get("".join(words[at + 1 : at + 2]), 0)
+    if not scale or not _is_count(first):
+        return 1, words[at]
+    number, rest = int(first) * scale, [*words[at + 2 : at + 5], "", "", ""]
+    is_sum = rest[0] == "and" and _is_count(rest[1]) and int(rest[1]) < scale and rest[2] not in _SCALES
+    return (4, str(number + int(rest[1]))) if is_sum and words[at - 1 : at] != ["between"] else (2, str(number))
+
+
+def _is_count(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 4 and word[0] != "0"
 
 
 def _version_at(words: list[str], at: int, *, is_after_noun: bool) -> tuple[int, list[str]]:
@@ -634,6 +686,10 @@ def _linked(words: list[str], at: int, before: str) -> list[str]:
         return ["to"]  # a function that sorts, a function to sort
     if word == "that" and before in _CHECKING:
         return []
+    if word == "file" and before in _FORMATS and words[at - 2] in ("as", "to", "into") and _BOUNDARIES.issuperset(following[:1]):
+        return []
+    if word == "every" and at > 1 and following and following[0].isalpha() and following[0] not in _SPANS:
+        return ["each"]
     is_topic = word in ("regarding", "concerning") or (word == "on" and _CARRIERS.isdisjoint(following))
     if (is_topic and before in _TOPICAL) or (word == "of" and before in ("review", "overview")):
         return ["about"]
@@ -648,6 +704,10 @@ def _as_verb(words: list[str]) -> list[str]:
     if len(words) < 2:
         return words
     words = _with_one_verb(words)
+    if words[0] in ("convert", "translate"):
+        return ["to" if word == "into" else word for word in words]
+    if words[0] == "compare" and words[1] in _FACTS and words[2:3] == ["of"] and [word for word in words if word in _BOUNDARIES] == ["and"]:
+        return ["compare", *words[3:], "by", words[1]]
     is_done_to = len(words) > 3 and (words[2] == "of" or words[1:3] == ["research", "about"])
     if is_done_to and words[0] in _PRODUCING and words[1] in _NOUN_OF_VERB:
         return [_NOUN_OF_VERB[words[1]], *words[3:]]
@@ -662,12 +722,14 @@ def _verb_for(words: list[str]) -> str:
     verb, done_to = words[0], words[1 + _head(words[1:])]
     if verb in _WRITING and done_to in _DOCUMENTS:
         return "make"
-    if verb == "create" and done_to in _CODE:
+    if (verb == "create" and done_to in _CODE) or (verb in ("implement", "code") and done_to in ("function", "script", "class", "macro")):
         return "write"
     if verb in ("arrange", "organize") and done_to in _MEETINGS:
         return "schedule"
     if verb == "do" and done_to in _DONE:
         return "perform"
+    if verb == "study" and done_to in _FACTS:
+        return "examine"
     is_checking = len(words) > 2 and (verb == "verify" or (verb == "confirm" and words[1] in ("if", "whether")))
     return "check" if is_checking else verb
 
@@ -677,7 +739,8 @@ def _with_one_verb(words: list[str]) -> list[str]:
         verb = _VERB_IN_TWO.get((words[0], words[at]))
         if verb and len(words) > 2:
             return [verb, *words[1:at], *words[at + 1 :]]
-    return [_SAME_VERB.get(words[0], words[0]), *words[1:]]
+    is_conversion = words[0] in ("turn", "transform") and "into" in words
+    return ["convert" if is_conversion else _SAME_VERB.get(words[0], words[0]), *words[1:]]
 
 
 # One form for each way of asking
@@ -688,6 +751,7 @@ def _ask(words: list[str]) -> list[str]:
     if len(words) < 2:
         return words
     surely, rest = _after_asking(words)
+    words, rest = _what_year(words), _what_year(rest)
     if not rest:
         if words[0] in _VERBS - {"ask", "tell"} and words[1] in _ASKING and len(words) > 2:
             asked = _question(words[1:], is_embedded=True)
@@ -698,8 +762,18 @@ def _ask(words: list[str]) -> list[str]:
     if rest[0] in ("whether", "if"):
         rest = rest[3:] if rest[1:3] == ["or", "not"] else rest[1:]
         return ["whether", *_auxiliary_at(rest, 0)]
+    if words[0] == "calculate" and words[1 + _head(rest)] in _EXPLAINED:
+        return words  # a number, where `explain` wants words
     is_asked = surely or _names_a_fact(rest, is_made=words[0] in _MAKING) or (words[0] in ("list", "name") and _has_superlative(rest))
     return ["?", *rest] if is_asked else words
+
+
+def _what_year(words: list[str]) -> list[str]:
+    """`In what year was X opened` and `year in what X was opened` as `what year ...`."""
+    if words[:3] == ["in", "what", "year"] and len(words) > 4:
+        return words[1:]
+    is_asked = words[:1] == ["year"] and words[-2:-1] == ["was"]
+    return ["what", *(word for at, word in enumerate(words) if at not in (1, 2) or word not in ("in", "what"))] if is_asked else words
 
 
 def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
@@ -711,8 +785,7 @@ def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
         return True, words[1:]
     if words[0] in _ASK_OF_FACTS:
         return False, words[1:]
-    asked_by = {"check": ("whether", "if"), "explain": (*_ASKING, "difference")}
-    return False, words[1:] if words[1] in asked_by.get(words[0], ()) else []
+    return False, words[1:] if words[1] in _ASKED_BY.get(words[0], ()) else []
 
 
 def _question(words: list[str], *, is_embedded: bool) -> list[str]:
@@ -743,22 +816,30 @@ def _noun_of_how(words: list[str]) -> list[str]:
         return [_MEASURE_OF[measured], "of", *words[3:]]
     if words[1:5] == ["far", "is", "it", "from"]:
         return ["distance", *words[4:]]
-    if measured == "many":
-        return _number_of(words)
-    words = _without_do(words)
-    if measured == "long" and words[-1] in ("take", "last"):
+    return _number_of(words) if measured == "many" else _noun_of_doing(_without_do(words))
+
+
+def _noun_of_doing(words: list[str]) -> list[str]:
+    """`The effect of X on Y` for `how X affects Y`, `the weight of X` for `how much X weighs`."""
+    if words[1:5] == ["long", "it", "take", "to"]:
+        return ["duration", *words[4:]]
+    if words[1] == "long" and words[-1] in ("take", "last"):
         subject = [word for word in words[2:-1] if word != "will"]
         return ["duration", "of", *subject] if subject and _BOUNDARIES.isdisjoint(subject) else []
     if words[-1] == "differ" and "and" in words[2:-2]:
         return ["difference", "between", *words[1:-1]]
-    at = next((at for at in range(3, len(words)) if words[at] in _SAID_OF), 0)
-    if measured == "much" and at and _BOUNDARIES.isdisjoint(words[2:at]):
-        return [_SAID_OF[words[at]], "of", *words[2:at], *words[at + 1 :]]
-    return []
+    start = 2 if words[1] == "much" else 1
+    verb = _SAID_OF if start == 2 else {"affect": "effect"}
+    at = next((at for at in range(start + 1, len(words) + start - 2) if words[at] in verb), 0)
+    if not at or not _BOUNDARIES.isdisjoint(words[start:at]):
+        return []
+    return [verb[words[at]], "of", *words[start:at], *(["on"] if start == 1 else []), *words[at + 1 :]]
 
 
 def _number_of(words: list[str]) -> list[str]:
     """`The number of X` for `how many X are there`, `does Y have`, `were made`."""
+    if len(words) == 5 and words[4] in ("has", "have") and words[3] not in _BOUNDARIES:
+        return ["number", "of", words[3], "'s", words[2]]  # `how many moons Uranus has`
     at = next((at for at in range(3, len(words) - 1) if words[at] in _AUXILIARIES), 0)
     if not at:
         return []
@@ -773,6 +854,9 @@ def _number_of(words: list[str]) -> list[str]:
 def _noun_of_what(words: list[str]) -> list[str]:
     if words[1] in ("cause", "caused"):
         return ["cause", "of", *words[2:]]
+    subject = _auxiliary_at(words, 2)[3:-1]
+    if words[1] == "year" and "was" in words and words[-1] in _EVENTS and subject and _BOUNDARIES.isdisjoint(subject):
+        return [_EVENTS[words[-1]], "year", "of", *subject]
     at = next((at for at in range(2, len(words) - 1) if words[at] in _BOUNDARIES), 0)
     if at and words[at] in ("has", "have") and words[at + 1] not in _BOUNDARIES:
         return [*words[1:at], "with", *words[at + 1 :]]  # `what country has a king`
@@ -843,8 +927,13 @@ def _is_superlative(word: str) -> bool:
 
 
 def _without_do(words: list[str]) -> list[str]:
-    """`How does X work` as `how X works`, `how do I` as `how to`."""
+    """`How does X work` as `how X works`, `how do I` as `how to`, `why did X end` as `why X ended`."""
     for at in range(1, min(len(words) - 1, 4)):
+        if words[at] == "did" and words[0] not in ("what", "who"):  # which days did shops open, which day shops opened
+            verb = next((place for place in range(at + 1, len(words)) if words[place] in _BOUNDARIES), len(words)) - 1
+            return (
+                [*words[:at], *words[at + 1 : verb], words[verb].removesuffix("e") + "ed", *words[verb + 1 :]] if verb > at + 1 else words
+            )
         if words[at] in ("do", "does") and words[at + 1] != "not":
             rest = words[at + 1 :]
             is_for_anyone = words[0] == "how" and at == 1 and rest[0] in ("i", "you", "one")
@@ -862,7 +951,7 @@ def _auxiliary_at(words: list[str], place: int) -> list[str]:
 
 def _head(words: list[str]) -> int:
     """Where the last word of the noun phrase stands with which the words begin."""
-    end = next((at for at, word in enumerate(words) if word in _BOUNDARIES or word == "of"), len(words))
+    end = next((at for at, word in enumerate(words) if word in _PARTING), len(words))
     return max(end - 1, 0)
 
 
@@ -924,7 +1013,7 @@ def _is_owned(phrase: list[str]) -> bool:
         return True
     if word in _NOT_OWNED or (len(phrase) == 1 and word in _NOT_OWNED_ALONE):
         return False
-    return word in _FACTS or word in _MADE_FACTS or not word.endswith(_ACT_ENDINGS)
+    return word in _FACTS or word in _MADE_FACTS or word in _THINGS or not word.endswith(_ACT_ENDINGS)
 
 
 def _pair_sorted(words: list[str]) -> list[str]:
