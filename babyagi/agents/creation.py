@@ -158,10 +158,16 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
 
 
 def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
-    """The newest task for each code of the lack but the task's own, and for how many there is none. A name's first code is its subject."""
+    """The newest task for each code of the lack but the task's own, and for how many there is none. A name is about its first code; one
+    that asks for the price of it does not bring its weight."""
     wanted = find_codes(lack) - {first_code(task.name)}
-    about = {first_code(name.name): name for name in listed}
-    found = [about[code] for code in sorted(wanted) if code in about]
+    properties = set(content(lack)) - LACK_WORDS - find_codes(lack) - find_codes(task.name)
+    about = {}
+    for name in listed:
+        code, own = first_code(name.name), _properties(name.name)
+        if code in wanted and (not own or not properties or own & properties):
+            about[code] = name
+    found = [about[code] for code in sorted(about)]
     return list(dict.fromkeys(found)), len(wanted - set(about))
 
 
@@ -186,11 +192,17 @@ def renames(name: str, task: Task) -> bool:
 
 
 def is_about_the_same(name: str, other: str) -> bool:
-    """Whether two names have the same subject: their first code, or all words of it where they have none."""
+    """Whether two names have the same subject: the same words of it, or one of them only the code that both have first."""
+    one, two = _properties(name), _properties(other)
     code = first_code(name)
     if code or first_code(other):
-        return code == first_code(other)
-    return set(content(head(name))) == set(content(head(other)))
+        return code == first_code(other) and (not one or not two or one == two)
+    return one == two
+
+
+def _properties(name: str) -> set[str]:
+    """The words of a name's subject beside its codes."""
+    return set(content(head(name))) - find_codes(name)
 
 
 def first_code(text: str) -> str:

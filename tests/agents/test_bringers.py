@@ -47,6 +47,13 @@ def test_a_code_is_brought_by_the_task_that_is_about_it_and_by_none_that_only_ne
     assert (found.ids, found.is_all) == ((2,), True)
 
 
+def test_a_task_that_asks_for_another_property_of_a_code_does_not_bring_what_is_lacked():
+    listed = [name(2, "Find the price of K-12"), name(3, "Find the weight of M-12")]
+
+    assert find("the weight of K-12", listed, task="Find the freight of K-40").ids == ()
+    assert find("the weight of M-12", listed, task="Find the freight of K-40").ids == (3,)
+
+
 def test_what_is_waited_for_is_not_proposed_again_under_a_shorter_name():
     found = find("the width of the north barn", LISTED)
 
@@ -75,6 +82,7 @@ def test_what_was_given_up_is_asked_again_and_what_was_cancelled_is_not_there():
         ("Find the width of the north barn", "Look up the north barn's width using the plan", True),
         ("Find the width of the north barn", "Find the width of the south barn", False),
         ("Translate the letter", "Translate the will", False),
+        ("Find the price of K-17", "Find the weight of K-17", False),
     ],
 )
 def test_two_names_are_about_the_same_by_their_subjects(one, other, is_same):
