@@ -1,9 +1,10 @@
 """What the final reply of an execution agent is, from its words alone: an answer, part of one, a named lack, or nothing of use.
 
-The `LACKING:` line decides where there is one. Without it the words decide only where the whole of a short reply says that something
-is missing; a finding that something is not there is an answer. Where words cannot tell, the outcome is DOUBTFUL.
+The `LACKING:` line decides where there is one. Without it the words decide only where all of a short reply says that something is
+missing, and somebody speaks of their own inputs, or where all of it refuses or talks. With any other sign of that it is DOUBTFUL, and a
+model must judge; so is a finding that something is not there.
 
-Does not cover: whether an answer is true, or fits its task. Languages other than the dozen whose words stand below are taken for answers.
+Does not cover: whether an answer is true, or fits its task. Languages other than the dozen whose words `phrases` has are taken for answers.
 """
 
 from __future__ import annotations
