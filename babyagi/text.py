@@ -297,7 +297,9 @@ _NOUN_OF_VERB = {
     "list": "list", "summary": "summarize", "description": "describe", "explanation": "explain", "comparison": "compare",
     "analysis": "analyze", "translation": "translate", "definition": "define", "estimate": "estimate", "evaluation": "evaluate",
     "assessment": "evaluate", "copy": "copy", "backup": "backup", "research": "research", "outline": "outline",
+    "review": "review", "investigation": "investigate", "recommendation": "recommend", "decision": "decide",
 }  # fmt: skip
+_DONE_TO = {"investigation": ("of", "into"), "recommendation": ("of", "for"), "decision": ("of", "on")}  # others `of` alone
 _WRITING = frozenset("write draft create make build produce prepare compile assemble generate develop draw".split())
 _PRODUCING = _WRITING | {"give", "do", "perform"}
 _MEETINGS = frozenset("meeting call appointment interview".split())
@@ -708,7 +710,7 @@ def _as_verb(words: list[str]) -> list[str]:
         return ["to" if word == "into" else word for word in words]
     if words[0] == "compare" and words[1] in _FACTS and words[2:3] == ["of"] and [word for word in words if word in _BOUNDARIES] == ["and"]:
         return ["compare", *words[3:], "by", words[1]]
-    is_done_to = len(words) > 3 and (words[2] == "of" or words[1:3] == ["research", "about"])
+    is_done_to = len(words) > 3 and (words[2] in _DONE_TO.get(words[1], ("of",)) or words[1:3] == ["research", "about"])
     if is_done_to and words[0] in _PRODUCING and words[1] in _NOUN_OF_VERB:
         return [_NOUN_OF_VERB[words[1]], *words[3:]]
     if words[0] == "count":

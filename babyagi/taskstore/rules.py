@@ -68,6 +68,7 @@ FOR_GOOD = StopReason.CANCELLED  # the end that nothing re-opens
 _ARTICLES = frozenset({"a", "an", "the"})
 _OPENING = "\"'`([{«“”‘’„‹"
 _CLOSING = "\"'`)]}»“”‘’›"
+_RAISED = {ord(sign): f"^{power}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # 10² is not 102
 _BULLETS = "–—•…"
 
 
@@ -103,7 +104,7 @@ def _fold(word: str) -> str:
         return re.sub(r"(?<=[\w/])[.,;]+$", "", word.lstrip(_OPENING).rstrip("\"'`»”’›") or word)
     if any(char.isdigit() for char in word):
         bare = word[1:-1] if len(word) > 2 and word[0] in _OPENING and word[-1] in _CLOSING else word
-        return unicodedata.normalize("NFKC", bare.rstrip(".,;:?") or bare).casefold()
+        return unicodedata.normalize("NFKC", (bare.rstrip(".,;:?") or bare).translate(_RAISED)).casefold()
     bare = word.lstrip(_OPENING + _BULLETS).rstrip(_CLOSING + _BULLETS + ".,;:!?")
     return unicodedata.normalize("NFKC", word if not bare and word in (".", "..") else bare).casefold()
 

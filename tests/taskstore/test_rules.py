@@ -41,6 +41,7 @@ def test_names_that_read_the_same_share_a_key(one, other):
         ("Vitamin A sources", "Vitamin sources"),
         ("List ..", "List ."),
         ("Write a poem", "Write two poems"),
+        ("Compute 10² + 1", "Compute 102 + 1"),
     ],
 )
 def test_names_that_differ_in_a_number_path_address_or_word_keep_apart(one, other):
