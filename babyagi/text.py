@@ -1164,11 +1164,6 @@ def _parts(word: str) -> list[str]:
     return [folded] if _is_code(word) else [part for part in folded.split("-") if part]
 
 
-def holds_mark(text: str, mark: str) -> bool:
-    """Whether the text holds the mark as whole words: `K-1` is not held by `K-17`."""
-    return bool(held_marks(text, [mark]))
-
-
 def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
     """Return those of the marks that the text holds as whole words, on whatever lines."""
     tokens = _tokens(_plain(text))

@@ -33,7 +33,6 @@ PASSAGE_SHARE = 0.8  # of a score; what is left is for the whole text
 N_CODES = 1 << 16
 _BLANK = ord(" ")
 _GAP = re.compile(r"[\W_]+")
-_PASSAGE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
 class Words:
@@ -85,11 +84,6 @@ class Words:
         at = np.flatnonzero(numbers > 0)
         passage_no = np.searchsorted(passages, at, side="right") - 1
         return np.bincount(passage_no * n + numbers[at] - 1, minlength=len(passages) * n).reshape(-1, n)
-
-
-def split_passages(text: str) -> list[str]:
-    """Its sentences and lines, without empty ones."""
-    return [passage for passage in _PASSAGE_END.split(text) if passage.strip()]
 
 
 def searchable(text: str, *, limit: int) -> list[str]:

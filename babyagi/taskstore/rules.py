@@ -174,15 +174,6 @@ def charge_of(reservation: Reservation) -> Usage:
     return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
 
 
-def add_reservations(reservations: Iterable[Reservation]) -> Reservation:
-    total = list(reservations)
-    return Reservation(
-        calls=sum(held.calls for held in total),
-        tokens=sum(held.tokens for held in total),
-        cost_usd=sum(to_microusd(held.cost_usd) for held in total) / 1e6,
-    )
-
-
 def kept_back(limits: Limits, owner: str) -> Reservation:
     """What the owner's calls must leave of each limit: everything a slice for the report, all but checks another for a check.
 
@@ -279,11 +270,6 @@ DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
 
 
 # -- leases and time ---------------------------------------------------------------------------------------------------------
-
-
-def is_living(now_us: int, *, lease_until_us: int, lease_us: int) -> bool:
-    """A lease further away than a lease may be was given before the clock jumped back; it would never end."""
-    return now_us <= lease_until_us <= now_us + lease_us
 
 
 def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:

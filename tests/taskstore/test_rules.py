@@ -233,13 +233,6 @@ def test_a_proposed_name_becomes_one_bounded_line(name, line):
     assert rules.one_line(name, max_chars=rules.MAX_NAME_CHARS) == line
 
 
-def test_a_lease_further_away_than_a_lease_may_be_is_dead():
-    assert rules.is_living(100, lease_until_us=100, lease_us=30)
-    assert rules.is_living(100, lease_until_us=130, lease_us=30)
-    assert not rules.is_living(100, lease_until_us=99, lease_us=30)
-    assert not rules.is_living(100, lease_until_us=131, lease_us=30)
-
-
 def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
     assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=False) is TaskStatus.CANCELLED
     assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST, is_asking=False) is TaskStatus.QUEUED
