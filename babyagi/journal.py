@@ -34,6 +34,7 @@ from babyagi.llm.base import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Prompt, clean
 from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage
 from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.rules import charge_of
 from babyagi.tools.base import Compose, Observation, Tool
 from babyagi.tools.running import OutOfTimeError, run_in_time
 
@@ -163,7 +164,6 @@ class Journal:
         recorded = await self._record(
             key=step.key, output=completion.to_json(), usage=completion.usage, model=completion.model, origins=origins
         )
-        await self._note_overspending(step, completion.usage)
         return Completion.from_json(recorded.output or "")
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
@@ -262,24 +262,8 @@ class Journal:
                 await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
                 raise
             output = json.dumps([base64.b64encode(vector).decode() for vector in vectors])
-            intended = step
             step = await self._record(key=step.key, output=output, usage=usage, model=embedder.space)
-            await self._note_overspending(intended, usage)
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
-
-    async def _note_overspending(self, step: Step, usage: Usage) -> None:
-        """Say so when an endpoint counted more than was reserved; it is counted in full, so the next call over a limit is refused."""
-        held = step.reservation
-        if usage.tokens > held.tokens or usage.cost_usd > held.cost_usd + 1e-6:
-            data = {
-                "owner": step.owner,
-                "key": step.key,
-                "tokens": usage.tokens,
-                "reserved_tokens": held.tokens,
-                "cost_usd": usage.cost_usd,
-                "reserved_cost_usd": held.cost_usd,
-            }
-            await self._store.append_event(self._fence.objective_id, kind=log.STEP_OVERSPENT, data=data)
 
     async def _intend(self, path: str, *, kind: str, request: str, reservation: Reservation, model: str) -> Step:
         """Record the intention, waiting for calls in flight when only what they hold stands in the way."""
@@ -361,7 +345,7 @@ def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
     """The usage of a call that gave no outcome: all that it had reserved when it may be billed, else nothing."""
     if not error.may_be_billed:
         return Usage()
-    return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
+    return charge_of(reservation)
 
 
 def _digest(text: str) -> str:

@@ -46,7 +46,7 @@ STEP_INTENDED = "step.intended"
 STEP_RECORDED = "step.recorded"
 STEP_ABANDONED = "step.abandoned"
 STEP_UNCONFIRMED = "step.unconfirmed"
-STEP_OVERSPENT = "step.overspent"  # the endpoint counted more than the call had reserved
+STEP_OVERSPENT = "step.overspent"  # an answer cost more than was reserved for it, or does not say what it cost
 STEP_LEFT_UNKNOWN = "step.left_unknown"
 STEP_REQUEST_CHANGED = "step.request_changed"
 

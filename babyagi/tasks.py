@@ -147,12 +147,18 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What calls cost. Money is counted in whole micro-dollars, rounded up call by call."""
+    """What calls cost. Money is counted in whole micro-dollars, rounded up call by call.
+
+    `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls that a kill or an outage left
+    open, and answers that do not say what they cost. They are counted with all that was reserved for them.
+    """
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
+    unconfirmed_tokens: int = 0
+    unconfirmed_cost_usd: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -164,6 +170,8 @@ class Usage:
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             cost_usd=round(self.cost_usd + other.cost_usd, 6),
+            unconfirmed_tokens=self.unconfirmed_tokens + other.unconfirmed_tokens,
+            unconfirmed_cost_usd=round(self.unconfirmed_cost_usd + other.unconfirmed_cost_usd, 6),
         )
 
     def __sub__(self, other: Usage) -> Usage:
@@ -172,6 +180,8 @@ class Usage:
             prompt_tokens=self.prompt_tokens - other.prompt_tokens,
             completion_tokens=self.completion_tokens - other.completion_tokens,
             cost_usd=round(self.cost_usd - other.cost_usd, 6),
+            unconfirmed_tokens=self.unconfirmed_tokens - other.unconfirmed_tokens,
+            unconfirmed_cost_usd=round(self.unconfirmed_cost_usd - other.unconfirmed_cost_usd, 6),
         )
 
 
@@ -246,7 +256,8 @@ class Checks:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
     """One objective as the store has it. `uid` is the random root of every outside id; `is_claimed_met`: an agent says that it is met,
-    and no check has looked since."""
+    and no check has looked since; `overspent` is the limit (`cost`, `tokens`) that cannot be held any more, because a call went over
+    what was reserved for it, or its cost was not said."""
 
     id: int
     uid: str
@@ -259,6 +270,7 @@ class Objective:
     active_s: float = 0.0  # wall time that counts against max_time_s
     order_revision: int = 0
     is_claimed_met: bool = False
+    overspent: str = ""
     checks: Checks = Checks()
     has_report: bool = False
     created_at: datetime

@@ -122,16 +122,17 @@ async def test_a_call_that_does_not_fit_under_a_limit_is_not_made():
 
 
 async def test_a_call_that_cost_more_than_it_reserved_is_counted_in_full_said_and_stops_the_next_one():
-    usage = Usage(calls=1, prompt_tokens=60, completion_tokens=60)
+    usage = Usage(calls=1, prompt_tokens=600, completion_tokens=600)
     greedy = Completion(text="much", model="scripted", usage=usage)
-    desk = await open_desk(lambda prompt, role: greedy, limits=Limits(max_tokens=130))
+    desk = await open_desk(lambda prompt, role: greedy, limits=Limits(max_tokens=100_000))
     journal = desk.open_journal()
 
     await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
-    assert (await desk.usage()).tokens == 120
+    assert (await desk.usage()).tokens == 1200
     assert (await desk.kinds()).count(log.STEP_OVERSPENT) == 1
-    with pytest.raises(LimitReachedError):
+    with pytest.raises(LimitReachedError) as caught:
         await journal.complete("execute/2/model", ask("what?"), role=Role.EXECUTION)
+    assert caught.value.limit == "tokens" and caught.value.is_final and len(desk.model.calls) == 1
 
 
 @pytest.mark.parametrize(("may_be_billed", "calls"), [(True, 1), (False, 0)])

@@ -803,7 +803,7 @@ LONG = "\n".join(f"Lamp {number} costs {3 * number} euros and {number % 7} cents
 async def test_recall_is_offered_where_the_prompt_does_not_hold_the_whole_of_a_result():
     world = make_world(Script({"Begin": propose("Sum up")}, execute=lambda prompt: LONG if "Begin" in task_of(prompt) else "1501 euros"))
 
-    objective = await world.run()
+    objective = await world.run(limits=Limits(max_tokens=0))  # the reply is longer than what was reserved for it
 
     first, second = world.model.asked(Role.EXECUTION)
     assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [[], ["recall"]]

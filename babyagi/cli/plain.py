@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from babyagi import log
@@ -53,7 +53,7 @@ _OTHER_WORDS = {
     log.REPORT_WRITTEN: "the report is written",
     log.RESULTS_INDEXED: "the index catches up",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
-    log.STEP_OVERSPENT: "a call cost more than it had reserved; all of it is counted, and no call is made over a limit",
+    log.STEP_OVERSPENT: "an answer went over what was reserved for it",
     log.STEP_LEFT_UNKNOWN: "a tool call was cut off that must not be repeated; a person must say what came of it",
     log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
     log.MODEL_UNAVAILABLE: "waiting for the model",
@@ -80,13 +80,20 @@ def _describe_data(event: Event) -> str:
     data = event.data
     match event.kind:
         case log.STEP_OVERSPENT:
-            return f" ({data.get('tokens', 0)} tokens, {data.get('reserved_tokens', 0)} reserved)"
+            return _describe_overspending(data)
         case log.MODEL_UNAVAILABLE:
             return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
         case log.RESULTS_INDEXED:
             return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
     words = "; ".join(str(word) for word in _words_of(event) if word)
     return f" ({fit(words, 200)})" if words else ""
+
+
+def _describe_overspending(data: Mapping[str, Any]) -> str:
+    amount = f"{data['tokens']:,} tokens and ${data['cost_usd']:.4f} where {data['reserved_tokens']:,} and ${data['reserved_cost_usd']:.4f}"
+    said = f"{amount} were reserved" if data.get("is_said", True) else f"{data['model']} did not say how many tokens it took"
+    end = f"; no further call is made, because the limit of {data['limit']} cannot be held" if data.get("limit") else ""
+    return f": {said}{end}"
 
 
 def _words_of(event: Event) -> list[Any]:

@@ -58,15 +58,13 @@ def parse_reply(reply: Mapping[str, Any]) -> RawReply:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise MalformedReplyError("a reply without a message")
-    usage = as_mapping(reply.get("usage"))
     return RawReply(
         text=as_text(message.get("content")),
         calls=_parse_calls(message),
         finish_reason=choice.get("finish_reason"),
         refusal=as_text(message.get("refusal")),
         model=reply.get("model"),
-        prompt_tokens=usage.get("prompt_tokens"),
-        completion_tokens=usage.get("completion_tokens"),
+        usage=reply.get("usage"),
     )
 
 

@@ -21,7 +21,8 @@ from babyagi.errors import (
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.faults import RefusedParameterError
 from babyagi.llm.prices import Price
-from babyagi.llm.prompt import clean
+from babyagi.llm.prompt import bound_text_tokens, clean
+from babyagi.llm.usage import Call, least_tokens, read_usage
 from babyagi.tasks import Reservation, Usage
 
 PATH = "/embeddings"
@@ -119,12 +120,9 @@ class OpenAIEmbedder:
         return vectors
 
     def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
-        fields = reply.get("usage")
-        counted = fields.get("prompt_tokens") if isinstance(fields, dict) else None
-        bound = _bound_tokens(batch)
-        is_credible = isinstance(counted, int) and not isinstance(counted, bool) and 0 < counted <= 10 * bound
-        tokens = counted if is_credible and counted else bound
-        return Usage(calls=1, prompt_tokens=tokens, cost_usd=self._cost_usd(tokens))
+        least = max(1, least_tokens(" ".join(batch)))
+        call = Call(least_prompt=least, least_output=0, reserved_prompt=_bound_tokens(batch), reserved_output=0)
+        return read_usage(reply.get("usage"), call, self._price)
 
     def _cost_usd(self, tokens: int) -> float:
         return self._price.cost_usd(tokens, 0) if self._price else 0.0
@@ -151,7 +149,7 @@ def _batch(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _bound_tokens(batch: Sequence[str]) -> int:
-    return sum(-(-len(text.encode()) // 3) + 8 for text in batch)
+    return sum(bound_text_tokens(text) + 8 for text in batch)
 
 
 def _normalize(vector: Any) -> bytes:

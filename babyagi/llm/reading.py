@@ -11,13 +11,11 @@ from typing import Any
 from babyagi.llm.base import Completion
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, clean
-from babyagi.tasks import Usage
+from babyagi.llm.usage import Call, least_tokens, read_usage
 
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
 CUSTOM_INPUT = "custom input"  # a parameter that no tool has, so that the model is told what the tool takes instead of free text
-# A count this far above what the request can have cost is a fault, not a count.
-MAX_USAGE_FACTOR = 10
 
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
 _FINISH_REASONS = {
@@ -47,8 +45,7 @@ class RawReply:
     finish_reason: Any
     refusal: str
     model: Any
-    prompt_tokens: Any
-    completion_tokens: Any
+    usage: Any
 
 
 def as_mapping(value: Any) -> Mapping[str, Any]:
@@ -73,15 +70,20 @@ def arguments_to_send(arguments: str) -> str:
 
 def build_completion(raw: RawReply, prompt: Prompt, *, name: str, price: Price | None) -> Completion:
     calls = _mend_calls(raw.calls, {call.id for message in prompt.messages for call in message.tool_calls})
-    said = raw.text + raw.refusal + "".join(call.name + call.arguments for call in calls)
-    usage = _count(raw, prompt, said, price)
+    said = " ".join([raw.text, raw.refusal, *(f"{call.name} {call.arguments}" for call in calls)])
+    call = Call(
+        least_prompt=max(1, least_tokens(" ".join(message.text for message in prompt.messages))),
+        least_output=least_tokens(said),
+        reserved_prompt=bound_tokens(prompt),
+        reserved_output=prompt.max_output_tokens,
+    )
     return Completion(
         text=clean(_THOUGHTS.sub("", raw.text)),
         tool_calls=calls,
         finish_reason=_finish_reason(raw.finish_reason, bool(calls)),
         refusal=clean(raw.refusal),
         model=clean(raw.model)[:200] if isinstance(raw.model, str) and raw.model else name,
-        usage=usage,
+        usage=read_usage(raw.usage, call, price),
     )
 
 
@@ -110,20 +112,3 @@ def _mend_calls(calls: Iterable[RawCall], taken: set[str]) -> tuple[ToolCall, ..
 def _read_arguments(given: Any) -> str:
     return clean(given) or "{}" if isinstance(given, str) else json.dumps(given)
 
-
-def _count(raw: RawReply, prompt: Prompt, said: str, price: Price | None) -> Usage:
-    """Return what the endpoint counted where that can be true, else an estimate from above."""
-    bound = bound_tokens(prompt)
-    said_tokens = -(-len(said.encode("utf-8", "replace")) // 3)
-    prompt_tokens = _credible(raw.prompt_tokens, least=1, most=MAX_USAGE_FACTOR * bound)
-    completion_tokens = _credible(
-        raw.completion_tokens, least=min(1, said_tokens), most=MAX_USAGE_FACTOR * max(1, prompt.max_output_tokens)
-    )
-    prompt_tokens = bound if prompt_tokens is None else prompt_tokens
-    completion_tokens = said_tokens if completion_tokens is None else completion_tokens
-    cost_usd = price.cost_usd(prompt_tokens, completion_tokens) if price else 0.0
-    return Usage(calls=1, prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, cost_usd=cost_usd)
-
-
-def _credible(given: Any, *, least: int, most: int) -> int | None:
-    return given if isinstance(given, int) and not isinstance(given, bool) and least <= given <= most else None

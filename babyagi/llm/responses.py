@@ -58,7 +58,6 @@ def parse_reply(reply: Mapping[str, Any]) -> RawReply:
     if not items and not cut_by:
         raise MalformedReplyError("a response without output")
     parts = [as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)]
-    usage = as_mapping(reply.get("usage"))
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
         calls=[_parse_call(item) for item in items if item.get("type") in ("function_call", "custom_tool_call")],
@@ -67,8 +66,7 @@ def parse_reply(reply: Mapping[str, Any]) -> RawReply:
         else {"completed": "stop"}.get(str(reply.get("status")), ""),
         refusal="".join(as_text(part.get("refusal")) for part in parts),
         model=reply.get("model"),
-        prompt_tokens=usage.get("input_tokens"),
-        completion_tokens=usage.get("output_tokens"),
+        usage=reply.get("usage"),
     )
 
 

@@ -84,6 +84,14 @@ def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
     return replace(step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed), charge
 
 
+def reserved_for(step: Step, *, claim_no: int) -> Reservation:
+    """What was reserved for the step's call of this claim, also where it has been charged since."""
+    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
+    if charged.calls or step.claim_no != claim_no:
+        return Reservation(calls=charged.calls, tokens=charged.tokens, cost_usd=charged.cost_usd)
+    return step.reservation
+
+
 def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage]:
     """The step with the usage of a call of this claim, and what is to be counted: less than nothing where more was charged already."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())

@@ -25,7 +25,16 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import changes, rules
 from babyagi.taskstore.database import Row, Transaction
-from babyagi.taskstore.rows import lack_to_json, objective_from_row, step_from_row, step_to_values, task_from_row, to_json, usage_to_values
+from babyagi.taskstore.rows import (
+    lack_to_json,
+    objective_from_row,
+    spec_from_json,
+    step_from_row,
+    step_to_values,
+    task_from_row,
+    to_json,
+    usage_to_values,
+)
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL have no word in common for "no limit"
 MAX_COUNTED = 100  # tasks that can be started; no worker has more free slots
@@ -121,6 +130,32 @@ def charge(tx: Transaction, objective_id: int, owner: str, usage: Usage) -> None
     task_id = changes.task_of(owner)
     if task_id is not None:
         tx.run("charge_task", objective_id=objective_id, task_id=task_id, **values)
+
+
+def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
+    """Say so when an answer cost more than was reserved for it, or does not say what it cost; under a limit of that, no call begins
+    any more."""
+    usage = rules.countable_usage(usage)
+    if not reserved.calls:  # nobody knows any more what was
+        return
+    limits = spec_from_json(objective_row(tx, step.objective_id)["spec"]).limits
+    limit = rules.find_overspent(limits, usage, reserved)
+    if limit:
+        tx.run("set_overspent", objective_id=step.objective_id, limit=limit)
+    elif usage.tokens <= reserved.tokens:
+        return
+    data = {
+        "owner": step.owner,
+        "key": step.key,
+        "model": step.model,
+        "tokens": usage.tokens,
+        "reserved_tokens": reserved.tokens,
+        "cost_usd": usage.cost_usd,
+        "reserved_cost_usd": reserved.cost_usd,
+        "is_said": not usage.unconfirmed_tokens,
+        "limit": limit,
+    }
+    append_event(tx, step.objective_id, log.STEP_OVERSPENT, changes.task_of(step.owner), **data)
 
 
 def settle(tx: Transaction, objective_id: int, owner: str) -> None:

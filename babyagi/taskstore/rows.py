@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,7 +38,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.database import Row
-from babyagi.taskstore.rules import to_microusd
+from babyagi.taskstore.rules import to_microusd, unconfirmed
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -75,7 +75,24 @@ def spec_from_json(text: str) -> ObjectiveSpec:
     return ObjectiveSpec(**fields)
 
 
-def usage_from_row(row: Row | Mapping[str, int]) -> Usage:
+def usage_from_row(row: Row) -> Usage:
+    """The usage of an objective or a task."""
+    return replace(
+        _step_usage_from_row(row),
+        unconfirmed_tokens=row["unconfirmed_tokens"],
+        unconfirmed_cost_usd=row["unconfirmed_cost_microusd"] / 1e6,
+    )
+
+
+def usage_to_values(usage: Usage) -> dict[str, int]:
+    return {
+        **_step_usage_to_values(usage),
+        "unconfirmed_tokens": usage.unconfirmed_tokens,
+        "unconfirmed_cost_microusd": round(usage.unconfirmed_cost_usd * 1e6),
+    }
+
+
+def _step_usage_from_row(row: Row | Mapping[str, int]) -> Usage:
     return Usage(
         calls=row["calls"],
         prompt_tokens=row["prompt_tokens"],
@@ -84,7 +101,7 @@ def usage_from_row(row: Row | Mapping[str, int]) -> Usage:
     )
 
 
-def usage_to_values(usage: Usage) -> dict[str, int]:
+def _step_usage_to_values(usage: Usage) -> dict[str, int]:
     return {
         "calls": usage.calls,
         "prompt_tokens": usage.prompt_tokens,
@@ -106,6 +123,7 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
         active_s=active_us / 1e6,
         order_revision=row["order_revision"],
         is_claimed_met=bool(row["is_claimed_met"]),
+        overspent=row["overspent"],
         checks=checks_from_json(row["checks"]),
         has_report=row["report"] is not None,
         created_at=to_time(row["created_at_us"]),
@@ -268,8 +286,8 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
         "held_calls": step.reservation.calls,
         "held_tokens": step.reservation.tokens,
         "held_cost_microusd": to_microusd(step.reservation.cost_usd),
-        **usage_to_values(step.usage),
-        "unconfirmed": to_json([[claim_no, usage_to_values(usage)] for claim_no, usage in step.unconfirmed]),
+        **_step_usage_to_values(step.usage),
+        "unconfirmed": to_json([[claim_no, _step_usage_to_values(usage)] for claim_no, usage in step.unconfirmed]),
         "claim_no": step.claim_no,
         "created_at_us": from_time(step.created_at),
         "done_at_us": None if step.done_at is None else from_time(step.done_at),
@@ -280,6 +298,8 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
 def step_from_row(row: Row) -> Step:
     """Raises `StoreUnusableError` when the row was damaged."""
     _require_sound(is_sound_step(row), what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
+    left_open = [(claim_no, unconfirmed(_step_usage_from_row(values))) for claim_no, values in json.loads(row["unconfirmed"])]
+    in_all = sum((charge for _, charge in left_open), Usage())
     return Step(
         objective_id=row["objective_id"],
         owner=row["owner"],
@@ -291,8 +311,10 @@ def step_from_row(row: Row) -> Step:
         model=row["model"],
         origins=tuple(json.loads(row["origins"])),
         reservation=Reservation(calls=row["held_calls"], tokens=row["held_tokens"], cost_usd=row["held_cost_microusd"] / 1e6),
-        usage=usage_from_row(row),
-        unconfirmed=tuple((claim_no, usage_from_row(values)) for claim_no, values in json.loads(row["unconfirmed"])),
+        usage=replace(
+            _step_usage_from_row(row), unconfirmed_tokens=in_all.unconfirmed_tokens, unconfirmed_cost_usd=in_all.unconfirmed_cost_usd
+        ),
+        unconfirmed=tuple(left_open),
         claim_no=row["claim_no"],
         created_at=to_time(row["created_at_us"]),
         done_at=to_time_or_none(row["done_at_us"]),

@@ -162,6 +162,8 @@ def countable_usage(usage: Usage) -> Usage:
         prompt_tokens=_count(usage.prompt_tokens),
         completion_tokens=_count(usage.completion_tokens),
         cost_usd=to_microusd(usage.cost_usd) / 1e6,
+        unconfirmed_tokens=_count(usage.unconfirmed_tokens),
+        unconfirmed_cost_usd=to_microusd(usage.unconfirmed_cost_usd) / 1e6,
     )
 
 
@@ -171,7 +173,20 @@ def countable_reservation(reservation: Reservation) -> Reservation:
 
 def charge_of(reservation: Reservation) -> Usage:
     """The usage that stands for a call nobody heard of again: all that it had reserved."""
-    return Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd)
+    return unconfirmed(Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd))
+
+
+def unconfirmed(usage: Usage) -> Usage:
+    """The usage, as one that no answer has confirmed."""
+    return replace(usage, unconfirmed_tokens=usage.tokens, unconfirmed_cost_usd=usage.cost_usd)
+
+
+def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:
+    """The limit (`cost`, `tokens`) that an answer shows cannot be held: it cost more than was reserved for it, or does not say what
+    it cost; '' where there is none."""
+    if limits.max_cost_usd and (to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd) or usage.unconfirmed_cost_usd):
+        return "cost"
+    return "tokens" if limits.max_tokens and usage.tokens > reserved.tokens else ""
 
 
 def kept_back(limits: Limits, owner: str) -> Reservation:
@@ -238,6 +253,12 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     if objective.status is ObjectiveStatus.ENDED and not is_report and owner != "index":
         raise ObjectiveStoppedError(f"objective {objective.id} has ended: {objective.stop_reason}")
     limits = objective.spec.limits
+    if objective.overspent:
+        raise LimitReachedError(
+            f"an answer cost more than was reserved for it, or did not say what it cost: the limit of {objective.overspent} cannot be held",
+            limit=objective.overspent,
+            is_final=True,
+        )
     if not is_report and is_reached(limits.max_time_s, objective.active_s):
         raise LimitReachedError(f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True)
     final = refuse_reservation(limits, objective.usage, Reservation(), reservation, owner=owner)

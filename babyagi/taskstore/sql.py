@@ -167,6 +167,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
             row = moves.objective_row(tx, objective_id)
             tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(replace(spec_from_json(row["spec"]), limits=limits)))
             tx.run("count_afresh", objective_id=objective_id)
+            tx.run("set_overspent", objective_id=objective_id, limit="")
             moves.append_event(tx, objective_id, log.OBJECTIVE_EXTENDED, **asdict(limits))
             if row["stop_reason"] in rules.REOPENED_BY_EXTENDING:
                 moves.reopen(tx, objective_id)

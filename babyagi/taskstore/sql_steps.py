@@ -48,6 +48,7 @@ class Steps(SqlRoom):
                 return known
             at = to_time(tx.now_us)
             step = known or changes.new_step(fence, key=key, at=at)
+            reserved = changes.reserved_for(step, claim_no=fence.claim_no)
             if is_held and step.claim_no == fence.claim_no:
                 step, is_held = replace(step, reservation=Reservation()), False
             step, counted = changes.count_usage(step, usage, claim_no=fence.claim_no)
@@ -57,6 +58,7 @@ class Steps(SqlRoom):
             data = changes.step_data(replace(step, model=model or step.model), counted)
             task_id = changes.task_of(fence.owner)
             moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, task_id, **data)
+            moves.note_overspending(tx, step, usage, reserved)
             if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
                 moves.wake(tx, fence.objective_id, task_id)
             return step

@@ -59,12 +59,18 @@ DELETE FROM step WHERE objective_id = :objective_id AND owner = :owner AND key =
 -- Add to what the objective has cost.
 UPDATE objective
    SET calls = calls + :calls, prompt_tokens = prompt_tokens + :prompt_tokens, completion_tokens = completion_tokens + :completion_tokens,
-       cost_microusd = cost_microusd + :cost_microusd
+       cost_microusd = cost_microusd + :cost_microusd, unconfirmed_tokens = unconfirmed_tokens + :unconfirmed_tokens,
+       unconfirmed_cost_microusd = unconfirmed_cost_microusd + :unconfirmed_cost_microusd
  WHERE id = :objective_id;
+
+-- set_overspent --
+-- A limit that cannot be held any more, '' when it can again.
+UPDATE objective SET overspent = :limit WHERE id = :objective_id;
 
 -- charge_task --
 -- Add to what the task has cost.
 UPDATE task
    SET calls = calls + :calls, prompt_tokens = prompt_tokens + :prompt_tokens, completion_tokens = completion_tokens + :completion_tokens,
-       cost_microusd = cost_microusd + :cost_microusd
+       cost_microusd = cost_microusd + :cost_microusd, unconfirmed_tokens = unconfirmed_tokens + :unconfirmed_tokens,
+       unconfirmed_cost_microusd = unconfirmed_cost_microusd + :unconfirmed_cost_microusd
  WHERE objective_id = :objective_id AND id = :task_id;

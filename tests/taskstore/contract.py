@@ -37,6 +37,7 @@ from tests.workers import join
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 CALL = Reservation(calls=1, tokens=1000, cost_usd=0.01)
 SPENT = Usage(calls=1, prompt_tokens=300, completion_tokens=100, cost_usd=0.004)
+UNCONFIRMED = Usage(calls=1, prompt_tokens=1000, cost_usd=0.01, unconfirmed_tokens=1000, unconfirmed_cost_usd=0.01)  # all of CALL
 
 
 class Clock:
@@ -1603,7 +1604,7 @@ class TaskStoreContract:
         clock.tick(31)
         await store.reap_workers()
         assert (await store.objective(objective_id)).held == Reservation()
-        assert (await store.objective(objective_id)).usage == Usage(calls=1, prompt_tokens=1000, cost_usd=0.01)
+        assert (await store.objective(objective_id)).usage == UNCONFIRMED
         assert log.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
         await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
@@ -1702,6 +1703,48 @@ class TaskStoreContract:
         await store.record_step(fence, key="2", output="1", usage=bad)
         usage = (await store.objective(objective_id)).usage
         assert usage == SPENT + Usage(completion_tokens=10**12)
+
+    @pytest.mark.parametrize(
+        ("limits", "usage", "limit"),
+        [
+            ({"max_cost_usd": 1.0}, replace(SPENT, cost_usd=0.011), "cost"),
+            ({"max_cost_usd": 1.0, "max_tokens": 10**6}, replace(SPENT, prompt_tokens=10**9, cost_usd=10.0), "cost"),
+            ({"max_tokens": 10**6}, replace(SPENT, prompt_tokens=1001), "tokens"),
+            ({"max_cost_usd": 1.0}, UNCONFIRMED, "cost"),
+        ],
+    )
+    async def test_no_call_begins_after_an_answer_that_went_over_its_reservation_or_does_not_say_what_it_cost(
+        self, store, limits, usage, limit
+    ):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, **limits))
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=CALL)
+        await store.record_step(fence, key="1", output="1", usage=usage)
+        with pytest.raises(LimitReachedError) as caught:
+            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=CALL)
+        assert (caught.value.limit, caught.value.is_final) == (limit, True)
+        assert (await kinds_of(store, objective_id)).count(log.STEP_OVERSPENT) == 1
+        await store.record_step(fence, key="2", output="2", usage=SPENT)  # what was in flight is counted
+        await store.release_task(await self._again(store, objective_id, fence))
+        await store.end_objective(objective_id, reason=StopReason.LIMIT_COST)
+        report = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        with pytest.raises(LimitReachedError):
+            await store.intend_step(report.fence, key="r", kind="model", request_hash="h", reservation=CALL)
+        await store.extend_objective(objective_id, limits=replace(NO_LIMITS, max_cost_usd=100.0))
+        again = await store.claim_task(objective_id, "w")
+        await store.intend_step(again.fence, key="3", kind="model", request_hash="h", reservation=CALL)
+
+    async def test_an_answer_that_goes_over_its_reservation_stops_nothing_where_nothing_limits_it(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        for key, usage in (("1", replace(SPENT, prompt_tokens=10**9)), ("2", UNCONFIRMED)):
+            await store.intend_step(fence, key=key, kind="model", request_hash="h", reservation=CALL)
+            await store.record_step(fence, key=key, output="1", usage=usage)
+        await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=CALL)
+        objective = await store.objective(objective_id)
+        assert objective.usage.unconfirmed_cost_usd == pytest.approx(0.01)
+        assert (await store.task(objective_id, 1)).usage == objective.usage
 
     async def test_no_call_is_intended_while_paused_or_after_the_end(self, store):
         objective_id = await begin(store)

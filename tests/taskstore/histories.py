@@ -60,6 +60,7 @@ class History:
         self._n_workers = self._n_keys = 0
         self._confirmed = Usage()
         self._spent_at_limit = Usage()
+        self._overspent = ""
         self.ended = Ended()
 
     async def run(self) -> Ended:
@@ -103,17 +104,19 @@ class History:
         fence, reservation = self._chance.choice(self._claims[-4:]).fence, self._reservation()
         self._n_keys += self._chance.random() < 0.9  # now and then the same key again
         key = f"1/{self._n_keys}"
+        overspent = (await self._store.objective(self._objective_id)).overspent
         try:
             step = await self._store.intend_step(fence, key=key, kind="model", request_hash="h", reservation=reservation)
         except LimitReachedError as error:
             if error.is_final:
-                self.ended.limit = error.limit
+                self.ended.limit, self._overspent = error.limit, overspent
                 self._spent_at_limit = (await self._store.objective(self._objective_id)).usage
                 self._note(reservation)
             return
         except (LeaseLostError, ObjectiveStoppedError):
             return
         call = Call(fence, key, step.reservation)
+        assert not overspent or step.output is not None or call in self._flying, "a call began after one that went over its reservation"
         if step.output is None and call not in self._flying:  # intending what is intended already is no second call
             self._note(step.reservation)
             self._flying.append(call)
@@ -184,7 +187,9 @@ class History:
         await self._check(limits)
         objective = await self._store.objective(self._objective_id)
         assert objective.held == Reservation()
-        if self.ended.limit:
+        if self._overspent:
+            assert not self._is_honest and self.ended.limit == self._overspent
+        elif self.ended.limit:
             self._check_end(limits, self._spent_at_limit)
 
     def _check_end(self, limits: Limits, spent: Usage) -> None:

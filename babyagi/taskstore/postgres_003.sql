@@ -1,0 +1,9 @@
+-- The schema on PostgreSQL, version 3: the same as `schema_003.sql`.
+
+ALTER TABLE objective ADD COLUMN unconfirmed_tokens BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE objective ADD COLUMN unconfirmed_cost_microusd BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE objective ADD COLUMN overspent TEXT NOT NULL DEFAULT '';
+ALTER TABLE task ADD COLUMN unconfirmed_tokens BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN unconfirmed_cost_microusd BIGINT NOT NULL DEFAULT 0;
+
+UPDATE meta SET value = '3' WHERE key = 'schema_version';
