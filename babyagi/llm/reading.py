@@ -111,4 +111,3 @@ def _mend_calls(calls: Iterable[RawCall], taken: set[str]) -> tuple[ToolCall, ..
 
 def _read_arguments(given: Any) -> str:
     return clean(given) or "{}" if isinstance(given, str) else json.dumps(given)
-
