@@ -188,7 +188,7 @@ class App:
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
         if not self._open_embedder(embedding).is_local and limits.max_cost_usd and self._embedding_price(embedding) is None:
-            self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
+            self._note_free_vectors(embedding)
         return ObjectiveSpec(
             text=settings.objective,
             initial_task=settings.initial_task,
@@ -196,6 +196,7 @@ class App:
             limits=limits,
             model_by_role={**settings.model_by_role, Role.EMBEDDING: embedding},
             temperature=settings.openai_temperature,
+            has_price=not self._unpriced(settings.model_by_role),
             embedding_space=self._open_embedder(embedding).space,
             results_store_name=settings.results_store_name,
             tools=grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask),
@@ -204,6 +205,17 @@ class App:
             planning=Planning(settings.planning),
             prompt_version=prompt_version(),
         )
+
+    def _note_free_vectors(self, embedding: str) -> None:
+        """Raises `SettingsError` where a person set the limit of money: with vectors of unknown price it cannot be held."""
+        if self.settings.cost_limit_is_explicit:
+            raise SettingsError(
+                f"the money limit of ${self.settings.max_cost_usd:g} cannot be held",
+                why=f"no price is known for {embedding}, which makes the vectors",
+                fix=f"BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL} costs nothing, or 0 for no money limit: --max-cost 0",
+                guide="limits",
+            )
+        self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
 
     def limits(self, roles: Iterable[Role]) -> Limits:
         """The limits of these settings. That of money is off, with a notice, where nobody set it and a model of these roles has no price.
@@ -218,8 +230,11 @@ class App:
         return limits
 
     def _unpriced(self, roles: Iterable[Role]) -> list[str]:
-        names = {self.settings.model_by_role[role] for role in roles} - set(MODELS_WITHOUT_ENDPOINT)
-        return sorted(name for name in names if self._price(name, self.settings.openai_base_url) is None)
+        return self._without_price(self.settings.model_by_role[role] for role in roles)
+
+    def _without_price(self, names: Iterable[str]) -> list[str]:
+        asked = set(names) - set(MODELS_WITHOUT_ENDPOINT)
+        return sorted(name for name in asked if self._price(name, self.settings.openai_base_url) is None)
 
     def _price(self, name: str, base_url: str) -> Price | None:
         from babyagi.llm.prices import find_price
@@ -275,9 +290,21 @@ class App:
         missing = missing_key(names.values(), has_key=bool(self.settings.openai_api_key), base_url=self.settings.openai_base_url)
         if missing is not None:
             raise missing
+        self._require_prices(objective, names.values())
         endpoint = self._open_endpoint(self.settings.openai_base_url)
         model_by_name = {name: self._open_model(name, objective.spec.temperature, endpoint) for name in sorted(set(names.values()))}
         return {role: model_by_name[name] for role, name in names.items()}
+
+    def _require_prices(self, objective: Objective, names: Iterable[str]) -> None:
+        """Raises `SettingsError` where this worker could not hold the objective's limit of money."""
+        unpriced = self._without_price(names)
+        if objective.spec.limits.max_cost_usd and unpriced:
+            raise SettingsError(
+                f"objective {objective.id} has a money limit of ${objective.spec.limits.max_cost_usd:g}, which this worker cannot hold",
+                why=f"no price is known here for {', '.join(unpriced)}",
+                fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, in US dollars per million tokens",
+                guide="limits",
+            )
 
     def _open_model(self, name: str, temperature: float | None, endpoint: Endpoint) -> ChatModel:
         if name == "rehearsal":

@@ -215,6 +215,7 @@ class ObjectiveSpec:
     limits: Limits = field(default_factory=Limits)
     model_by_role: Mapping[Role, str]
     temperature: float | None = None
+    has_price: bool = True  # the price of its models was known, so what it costs is known in money
     embedding_space: str
     results_store_name: str = "babyagi"
     tools: tuple[ToolGrant, ...] = ()
@@ -281,6 +282,15 @@ class Objective:
         _require_utc("ended_at", self.ended_at)
         if (self.status is ObjectiveStatus.ENDED) != (self.stop_reason is not None):
             raise ValueError("an objective has a stop reason exactly when it has ended")
+
+    @property
+    def spent(self) -> str:
+        """What it cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` with what no answer has confirmed, or `unknown`."""
+        if not self.spec.has_price:
+            return "unknown"
+        confirmed = f"${self.usage.cost_usd - self.usage.unconfirmed_cost_usd:.4f}"
+        perhaps = self.usage.unconfirmed_cost_usd
+        return f"{confirmed} (perhaps ${perhaps:.4f} more)" if perhaps > 0 else confirmed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

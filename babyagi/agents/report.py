@@ -128,12 +128,12 @@ def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
     n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
     stop = (objective.stop_reason or StopReason.FAILED).words
     detail = f" ({_one_line(objective.stop_detail)})" if objective.stop_detail else ""
-    cost_limit = f" of {limits.max_cost_usd:g}" if limits.max_cost_usd else ""
+    cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
     lines = [
         f"* Stopped: {objective.stop_reason}: {stop}{detail}",
         f"* Tasks: {n_done} done of {len(tasks)}",
         f"* Model calls before this report: {usage.calls}, tokens {usage.prompt_tokens} in and {usage.completion_tokens} out, "
-        f"cost ${usage.cost_usd:.4f}{cost_limit}",
+        f"cost {objective.spent}{cost_limit}",
         f"* Time: {objective.active_s:.0f} s. Models: {', '.join(sorted(set(objective.spec.model_by_role.values())))}",
     ]
     how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))

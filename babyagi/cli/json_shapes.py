@@ -29,12 +29,15 @@ def _time(at: datetime | None) -> str | None:
     return at.isoformat() if at is not None else None
 
 
-def usage_shape(usage: Usage) -> Json:
+def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
+    """The usage; the `unconfirmed` parts of it are what no answer has confirmed. Costs are null where no price is known."""
     return {
         "calls": usage.calls,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
-        "cost_usd": usage.cost_usd,
+        "cost_usd": usage.cost_usd if has_price else None,
+        "unconfirmed_tokens": usage.unconfirmed_tokens,
+        "unconfirmed_cost_usd": usage.unconfirmed_cost_usd if has_price else None,
     }
 
 
@@ -119,7 +122,7 @@ def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> J
         "status": objective.status.value,
         "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
         "tasks": counts_shape(counts),
-        "usage": usage_shape(objective.usage),
+        "usage": usage_shape(objective.usage, has_price=objective.spec.has_price),
         "report": {"is_written": objective.has_report},
         "missing": list(objective.checks.missing),
         "created_at": _time(objective.created_at),
@@ -137,7 +140,7 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
         "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
         "stop_detail": objective.stop_detail,
         "tasks": counts_shape(counts),
-        "usage": {**usage_shape(objective.usage), "time_s": objective.active_s},
+        "usage": {**usage_shape(objective.usage, has_price=spec.has_price), "time_s": objective.active_s},
         "held": {"calls": objective.held.calls, "tokens": objective.held.tokens, "cost_usd": objective.held.cost_usd},
         "limits": limits_shape(spec.limits),
         "report": {"is_written": objective.has_report},

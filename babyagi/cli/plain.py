@@ -53,7 +53,7 @@ _OTHER_WORDS = {
     log.REPORT_WRITTEN: "the report is written",
     log.RESULTS_INDEXED: "the index catches up",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
-    log.STEP_OVERSPENT: "an answer went over what was reserved for it",
+    log.STEP_OVERSPENT: "the cost of an answer is not what it should be",
     log.STEP_LEFT_UNKNOWN: "a tool call was cut off that must not be repeated; a person must say what came of it",
     log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
     log.MODEL_UNAVAILABLE: "waiting for the model",
@@ -90,8 +90,9 @@ def _describe_data(event: Event) -> str:
 
 
 def _describe_overspending(data: Mapping[str, Any]) -> str:
-    amount = f"{data['tokens']:,} tokens and ${data['cost_usd']:.4f} where {data['reserved_tokens']:,} and ${data['reserved_cost_usd']:.4f}"
-    said = f"{amount} were reserved" if data.get("is_said", True) else f"{data['model']} did not say how many tokens it took"
+    said = f"{data.get('tokens', 0):,} tokens, where {data.get('reserved_tokens', 0):,} were reserved"
+    if not data.get("is_said", True):
+        said = f"{fit(str(data.get('model', '')), 100)} does not say how many tokens it took"
     end = f"; no further call is made, because the limit of {data['limit']} cannot be held" if data.get("limit") else ""
     return f": {said}{end}"
 

@@ -63,9 +63,10 @@ def render_counts(counts: Mapping[TaskStatus, int]) -> str:
 
 def render_usage(objective: Objective) -> str:
     usage = objective.usage
+    perhaps = f" ({usage.unconfirmed_tokens:,} of them perhaps)" if usage.unconfirmed_tokens else ""
     return (
         f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}, {usage.prompt_tokens:,} tokens in and "
-        f"{usage.completion_tokens:,} out, ${usage.cost_usd:.4f}"
+        f"{usage.completion_tokens:,} out{perhaps}, cost {objective.spent}"
     )
 
 
@@ -77,7 +78,7 @@ def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> lis
         (limits.max_tasks, f"tasks {n_tasks}/{limits.max_tasks}"),
         (limits.max_calls, f"calls {usage.calls}/{limits.max_calls}"),
         (limits.max_tokens, f"tokens {usage.tokens:,}/{limits.max_tokens:,}"),
-        (limits.max_cost_usd, f"cost ${usage.cost_usd:.4f}/${limits.max_cost_usd:g}"),
+        (limits.max_cost_usd, f"cost {objective.spent} of ${limits.max_cost_usd:g}"),
         (limits.max_time_s, f"time {render_duration(objective.active_s)}/{render_duration(limits.max_time_s)}"),
     ]
     return [text for limit, text in entries if limit]
@@ -102,16 +103,25 @@ def _amount(limit: int, what: str) -> str:
 
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
-    lines = [Line(f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'COST':>9}  OBJECTIVE", Style.DIM)]
+    lines = [Line(f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'SPENT':>9} {'PERHAPS':>9}  OBJECTIVE", Style.DIM)]
     for objective, counts in rows:
         status = objective.stop_reason.value if objective.stop_reason is not None else objective.status.value
         head = (
             f"{objective.id:>4}  {status:<16} {counts.get(TaskStatus.DONE, 0):>5} {sum(counts.values()):>5}  "
-            f"{'$' + format(objective.usage.cost_usd, '.4f'):>9}  "
+            f"{_spent(objective):>9} {_perhaps(objective):>9}  "
         )
         style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
         lines.append(Line(head + fit(objective.spec.text, max(20, width - len(head))), style))
     return lines
+
+
+def _spent(objective: Objective) -> str:
+    usage = objective.usage
+    return f"${usage.cost_usd - usage.unconfirmed_cost_usd:.4f}" if objective.spec.has_price else "unknown"
+
+
+def _perhaps(objective: Objective) -> str:
+    return f"${objective.usage.unconfirmed_cost_usd:.4f}" if objective.usage.unconfirmed_cost_usd > 0 else ""
 
 
 def render_status(objective: Objective, counts: Mapping[TaskStatus, int], width: int) -> list[Line]:

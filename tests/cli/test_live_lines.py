@@ -36,8 +36,8 @@ def test_the_picture_says_all_that_a_person_watches_for():
         "  !    5       dead  Broken: no such file",
         "       8     queued  Read b.md",
         "       9     queued  Compare (after 7, 8)",
-        "2 workers · rehearsal · 7 calls, 1,200 tokens in and 345 out, $0.0123",
-        "limits: tasks 5/50 · tokens 1,545/2,000,000 · cost $0.0123/$1 · time 1 min 15 s/2 h",
+        "2 workers · rehearsal · 7 calls, 1,200 tokens in and 345 out, cost $0.0123",
+        "limits: tasks 5/50 · tokens 1,545/2,000,000 · cost $0.0123 of $1 · time 1 min 15 s/2 h",
         "12:00:01 task 1 done",
     ]
 

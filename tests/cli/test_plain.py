@@ -50,6 +50,17 @@ def test_every_change_of_state_has_words(kind):
             {"name": "Read b.md", "repeats": 2},
             "task 4 proposed a task that is there already: Read a.md (Read b.md)",
         ),
+        (
+            log.STEP_OVERSPENT,
+            {"tokens": 9000, "reserved_tokens": 3000, "is_said": True, "limit": "cost"},
+            "the cost of an answer is not what it should be: 9,000 tokens, where 3,000 were reserved; no further call is made, "
+            "because the limit of cost cannot be held",
+        ),
+        (
+            log.STEP_OVERSPENT,
+            {"model": "m", "is_said": False, "limit": ""},
+            "the cost of an answer is not what it should be: m does not say how many tokens it took",
+        ),
         (log.PLAN_FAILED, {"task_ids": [1], "reason": "no JSON"}, "nothing could be planned from a result (no JSON)"),
         (log.CONTEXT_CUT, {"cut": [1, 2]}, "a prompt does not hold all of what it needs (task 4: of results 1, 2)"),
     ],

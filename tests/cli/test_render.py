@@ -1,8 +1,10 @@
+from dataclasses import replace
+
 import pytest
 
 from babyagi.cli import render
 from babyagi.cli.text import cell_width
-from babyagi.tasks import Limits, ObjectiveStatus, StopReason, TaskStatus
+from babyagi.tasks import Limits, ObjectiveStatus, StopReason, TaskStatus, Usage
 from tests.cli import samples
 
 GOES_ON_WITH = {
@@ -40,6 +42,22 @@ def test_the_closing_lines_say_why_what_and_where():
     assert "1 dead" in text
     assert "$0.0123" in text
     assert "babyagi report --objective 3" in text
+
+
+def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_price_is_called_that():
+    usage = Usage(calls=3, prompt_tokens=9000, cost_usd=1.58, unconfirmed_tokens=8000, unconfirmed_cost_usd=1.37)
+    priced = samples.objective(usage=usage)
+    unpriced = samples.objective(usage=replace(usage, cost_usd=0.0, unconfirmed_cost_usd=0.0), spec=samples.spec(has_price=False))
+
+    screens = [
+        joined(render.render_status(priced, samples.COUNTS, 100)),
+        joined(render.render_closing(priced, samples.COUNTS, home="/data")),
+        joined(render.render_objectives([(priced, samples.COUNTS)], 100)),
+    ]
+    assert all("$0.2100" in screen and "$1.3700" in screen for screen in screens)
+    assert "8,000 of them perhaps" in screens[0]
+    for screen in (render.render_status(unpriced, samples.COUNTS, 100), render.render_objectives([(unpriced, samples.COUNTS)], 100)):
+        assert "unknown" in joined(screen) and "$0.0000" not in joined(screen)
 
 
 def test_an_interrupted_or_paused_run_is_gone_on_with_by_resume():
