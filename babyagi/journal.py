@@ -233,7 +233,8 @@ class Journal:
         """Return what a person said about this, or let the task wait until one does."""
         step = await self._store.park_task(self._fence, key=self._prefix + path, kind=kind, request=request)
         if step.output is None:
-            raise ParkedError(f"{self._fence.owner} waits for a person", fix=f"babyagi inbox shows number {step.id}", guide="inbox")
+            shown = f"number {step.id}" if step.id else "the questions that are to be answered first"
+            raise ParkedError(f"{self._fence.owner} waits for a person", fix=f"babyagi inbox shows {shown}", guide="inbox")
         return Observation.from_json(step.output)
 
     async def _put_observation(self, path: str, observation: Observation, request: str) -> Observation:

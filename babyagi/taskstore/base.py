@@ -342,7 +342,10 @@ class TaskStore(WorkerStore, Protocol):
 
     async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
         """running → waiting: a person is asked `request`. The step is asked, or unknown if it was intended; the lease and the slot are
-        free, and no failure is counted. A step that is done is returned, and the task stays held."""
+        free, and no failure is counted. A step that is done is returned, and the task stays held.
+
+        Where five steps of the objective wait for a person already, the task is queued again until one does not any more, and the step
+        is not kept."""
         ...
 
     async def inbox(self, objective_id: int | None = None) -> list[Step]:

@@ -37,6 +37,7 @@ from babyagi.taskstore.rows import (
 )
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL have no word in common for "no limit"
+UNTIL_ANSWERED_US = 253_370_764_800_000_000  # the year 9999: when a question is answered, another task may ask
 MAX_COUNTED = 100  # tasks that can be started; no worker has more free slots
 
 # -- looking ---------------------------------------------------------------------------------------------------------------
@@ -86,7 +87,7 @@ def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
         n_held=int(tx.has("has_held_task", objective_id=objective.id)),
         n_recorded=n_by_status[TaskStatus.RECORDED],
         n_unblocked=n_unblocked,
-        n_resumable=int(tx.has("has_begun_unblocked", objective_id=objective.id)) if n_unblocked else 0,
+        n_resumable=int(n_unblocked > 0 and tx.has("has_begun_unblocked", objective_id=objective.id, until_answered_us=UNTIL_ANSWERED_US)),
         n_waiting=n_by_status[TaskStatus.WAITING],
         n_done=n_by_status[TaskStatus.DONE],
         n_dead=n_by_status[TaskStatus.DEAD],
@@ -97,8 +98,8 @@ def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
 
 
 def count_unblocked(tx: Transaction, objective_id: int) -> int:
-    """How many queued tasks wait for no other, delayed or not; counted up to `MAX_COUNTED`."""
-    return int(tx.all("n_unblocked", objective_id=objective_id, limit=MAX_COUNTED)[0]["n"])
+    """How many queued tasks wait neither for another nor for an answer, delayed or not; counted up to `MAX_COUNTED`."""
+    return int(tx.all("n_unblocked", objective_id=objective_id, limit=MAX_COUNTED, until_answered_us=UNTIL_ANSWERED_US)[0]["n"])
 
 
 # -- time ------------------------------------------------------------------------------------------------------------------
@@ -190,9 +191,22 @@ def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     if tx.run("wake_task", objective_id=objective_id, task_id=task_id) == 0:
         return
     append_event(tx, objective_id, log.TASK_ANSWERED, task_id)
+    let_ask(tx, objective_id)
     tx.run("count_afresh", objective_id=objective_id)
     if objective_row(tx, objective_id)["stop_reason"] == StopReason.WAITING:
         reopen(tx, objective_id)
+
+
+def count_asked(tx: Transaction, objective_id: int) -> int:
+    """How many steps wait for a person."""
+    return len(tx.all("inbox", objective_id=objective_id))
+
+
+def let_ask(tx: Transaction, objective_id: int) -> None:
+    """Let as many tasks ask that were kept from it as there is room for more questions."""
+    n_free = rules.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
+    if n_free > 0:
+        tx.run("let_ask", objective_id=objective_id, limit=n_free, until_answered_us=UNTIL_ANSWERED_US)
 
 
 # -- fences ----------------------------------------------------------------------------------------------------------------

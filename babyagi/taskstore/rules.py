@@ -38,6 +38,7 @@ MAX_COST_MICROUSD = 10**12
 MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
 MAX_FRUITLESS = 20  # tries in a row that brought neither an answer nor, by what they lacked, a new task, before no other is started
 MAX_LACKS = 3  # tries of a task that lack something, before it is given up
+MAX_OPEN_QUESTIONS = 5  # of an objective: a person cannot see more at a glance, and each of them is paid for
 MAX_REPEATS = 4  # of a name, without a newer answer that bears on it
 MAX_REPEATS_IN_ALL = 12
 MAX_IDLE_CHECKS = 3  # in a row, without a new answer since the one before

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from babyagi import log
-from babyagi.tasks import Fence, Reservation, Step, StepState, TaskStatus, Usage
+from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
 from babyagi.taskstore import changes, moves, rules
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import step_from_row, step_to_values, to_time
@@ -40,6 +40,9 @@ class Parking(SqlRoom):
                 return known
             if known is None:
                 step = changes.open_step(fence, key=key, kind=kind, request=request, at=to_time(tx.now_us))
+                if moves.count_asked(tx, fence.objective_id) >= rules.MAX_OPEN_QUESTIONS:
+                    _hold_back(tx, task)
+                    return step
                 tx.run("put_step", **step_to_values(replace(step, state=StepState.ASKED), is_held=False))
             moves.note_freed(tx, moves.put_down(tx, task))
             return _find(tx, fence, key) or step
@@ -72,6 +75,15 @@ class Parking(SqlRoom):
 def _find(tx: Transaction, fence: Fence, key: str) -> Step | None:
     row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
     return None if row is None else step_from_row(row)
+
+
+def _hold_back(tx: Transaction, task: Task) -> None:
+    """Put down a task that would ask, until one of the open questions is answered."""
+    freed = moves.put_down(tx, task)
+    tx.run("hold_back", objective_id=task.objective_id, task_id=task.id, until_answered_us=moves.UNTIL_ANSWERED_US)
+    reason = f"{rules.MAX_OPEN_QUESTIONS} questions are open; it asks its own when one is answered"
+    moves.append_event(tx, task.objective_id, log.TASK_RELEASED, task.id, reason=reason, delay_s=0.0)
+    moves.note_freed(tx, freed)
 
 
 def _open_step(tx: Transaction, step_id: int) -> Step:

@@ -59,6 +59,7 @@ class Steering(SqlRoom):
             tx.run("cancel_task", objective_id=objective_id, task_id=old.id)
             tx.run("count_afresh", objective_id=objective_id)
             moves.append_event(tx, objective_id, log.TASK_CANCELLED, old.id, replaced_by=new.id)
+            moves.let_ask(tx, objective_id)
             return moves.read_task(tx, objective_id, new.id)
 
         return await self._write(work, objective_id)
@@ -68,6 +69,7 @@ class Steering(SqlRoom):
             _changeable(tx, objective_id, task_id)
             tx.run("cancel_task", objective_id=objective_id, task_id=task_id)
             moves.append_event(tx, objective_id, log.TASK_CANCELLED, task_id)
+            moves.let_ask(tx, objective_id)
             return moves.read_task(tx, objective_id, task_id)
 
         return await self._write(work, objective_id)

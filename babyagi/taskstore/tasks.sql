@@ -86,14 +86,19 @@ SELECT status, n FROM task_count WHERE objective_id = :objective_id;
 SELECT 1 FROM task WHERE worker_id IS NOT NULL AND objective_id = :objective_id LIMIT 1;
 
 -- n_unblocked --
--- How many queued tasks wait for no other, counted up to a bound, and how many of these were begun before.
-SELECT count(*) AS n, count(started_at_us) AS n_begun
-  FROM (SELECT started_at_us FROM task WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 LIMIT :limit) AS unblocked;
+-- How many queued tasks wait neither for another nor for an answer, counted up to a bound.
+SELECT count(*) AS n
+  FROM (SELECT 1 FROM task
+         WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
+           AND (not_before_us IS NULL OR not_before_us < :until_answered_us)
+         LIMIT :limit) AS unblocked;
 
 -- has_begun_unblocked --
--- A row when a queued task that was begun before waits for no other.
+-- A row when a queued task that was begun before waits neither for another nor for an answer.
 SELECT 1 FROM task
- WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL LIMIT 1;
+ WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
+   AND (not_before_us IS NULL OR not_before_us < :until_answered_us)
+ LIMIT 1;
 
 -- best_queued --
 -- The first queued task whose `after` tasks are all done, dead or cancelled; where no task may be begun any more, of those that were.
@@ -122,6 +127,18 @@ RETURNING *;
 -- wake_task --
 -- waiting → queued.
 UPDATE task SET status = 'queued' WHERE objective_id = :objective_id AND id = :task_id AND status = 'waiting';
+
+-- hold_back --
+-- A queued task is not claimable before a question is answered.
+UPDATE task SET not_before_us = :until_answered_us WHERE objective_id = :objective_id AND id = :task_id AND status = 'queued';
+
+-- let_ask --
+-- The first tasks that wait for an answer to another's question may ask their own.
+UPDATE task SET not_before_us = NULL
+ WHERE objective_id = :objective_id
+   AND id IN (SELECT id FROM task
+               WHERE objective_id = :objective_id AND status || '' = 'queued' AND not_before_us = :until_answered_us
+               ORDER BY rank, id LIMIT :limit);
 
 -- cancel_task --
 -- queued | waiting → cancelled.

@@ -1786,6 +1786,25 @@ class TaskStoreContract:
         step = await store.park_task(claim.fence, key=key, kind="question", request='{"question": "which?"}')
         return claim, step
 
+    async def test_at_most_five_questions_are_open_and_an_answer_lets_the_next_one_be_asked(self, store):
+        objective_id = await begin(store, *"BCDEFG")
+        for _ in range(5):
+            await self.ask(store, objective_id)
+        sixth, not_kept = await self.ask(store, objective_id)
+        await self.ask(store, objective_id)
+        assert not_kept.id == 0 and len(await store.inbox(objective_id)) == 5
+        assert [task.status for task in await store.tasks(objective_id)] == [TaskStatus.WAITING] * 5 + [TaskStatus.QUEUED] * 2
+        assert await store.claim_task(objective_id, "w") is None
+        assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
+        await store.answer_step((await store.inbox(objective_id))[0].id, output='"this one"')
+        assert (await store.objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        first = await store.claim_task(objective_id, "w")
+        again, asked = await self.ask(store, objective_id)
+        assert (first.task.id, again.task.id, again.task.failures) == (1, sixth.task.id, 0)
+        assert asked in await store.inbox(objective_id) and await store.claim_task(objective_id, "w") is None
+        await store.cancel_task(objective_id, 2)
+        assert (await store.claim_task(objective_id, "w")).task.id == 7
+
     async def test_a_parked_task_waits_without_a_lease_and_an_answer_queues_it_at_its_rank(self, store):
         objective_id = await begin(store, "B")
         claim, step = await self.ask(store, objective_id)
