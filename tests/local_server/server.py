@@ -93,6 +93,7 @@ class LocalServer:
         port: int = 0,
     ) -> None:
         self.answer = answer
+        self.say_usage: Callable[[Usage], tuple[Any, Usage]] | None = None  # what a reply says of its cost, and what is billed
         self.latency_s = latency_s
         self.embedding_latency_s = embedding_latency_s
         self.errors: list[Exception] = []
@@ -251,6 +252,9 @@ class LocalServer:
                 return _error("the answer of this server raised an error", 500), False
             answer = fault.says(chat, answer) if fault and fault.says else answer
             reply, usage = render_reply(record.path, chat, answer, number=record.n), count_usage(chat, answer)
+        if self.say_usage is not None:
+            said, usage = self.say_usage(usage)
+            reply = {name: value for name, value in reply.items() if name != "usage"} | ({} if said is None else {"usage": said})
         self._note(record, usage, fault)
         if fault is None or fault.is_good_reply:
             return _good_response(record, chat, reply), True

@@ -223,3 +223,39 @@ async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_c
     assert extended.code == 0, extended.said
     assert resumed.code == 6, resumed.said
     assert 5 <= after["tasks"]["done"] - status["tasks"]["done"] <= 5 + 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"prompt_tokens": 500, "completion_tokens": 10**6},
+        {"prompt_tokens": 500, "completion_tokens": 60, "completion_tokens_details": {"reasoning_tokens": 10**6}},
+        {"total_tokens": "1000000.0"},
+        None,
+    ],
+    ids=["a huge count", "reasoning beside it", "the total alone, as a text", "nothing"],
+)
+async def test_no_call_begins_after_an_answer_whose_cost_cannot_be_held_under_the_limit(said, tmp_path):
+    async with LocalServer(never_done()) as server:
+        server.say_usage = lambda usage: (said, usage)
+        env = environ(tmp_path / "home", server.base_url, BABYAGI_PRICE_IN=str(PRICE_IN), BABYAGI_PRICE_OUT=str(PRICE_OUT))
+
+        ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)
+
+    assert (ended.code, len(server.requests)) == (3, 1), ended.said
+    assert "the limit of cost cannot be held" in ended.said
+    status, report = await look("status", env=env), (await look("report", env=env))["markdown"]
+    assert status["stop_reason"] == "limit:cost" and "What the execution agent found" in report
+    assert (status["usage"]["unconfirmed_cost_usd"] > 0) == (said is None)
+
+
+async def test_without_a_price_an_answer_that_does_not_say_its_cost_is_charged_with_all_that_was_reserved_and_the_run_goes_on(tmp_path):
+    async with LocalServer(never_done()) as server:
+        server.say_usage = lambda usage: (None, usage)
+        env = environ(tmp_path / "home", server.base_url)
+
+        ended = await babyagi("run", "Never be done", "--max-tasks", "3", env=env)
+
+    assert ended.code == 3 and "cost unknown" in ended.said
+    usage = (await look("status", env=env))["usage"]
+    assert usage["cost_usd"] is None and usage["unconfirmed_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
