@@ -139,17 +139,18 @@ def show(task_id: int, objective: str, as_json: bool) -> None:
     from babyagi.cli import json_shapes, render
     from babyagi.cli.session import pick_objective, with_store
 
-    async def fetch(store: TaskStore) -> tuple[Task, Result | None, list[Step]]:
-        objective_id = (await pick_objective(store, objective)).id
+    async def fetch(store: TaskStore) -> tuple[Task, Result | None, list[Step], bool]:
+        picked = await pick_objective(store, objective)
+        objective_id = picked.id
         task = await store.task(objective_id, task_id)
         found = await store.results(objective_id, task_ids=[task_id])
-        return task, found[0] if found else None, await store.steps(objective_id, owner=f"task:{task_id}")
+        return task, found[0] if found else None, await store.steps(objective_id, owner=f"task:{task_id}"), picked.spec.has_price
 
-    task, result, steps = with_store(fetch)
+    task, result, steps, has_price = with_store(fetch)
     if as_json:
         print_json(json_shapes.show_shape(task, result=result, steps=steps))
     else:
-        echo_lines(render.render_show(task, result=result, steps=steps, width=terminal_width()))
+        echo_lines(render.render_show(task, result=result, steps=steps, width=terminal_width(), has_price=has_price))
 
 
 @click.command()

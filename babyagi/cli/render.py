@@ -168,7 +168,7 @@ def render_results(results: Sequence[Result]) -> list[Line]:
     return lines[:-1]
 
 
-def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], width: int) -> list[Line]:
+def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], width: int, has_price: bool = True) -> list[Line]:
     lines = [Line(f"Task {task.id}: {one_line(task.name)}", Style.BOLD), Line(f"Status:   {_render_task_status(task)}")]
     if task.after:
         lines.append(Line(f"After:    {', '.join(str(task_id) for task_id in task.after)}"))
@@ -185,7 +185,7 @@ def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], wid
         lines += [Line("It does not answer:", Style.BOLD), Line(safe(result.lack, keep_newlines=True))]
     lines += _render_given(steps)
     if steps:
-        lines += [Line(""), Line("Steps:", Style.BOLD), *_render_steps(steps, width)]
+        lines += [Line(""), Line("Steps:", Style.BOLD), *_render_steps(steps, width, has_price)]
     return lines
 
 
@@ -213,13 +213,13 @@ def _render_task_status(task: Task) -> str:
     return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}"
 
 
-def _render_steps(steps: Sequence[Step], width: int) -> list[Line]:
+def _render_steps(steps: Sequence[Step], width: int, has_price: bool) -> list[Line]:
     key_width = min(max(len(step.key) for step in steps), max(16, width - 64))
     head = f"{pad('KEY', key_width)}  {'KIND':<9} {'STATE':<8} {'TOKENS':>15} {'COST':>9}  MODEL"
     lines = [Line(head, Style.DIM)]
     for step in steps:
         tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,}"
-        cost = f"${step.usage.cost_usd:.4f}"
+        cost = f"${step.usage.cost_usd:.4f}" if has_price else "unknown"
         row = f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} {cost:>9}  {one_line(step.model)}"
         lines.append(Line(row.rstrip() + _render_unconfirmed(step)))
     return lines
