@@ -220,7 +220,7 @@ async def test_a_limit_of_a_run_ends_it_before_the_call_that_would_not_fit(limit
 
     def answer(request):
         said = look_for_ever(request)
-        return Answer(tool_calls=said.tool_calls, usage=Usage(calls=1, prompt_tokens=0, completion_tokens=1000))
+        return Answer(tool_calls=said.tool_calls, usage=Usage(calls=1, prompt_tokens=100, completion_tokens=1000))
 
     async with LocalServer(answer) as server:
         with pytest.raises(LimitReachedError) as caught:
@@ -265,7 +265,7 @@ async def test_limits_hold_for_a_model_that_is_given_as_an_object_and_no_setting
             text="", tool_calls=(call,), model="m", usage=Usage(calls=1, prompt_tokens=10, completion_tokens=10, cost_usd=0.4)
         )
 
-    for limit, name in (({"max_calls": 2}, "calls"), ({"max_tokens": 2300}, "tokens"), ({"max_cost_usd": 1.0}, "cost")):
+    for limit, name in (({"max_calls": 2}, "calls"), ({"max_tokens": 3000}, "tokens"), ({"max_cost_usd": 1.0}, "cost")):
         model = ScriptedModel(answer, cost_usd=0.4)
         with pytest.raises(LimitReachedError) as caught:
             await Agent(model, [price], max_steps=50, **limit).run_async("?")

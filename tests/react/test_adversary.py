@@ -11,7 +11,7 @@ from babyagi.llm.prompt import ToolCall, fence
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.nesting import build_agent_tool
 from babyagi.react.steps import AtLimit, Bounds, Stopped
-from babyagi.tasks import Passage
+from babyagi.tasks import Limits, Passage
 from tests.react.test_executor import ASK, answering, call, completion, echo_tool, execute, open_executor
 from tests.test_journal import open_desk
 
@@ -171,7 +171,7 @@ async def test_a_reply_without_measure_does_not_fill_the_requests_that_follow(pr
     ends = {"text": "Final Answer: done", "json": '{"tool": "final_answer", "tool_input": "done"}', "native": "done"}
     seen: list[str] = []
     replies = [calls[protocol], *([] if protocol == "native" else [word]), ends[protocol]]
-    desk = await open_desk(answering(*replies))
+    desk = await open_desk(answering(*replies), limits=Limits(max_tokens=0))  # else so long a reply ends the run
 
     run = await open_executor(desk, [echo_tool(seen)], protocol=protocol).run(ASK)
 
