@@ -47,13 +47,13 @@ def test_the_environment_goes_before_the_file_and_is_shown_as_stars(caplog):
 
 
 def test_a_key_may_be_in_a_variable_and_is_never_shown():
-    found = search(api_key="${SERP_KEY}")
+    found = search(api_key="${SERPAPI_API_KEY}")
 
-    assert found.api_key.reveal({"SERP_KEY": " s3cret \n"}) == "s3cret"
+    assert found.api_key.reveal({"SERPAPI_API_KEY": " s3cret \n"}) == "s3cret"
     assert search(api_key="s3cret").api_key.reveal({}) == "s3cret"
     assert "s3cret" not in repr(search(api_key="s3cret")) + repr(Component(name="a", type="b", params={"api_key": "s3cret"}))
-    with pytest.raises(SettingsError, match="variable SERP_KEY, which is not set"):
-        found.api_key.reveal({})
+    with pytest.raises(SettingsError, match="variable SERPAPI_API_KEY, which is not set"):
+        found.api_key.reveal({"SERPAPI_API_KEY": ""})
     for bad in ("s3cret two", "s3cret\x00", "s3crét"):
         with pytest.raises(SettingsError, match="one word of printable ASCII") as raised:
             search(api_key=bad).api_key.reveal({})
