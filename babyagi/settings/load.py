@@ -133,10 +133,9 @@ def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cw
         cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE or reading.must_hold_money(),
         model_is_explicit=any(sources[name] != DEFAULT_SOURCE for name in _MODEL_FIELDS),
     )
-    conflicts = (
-        () if any(found.is_waiting for found in reading.untrusted) else _find_conflicts(settings, reading.given)
-    )  # what waits may be what is missed
-    faults = [*reading.faults, *reading.unknown_variables(), *conflicts]
+    faults = [*reading.faults, *reading.unknown_variables()]
+    if not any(found.is_waiting for found in reading.untrusted):  # what waits may be what is missed
+        faults += _find_conflicts(settings, reading.given)
     if faults:
         raise _build_error(faults)
     return Loaded(
