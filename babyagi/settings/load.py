@@ -56,7 +56,7 @@ class Loaded:
         sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`, `extra env file X`, `.env`, `default`.
         notices: one line each on what is set and has no effect yet.
         untrusted: what files that nobody has trusted say, and is not in `settings`.
-        trust_home: where it is kept which files are trusted: the home without what files say about it.
+        trust_home: where it is kept which files are trusted: the home that the environment names by its whole path, or the usual one.
     """
 
     settings: Settings
@@ -180,7 +180,8 @@ class _Reading:
         self._cwd = cwd
         self._layers = [_Layer(source="environment", said_as="", values=environ)]
         self._digests = self._read_without_files("trust_env_file") or ()  # no file says which files are trusted
-        self.trust_home: Path = self._read_without_files("home") or default_home()
+        home = self._read_without_files("home")
+        self.trust_home: Path = home if home and home.is_absolute() else default_home()  # a folder may bring what a relative path names
         self._values: dict[str, Any] = {}
         self.given: dict[str, _Given] = {}
         self.untrusted: list[Untrusted] = []
@@ -207,7 +208,7 @@ class _Reading:
         declared = self._declared[name]
         for given in self._find(name, declared):
             with suppress(ValueError):
-                return _anchor(_parse(declared, given.raw), self._cwd)
+                return _parse(declared, given.raw)
         return None
 
     def _is_named(self, path: Path) -> bool:

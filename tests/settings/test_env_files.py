@@ -305,6 +305,17 @@ def test_a_home_that_a_file_names_says_nothing_about_what_is_trusted(load, tmp_p
     assert loaded.trust_home != tmp_path / "planted"
 
 
+def test_a_folder_cannot_bring_the_home_that_trusts_it(load, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "mine"))
+    loaded = load("BABYAGI_NOTIFY=touch x\n", BABYAGI_HOME="brought")
+    trust_file(tmp_path / "brought", loaded.waiting[0].file)
+
+    assert waiting(load(BABYAGI_HOME="brought")) == ["BABYAGI_NOTIFY"]
+    trust_file(loaded.trust_home, loaded.waiting[0].file)
+    assert load(BABYAGI_HOME="brought").waiting == ()
+    assert loaded.trust_home == tmp_path / "mine" / "babyagi"
+
+
 def test_a_run_for_which_something_waits_is_told_what_to_type(load, tmp_path):
     loaded = load("BABYAGI_NOTIFY=touch x\nBABYAGI_LOG_FILE=x.log\n")
 
