@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from babyagi.cli.text import Line, Style, fit, pad
+from babyagi.cli.text import Line, Style, fit, one_line, pad
 from babyagi.settings import Loaded, declared_fields, render_value
 
 
@@ -52,5 +52,5 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
         style = Style.DIM if value.source == "default" else Style.PLAIN
         lines.append(Line(f"{pad(value.label, label_width)}  {pad(value.source, source_width)}  {fit(text, room)}", style))
         if value.waits:
-            lines.append(Line(f"{pad('', label_width)}  waits for trust: {value.waits}", Style.YELLOW))
+            lines.append(Line(f"{pad('', label_width)}  waits for trust: {one_line(value.waits)}", Style.YELLOW))
     return lines

@@ -200,9 +200,11 @@ def _read_key(params: Fields, variable: str) -> Key | None:
 def _require_host(kind: Kind, hosts: Collection[str]) -> None:
     """Raise for an address that the file chose: what is asked there, and the key for it, would go to whoever wrote the file."""
     if isinstance(kind, SerpAPIComponent) and (host := host_of(kind.base_url)) not in (host_of(SERPAPI_URL), *hosts):
-        where = f"component {shown(kind.name)}: base_url would send each search and its key to {shown(host or kind.base_url)}"
+        where = f"component {shown(kind.name)}: base_url"
+        if not host:
+            raise fault(f"{where} must be https://HOST, got {shown(kind.base_url)}", "correct it, or take it away")
         raise fault(
-            f"{where}, which is not {host_of(SERPAPI_URL)}",
+            f"{where} would send each search and its key to {shown(host)}, which is not {host_of(SERPAPI_URL)}",
             f"take base_url away; where you trust that host: --agent-hosts {host}, or BABYAGI_AGENT_HOSTS={host} in the environment",
         )
 

@@ -84,8 +84,8 @@ class Loaded:
             raise SettingsError(
                 describe_waiting(waiting),
                 why="a file that stands in a folder may be anybody's, and these settings can run, send, read or spend",
-                fix=f"babyagi trust, which shows them; where nobody can type: BABYAGI_TRUST_ENV_FILE={digests} in the environment",
-                guide="safety",
+                fix=f"babyagi trust (shows them), or, where nobody can type, BABYAGI_TRUST_ENV_FILE={digests} in the environment",
+                guide="settings",
             )
 
 

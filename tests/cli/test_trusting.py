@@ -129,6 +129,7 @@ def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, ca
     assert run_guarded(["trust"]) == 0
 
     said = "".join(capsys.readouterr())
+    assert not any(line.lstrip().startswith("LLM_MODEL=b") for line in said.splitlines())
     assert "  DOTENV_EXTENSIONS=a.env   LLM_MODEL=b\n" in said and "  BABYAGI_TASK_STORE=postgresql://me:***@db/agi\n" in said
     assert "top5ecret" not in said and "sk-file" not in said
 

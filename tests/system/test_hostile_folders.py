@@ -151,7 +151,7 @@ def test_a_file_of_a_folder_has_no_effect_and_each_of_its_settings_is_named(case
     assert listener.close() == []
     assert (tree(folder), dict(os.environ)) == (before, environ)
     assert codes in ([2, 0, 0], [2, 0, 3])  # the demo ends at its limit
-    for told in said.err.split("babyagi guide safety")[:2]:
+    for told in said.err.split("babyagi guide settings")[:2]:
         assert {name for name in names if name not in told} == set(), told
     assert not any(key in said.out + said.err for key in [*SHELL_KEYS.values(), "pg-s3cret", "sk-file", "pc-file"])
 
