@@ -423,6 +423,7 @@ def render_env_example() -> str:
     lines = [
         "# Copy this file to .env and fill in what you need. An empty value means the default.",
         "# Write values bare, to the end of the line: no quotes, and no comment behind a value.",
+        "# What can run, send, read or spend waits in a file until you type `babyagi trust`, and again after each change.",
     ]
     for name, declared in declared_fields().items():
         if declared.section:
