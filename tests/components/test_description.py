@@ -192,3 +192,20 @@ def test_a_run_asks_one_model_and_a_file_that_wants_two_is_refused(tmp_path):
     assert "'Node' asks 'small-model', 'Big' asks 'large-model'" in raised.value.what
     assert "L4RGE" not in raised.value.what + raised.value.fix
     assert Agent.from_yaml(path, model="rehearsal").tools
+
+
+def test_the_person_lends_a_host_and_a_key_by_an_option(tmp_path):
+    path = write(tmp_path, tool("Serp"))
+    path.write_text(path.read_text("utf-8").replace('"${SERPAPI_API_KEY}"', '"${SERPAPI_API_KEY}", base_url: "https://a.example"'), "utf-8")
+
+    with pytest.raises(SettingsError, match=r"'a\.example', which is not"):
+        Agent.from_yaml(path, model=calling("x"), serpapi_api_key="K")
+    assert Agent.from_yaml(path, model=calling("x"), serpapi_api_key="K", agent_hosts="a.example").tools
+    assert Agent.from_yaml(path, model="rehearsal", serpapi_api_key="K", agent_hosts=["a.example", "b.example"]).tools
+
+
+def test_a_time_of_the_file_takes_no_limit_of_the_person_away(tmp_path):
+    path = write(tmp_path, tool("Run"), params="      max_time_s: 1000000\n")
+
+    assert not Agent.from_yaml(path, model="rehearsal")._has_time
+    assert Agent.from_yaml(path, model="rehearsal", max_time_s=5)._has_time

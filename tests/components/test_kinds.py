@@ -60,6 +60,29 @@ def test_a_key_may_be_in_a_variable_and_is_never_shown():
         assert "s3cr" not in raised.value.what + raised.value.fix
 
 
+@pytest.mark.parametrize("variable", ["AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "HOME", "serpapi_api_key", "SERPAPI_API_KEY_2"])
+def test_a_component_may_have_the_key_of_its_own_type_alone(variable):
+    with pytest.raises(SettingsError, match=f"'My-Serp': api_key asks for {variable}; of all variables it may have SERPAPI_API_KEY alone"):
+        search(api_key=f"${{{variable}}}")
+    with pytest.raises(SettingsError, match=variable):
+        search({"MY_SERP_PARAMS_API_KEY": f"${{{variable}}}"}, api_key="XYZ")
+
+
+def test_a_host_of_the_files_choice_is_refused_unless_a_person_allows_it_or_says_it_themselves():
+    params = {"api_key": "${SERPAPI_API_KEY}", "base_url": "https://search.example:8443/api"}
+    component = Component(name="Serp", type="SerpAPIComponent", params=params)
+
+    with pytest.raises(SettingsError, match="'Serp': base_url would send each search and its key to") as raised:
+        read_kinds({"Serp": component}, {})
+    assert "'search.example:8443'" in raised.value.what and "--agent-hosts search.example:8443" in raised.value.fix
+    for hosts in (["search.example"], ["example:8443"], ["serpapi.com"]):
+        with pytest.raises(SettingsError, match="would send"):
+            read_kinds({"Serp": component}, {}, hosts=hosts)
+    assert read_kinds({"Serp": component}, {}, hosts=["search.example:8443"])["Serp"]
+    assert search({"MY_SERP_PARAMS_BASE_URL": "https://mine.example"}, **params).base_url == "https://mine.example"
+    assert search(api_key="XYZ", base_url="https://SerpAPI.com/").top_k == 10
+
+
 @pytest.mark.parametrize("params", [{}, {"api_key": 12}, {"api_key": ""}, {"api_key": ["a"]}, {"api_key": "a", "top_k": -1}])
 def test_a_search_without_a_usable_key_or_bound_is_refused(params):
     with pytest.raises(SettingsError, match="component 'My-Serp'"):

@@ -280,15 +280,3 @@ def test_a_host_that_the_person_names_is_reached_and_one_that_the_folder_names_i
     Path(".env").unlink()
     assert run_guarded([*ask, "--agent-hosts", f"127.0.0.1:{listener.port}"]) == 0
     assert listener.close() == []  # the rehearsal searches nothing
-
-
-def test_an_agent_file_takes_no_limit_of_the_person_away(plant, listener):
-    from babyagi import Agent
-    from babyagi.settings import load_here
-
-    plant(agent_file(search=SAFE, params=", max_time_s: 1000000, max_steps: 0"), "agents.yaml")
-
-    agent = Agent.from_yaml("agents.yaml", model="rehearsal")
-
-    assert not agent._has_time and load_here({}).limits.max_time_s == 7200
-    assert listener.close() == []
