@@ -45,7 +45,8 @@ async def run_async(objective: str, **options: Any) -> Outcome:
     Args:
         objective: what is to be reached. The same text, first task and instance name go on where an earlier run stopped.
         options: any setting by its name (`babyagi config --json` has them all), as `initial_task`, `llm_model`, `files`. What is not
-            given comes from the environment, a `.env` file or the default, as on the command line.
+            given comes from the environment, a `.env` file (of one that nobody has trusted only what is harmless) or the default, as on
+            the command line.
 
     Raises:
         BabyagiError: its text says what to do.

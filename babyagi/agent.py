@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.app import App
-from babyagi.components.description import load_description
+from babyagi.components.description import Granted, load_description
+from babyagi.components.kinds import MODEL_KEY, SEARCH_KEY
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import Decision, decide, decisions, describe
 from babyagi.journal import Backends, Gate, Journal
@@ -35,6 +36,8 @@ LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
 
 Ask = Callable[[str], Awaitable[str]]
 _BOUNDS = frozenset(field.name for field in fields(Bounds))
+_OF_FILES = ("agent_hosts", "serpapi_api_key")  # settings that only an agent from a file looks at
+_KEYS_AND_HOSTS = ("openai_api_key", *_OF_FILES)
 _LIMITS = ("max_calls", "max_tokens", "max_cost_usd")
 
 
@@ -88,12 +91,20 @@ class Agent:
         Raises:
             SettingsError: the file cannot be used; the text names the culprit and what to do.
         """
+        settings = load_here({name: given for name, given in options.items() if name in _KEYS_AND_HOSTS})
+        granted = Granted(
+            keys={MODEL_KEY: settings.openai_api_key.reveal(), SEARCH_KEY: settings.serpapi_api_key.reveal()},
+            variables=variables_here(),
+            hosts=settings.agent_hosts,
+        )
         has_model = bool({"model", "llm_model"} & set(options))
-        found = load_description(Path(path), agent_name, variables=variables_here(), has_model=has_model)
+        found = load_description(Path(path), agent_name, granted=granted, has_model=has_model)
         described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
         described |= {name: bound for name in _BOUNDS if (bound := getattr(found.bounds, name)) != getattr(Bounds(), name)}
         described |= {name: given for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key))) if given}
-        return cls(**{**described, **options})
+        agent = cls(**{**described, **{name: given for name, given in options.items() if name not in _OF_FILES}})
+        agent._has_time = bool(options.get("max_time_s"))  # what a file says takes no limit of the person away
+        return agent
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
         """Add a tool, from the next run on.

@@ -408,7 +408,9 @@ async def open_app(
 
 async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
     """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
-    settings = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd).settings
+    loaded = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd)
+    loaded.require_trust()
+    settings = loaded.settings
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
         await asyncio.to_thread(fetch_files)
     async with open_app(settings) as app:

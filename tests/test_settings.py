@@ -12,7 +12,16 @@ import pytest
 from dotenv import dotenv_values
 
 from babyagi.errors import SettingsError
-from babyagi.settings import Loaded, Secret, Settings, declared_fields, load_settings, render_env_example, render_value
+from babyagi.settings import (
+    Loaded,
+    Secret,
+    Settings,
+    declared_fields,
+    load_settings,
+    render_env_example,
+    render_value,
+    trust_file,
+)
 from babyagi.settings.values import parse_duration_s
 from babyagi.tasks import Limits, ObjectiveSpec, Role
 
@@ -25,6 +34,13 @@ def load(tmp_path: Path):
         return load_settings(flags=flags or {}, environ={"BABYAGI_HOME": str(tmp_path / "home"), **environ}, cwd=tmp_path)
 
     return _load
+
+
+def trust_folder(load) -> None:
+    """Trust every file of the folder as it is now."""
+    loaded = load()
+    for found in loaded.untrusted:
+        trust_file(loaded.trust_home, found.file)
 
 
 def fault_of(load, flags: dict[str, object] | None = None, /, **environ: str) -> str:
@@ -63,6 +79,7 @@ def test_a_flag_goes_before_the_environment_before_extra_files_before_the_file_b
 
 def test_extra_files_can_be_named_by_a_flag_and_by_the_env_file(load, tmp_path):
     (tmp_path / ".env").write_text("DOTENV_EXTENSIONS=a.env\n")
+    trust_folder(load)
     (tmp_path / "a.env").write_text("INSTANCE_NAME=a\nDOTENV_EXTENSIONS=nobody-follows-this.env\n")
     (tmp_path / "b b.env").write_text("INSTANCE_NAME=b\n")
 
@@ -527,7 +544,7 @@ def test_importing_the_settings_loads_no_third_party_module():
 def test_the_users_data_folder_is_looked_up_only_when_no_home_is_set(tmp_path):
     code = (
         "import sys; from pathlib import Path; from babyagi.settings import load_settings; "
-        f"load_settings(flags={{}}, environ={{'BABYAGI_HOME': 'h'}}, cwd=Path({str(tmp_path)!r})); "
+        f"load_settings(flags={{}}, environ={{'BABYAGI_HOME': '/h'}}, cwd=Path({str(tmp_path)!r})); "
         "print([name for name in ('platformdirs', 'dotenv') if name in sys.modules])"
     )
 

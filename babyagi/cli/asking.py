@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from babyagi.react.signals import Signal
     from babyagi.react.steps import Run, Step
 
-SETTINGS = ("llm_model", "max_calls", "max_tokens", "max_cost_usd")
+SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
 
 @click.command()
@@ -34,10 +34,11 @@ def ask(file: Path, question_words: tuple[str, ...], agent_name: str, as_json: b
     from babyagi.agent import Agent
     from babyagi.cli.exits import code_of_run
     from babyagi.cli.options import given_flags, require_words
+    from babyagi.cli.run import tell_notices
     from babyagi.cli.session import load
 
     question, given = require_words(" ".join(question_words)), given_flags(flags)
-    load(given)
+    tell_notices(load(given).notices)
     agent = Agent.from_yaml(file, agent_name, **given)
     run = asyncio.run(agent.run_async(question, on_signal=None if as_json else _show))
     if as_json:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from babyagi.tasks import Worker
     from babyagi.taskstore.base import TaskStore
 
-NOT_OF_SUBMIT = ("join_existing_objective", "use_my_model", "concurrency", "no_color")
+NOT_OF_SUBMIT = ("agent_hosts", "join_existing_objective", "use_my_model", "concurrency", "no_color")
 
 
 @click.command()
@@ -81,8 +81,8 @@ def migrate() -> None:
     """
     import asyncio
 
-    from babyagi.cli.session import load
+    from babyagi.cli.session import STORE, load
     from babyagi.stores import migrate_store
 
-    before, after = asyncio.run(migrate_store(load().settings))
+    before, after = asyncio.run(migrate_store(load(needs=STORE).settings))
     echo(f"The task store has version {after} already." if before == after else f"The task store went from version {before} to {after}.")

@@ -23,7 +23,7 @@ from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_cred
 from babyagi.cli.text import has_colour, is_live_terminal
 from babyagi.errors import BabyagiError
 from babyagi.opening import describe_index
-from babyagi.settings import Settings
+from babyagi.settings import Loaded, Settings, describe_waiting
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -47,14 +47,15 @@ class Check:
 
 def run_checks(*, is_quick: bool = False) -> list[Check]:
     """All checks, in the order in which a run would meet them; with `is_quick` only those of the settings, the home and its store."""
-    from babyagi.cli.session import load
+    from babyagi.cli.session import NOTHING, load
 
     program = [] if is_quick else [_check_python(), _check_sqlite()]
     try:
-        settings = load().settings
+        loaded = load(needs=NOTHING)
     except BabyagiError as error:
         return [*program, Check(name="settings", state=FAIL, found=error.what, fix=error.fix)]
-    checks = [*program, Check(name="settings", state=OK, found="every value can be read"), *_check_home(settings.home)]
+    settings = loaded.settings
+    checks = [*program, Check(name="settings", state=OK, found="every value can be read"), *_check_trust(loaded), *_check_home(settings)]
     if is_quick:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
@@ -76,7 +77,15 @@ def _check_sqlite() -> Check:
     return Check(name="sqlite", state=OK, found=version + note)
 
 
-def _check_home(home: Path) -> list[Check]:
+def _check_trust(loaded: Loaded) -> list[Check]:
+    if not loaded.waiting:
+        return []
+    fix = "read them with `babyagi config`, then type `babyagi trust`, or take them out of the file; until then nothing is run"
+    return [Check(name="trust", state=WARN, found=describe_waiting(loaded.waiting), fix=fix)]
+
+
+def _check_home(settings: Settings) -> list[Check]:
+    home = settings.home
     try:
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=home, prefix=".doctor-") as file:
@@ -90,7 +99,7 @@ def _check_home(home: Path) -> list[Check]:
     except OSError as error:
         fix = "set BABYAGI_HOME to a folder that this user may write"
         return [Check(name="home", state=FAIL, found=f"{home} cannot be written: {error.strerror or error}", fix=fix)]
-    return [Check(name="home", state=OK, found=str(home)), _check_free_space(free), lock, _check_fsync(fsync_s), _check_store()]
+    return [Check(name="home", state=OK, found=str(home)), _check_free_space(free), lock, _check_fsync(fsync_s), _check_store(settings)]
 
 
 def _check_free_space(free: int) -> Check:
@@ -116,12 +125,12 @@ def _check_fsync(fsync_s: float) -> Check:
     return Check(name="disk", state=OK, found=found)
 
 
-def _check_store() -> Check:
+def _check_store(settings: Settings) -> Check:
     """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place gets one."""
     from babyagi.cli.session import with_store
 
     try:
-        n_objectives = len(with_store(lambda store: store.objectives()))
+        n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
     except BabyagiError as error:
         return Check(name="store", state=FAIL, found=error.what, fix=error.fix)
     return Check(name="store", state=OK, found=f"opens, and holds {n_objectives} objective{'' if n_objectives == 1 else 's'}")

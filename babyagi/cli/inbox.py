@@ -119,7 +119,7 @@ def _decide(number: int, decision: Decision, text: str, as_json: bool) -> None:
         step = await store.open_step(number)
         return await store.answer_step(number, output=decide(step, decision, text).to_json())
 
-    step = with_store(change)
+    step = with_store(change, changes=True)
     task_id = int(step.owner.removeprefix("task:"))
     if as_json:
         print_json({"v": 1, "number": number, "decision": decision.value, "objective_id": step.objective_id, "task_id": task_id})

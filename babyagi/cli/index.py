@@ -35,7 +35,7 @@ def index() -> None:
 def status(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
     from babyagi.cli import json_shapes, render_index
-    from babyagi.cli.session import load, pick_objective, with_store
+    from babyagi.cli.session import NOTHING, load, pick_objective, with_store
     from babyagi.opening import describe_index
     from babyagi.results import load_index_status
 
@@ -43,8 +43,8 @@ def status(objective: str, as_json: bool) -> None:
         found = await store.objectives() if objective == ALL else [await pick_objective(store, objective)]
         return [await load_index_status(store, one) for one in found]
 
-    rows = with_store(fetch)
-    name = describe_index(load().settings)
+    settings = load(needs=NOTHING).settings
+    rows, name = with_store(fetch, settings=settings), describe_index(settings)
     if as_json:
         print_json([json_shapes.index_status_shape(row, index=name) for row in rows])
     else:

@@ -144,7 +144,7 @@ def _change(change: Callable[[TaskStore, Objective], Awaitable[Json]], objective
     async def work(store: TaskStore) -> Json:
         return await change(store, await pick_objective(store, selector))
 
-    said = with_store(work)
+    said = with_store(work, changes=True)
     words = said.pop("words")
     if as_json:
         print_json(said)

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError
+from babyagi.net.hosts import LOOPBACK
 from babyagi.settings import Settings
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL
 
 OPENAI_HOSTS = ("", "api.openai.com")
-LOOPBACK = ("127.0.0.1", "::1", "localhost")
 CONNECT_TIMEOUT_S = 2.0
 
 

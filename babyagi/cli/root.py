@@ -12,7 +12,20 @@ from collections.abc import Sequence
 import click
 
 from babyagi import __version__
-from babyagi.cli import asking, cooperating, inbox, index, journal, list_steering, looking, running, steering, surroundings, toolbox
+from babyagi.cli import (
+    asking,
+    cooperating,
+    inbox,
+    index,
+    journal,
+    list_steering,
+    looking,
+    running,
+    steering,
+    surroundings,
+    toolbox,
+    trusting,
+)
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
@@ -60,6 +73,7 @@ COMMANDS = (
     cooperating.migrate,
     toolbox.tools,
     surroundings.config,
+    trusting.trust,
     surroundings.doctor,
     surroundings.guide,
 )

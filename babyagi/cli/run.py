@@ -16,7 +16,7 @@ from babyagi.cli.json_shapes import is_rehearsal, models_of
 from babyagi.cli.person import find_person
 from babyagi.cli.plain import JsonView, PlainView
 from babyagi.cli.preflight import require_credentials, require_embedder, require_listener, require_living_models
-from babyagi.cli.session import is_over, load, pick_objective, pick_unfinished
+from babyagi.cli.session import NOTHING, is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
 from babyagi.cli.worker_lines import serving
 from babyagi.errors import SettingsError
@@ -67,7 +67,8 @@ def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], al
         "model_report": "rehearsal",
         "embedding_model": "hash",
     }
-    return asyncio.run(_start_and_work(load(settings), always_new=always_new, as_json=as_json, is_demo=True))
+    loaded = load(settings, reads_files=False)  # what it is to show is the same wherever it is typed
+    return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json, is_demo=True))
 
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) -> int:
@@ -79,7 +80,7 @@ def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) 
 
 def watch_objective(selector: str, *, as_json: bool) -> int:
     """Watch an objective until it ends, and return the exit code of its stop reason."""
-    return asyncio.run(_watch(load().settings, selector, as_json=as_json))
+    return asyncio.run(_watch(load(needs=NOTHING).settings, selector, as_json=as_json))
 
 
 def require_objective(settings: Settings) -> None:

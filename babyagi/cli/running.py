@@ -32,7 +32,7 @@ def demo(folder: Path | None, question: str | None, always_new: bool, as_json: b
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
-@setting_options()
+@setting_options(but=("agent_hosts",))
 @click.option("--new", "always_new", is_flag=True, help="Start afresh, even where the same objective was started before.")
 @json_option
 @click.option("--objective", metavar="ID|NAME|latest", help="With --join: which one.")

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from babyagi.cli.logfile import open_log
+from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, SettingsError
-from babyagi.settings import Loaded, load_settings
+from babyagi.settings import Loaded, Settings, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.base import TaskStore
 
 T = TypeVar("T")
 
 LATEST = "latest"
+NOTHING: frozenset[str] = frozenset()
+STORE = frozenset({"home", "task_store"})
 
 
-def load(flags: Mapping[str, object] | None = None) -> Loaded:
-    """Return the settings with their sources, from the given flags, the environment and the files; the log file is open then."""
-    loaded = load_settings(flags=flags or {}, environ=os.environ, cwd=Path.cwd())
+def load(flags: Mapping[str, object] | None = None, *, needs: Container[str] | None = None, reads_files: bool = True) -> Loaded:
+    """Return the settings with their sources, from the given flags, the environment and the files; the log file is open then.
+
+    Args:
+        needs: the fields of which none may wait for trust; all of them when not given. `NOTHING` for whoever only looks.
+
+    Raises:
+        SettingsError: a value makes no sense, or one of these waits and nobody says that its file is trusted.
+    """
+    loaded = settle(lambda: load_settings(flags=flags or {}, environ=os.environ, cwd=Path.cwd(), reads_files=reads_files), needs)
     open_log(loaded.settings.effective_log_file, level=loaded.settings.log_level)
     if loaded.settings.no_color:
         os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
     return loaded
 
 
-def with_store(body: Callable[[TaskStore], Awaitable[T]]) -> T:
-    """Open the home's task store, run the body on it, and close it again."""
+def with_store(body: Callable[[TaskStore], Awaitable[T]], *, changes: bool = False, settings: Settings | None = None) -> T:
+    """Open the task store of the settings, run the body on it, and close it again.
+
+    Args:
+        changes: the body changes something, so it must be the store that is meant.
+    """
     from babyagi.stores import open_store
 
-    settings = load().settings
+    settings = settings or load(needs=STORE if changes else NOTHING).settings
 
     async def run() -> T:
         async with open_store(settings) as store:

@@ -26,7 +26,7 @@ def pause(objective: str, as_json: bool) -> None:
         found = await store.pause_objective((await pick_objective(store, objective)).id)
         return found, await store.counts(found.id)
 
-    _say(with_store(change), as_json)
+    _say(with_store(change, changes=True), as_json)
 
 
 @click.command()
@@ -42,7 +42,7 @@ def cancel(objective: str, as_json: bool) -> None:
         found = await store.end_objective(found.id, reason=StopReason.CANCELLED, detail="by the command `cancel`")
         return found, await store.counts(found.id)
 
-    _say(with_store(change), as_json)
+    _say(with_store(change, changes=True), as_json)
 
 
 @click.command()
@@ -67,7 +67,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
         found = await store.extend_objective(found.id, limits=dataclasses.replace(found.spec.limits, **given))
         return found, await store.counts(found.id)
 
-    _say(with_store(change), as_json)
+    _say(with_store(change, changes=True), as_json)
 
 
 @click.command()
@@ -78,15 +78,17 @@ def delete(objective: str, yes: bool) -> None:
     from babyagi.cli.session import load, pick_objective, with_store
     from babyagi.opening import drop_collection
 
+    settings = load().settings
+
     async def change(store: TaskStore) -> tuple[Objective, str] | None:
         found = await pick_objective(store, objective)
         if not yes and not _is_confirmed(found):
             return None
         has_results = bool(await store.result_ids(found.id))
         await store.delete_objective(found.id)
-        return found, await drop_collection(load().settings, found) if has_results else ""
+        return found, await drop_collection(settings, found) if has_results else ""
 
-    deleted, trouble = with_store(change) or (None, "")
+    deleted, trouble = with_store(change, settings=settings) or (None, "")
     if trouble:
         warn(f"note: the index may keep vectors and beginnings of its results: {trouble}", Style.YELLOW)
     echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")

@@ -16,9 +16,9 @@ def config(as_json: bool) -> None:
     Secrets stay hidden.
     """
     from babyagi.cli.config import list_values, render_values
-    from babyagi.cli.session import load
+    from babyagi.cli.session import NOTHING, load
 
-    values = list_values(load())
+    values = list_values(load(needs=NOTHING))
     if as_json:
         print_json({"v": 1, "settings": [value.to_json() for value in values]})
     else:

@@ -30,10 +30,10 @@ def tools(context: click.Context, /, as_json: bool, **flags: Any) -> None:
 
 def _list(flags: dict[str, object], as_json: bool) -> None:
     from babyagi.cli.options import given_flags
-    from babyagi.cli.session import load
+    from babyagi.cli.session import NOTHING, load
     from babyagi.tools.catalog import TOOL_NAMES, grant_tools
 
-    settings = load(given_flags(flags)).settings
+    settings = load(given_flags(flags), needs=NOTHING).settings
     granted = {grant.name for grant in grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask)}
     found = [(tool, tool.name in granted) for tool in _open(settings.files, TOOL_NAMES)]
     if as_json:

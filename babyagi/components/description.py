@@ -31,11 +31,25 @@ class AgentDescription:
     api_key: str = field(repr=False)
 
 
-def load_description(path: Path, name: str, *, variables: Mapping[str, str], has_model: bool) -> AgentDescription:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """What a file of agents is given by the person who uses it.
+
+    Attributes:
+        keys: by the variable that holds them (`MODEL_KEY`, `SEARCH_KEY`); those that are not set are empty.
+        variables: of the environment, for `<NAME>_PARAMS_<PARAM>`.
+        hosts: that the file may name, beside the providers' own.
+    """
+
+    keys: Mapping[str, str] = field(repr=False)
+    variables: Mapping[str, str] = field(repr=False)
+    hosts: tuple[str, ...] = ()
+
+
+def load_description(path: Path, name: str, *, granted: Granted, has_model: bool) -> AgentDescription:
     """Return what the file says about the agent of this name; without a name about its only one.
 
     Args:
-        variables: of the environment: keys that the file only names, and `<NAME>_PARAMS_<PARAM>`.
         has_model: the model is given elsewhere, so those of the file, and how many there are, do not matter.
 
     Raises:
@@ -44,7 +58,7 @@ def load_description(path: Path, name: str, *, variables: Mapping[str, str], has
     with _named(path):
         document = read_document(parse_yaml(read_source(path)))
         entry = document.find_agent(name)
-        builder = _Builder(document, variables)
+        builder = _Builder(document, granted)
         builder.check_pipelines()
         tools, bounds = builder.build_agent(entry)
         model = None if has_model else builder.require_one_model()
@@ -53,7 +67,7 @@ def load_description(path: Path, name: str, *, variables: Mapping[str, str], has
             protocol=entry.protocol,
             bounds=bounds,
             model=model.model if model else "",
-            api_key=model.api_key.reveal(variables) if model and model.api_key else "",
+            api_key=model.api_key.reveal(granted.keys) if model and model.api_key else "",
         )
 
 
@@ -68,10 +82,10 @@ def _named(path: Path) -> Iterator[None]:
 class _Builder:
     """Builds the tools of agents, those of each agent once, however often it is named."""
 
-    def __init__(self, document: Document, variables: Mapping[str, str]) -> None:
+    def __init__(self, document: Document, granted: Granted) -> None:
         self._document = document
-        self._variables = variables
-        self._kinds = read_kinds(document.components, variables)
+        self._keys = granted.keys
+        self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
         self._agents: dict[str, tuple[tuple[Tool, ...], Bounds]] = {}
         self._underway: list[str] = []
         self._models: dict[str, PromptModel] = {}  # by the agent or node that asks it
@@ -164,7 +178,7 @@ class _Builder:
         return stages
 
     def _build_search(self, search: SerpAPIComponent, name: str, description: str) -> Tool:
-        key = search.api_key.reveal(self._variables)
+        key = search.api_key.reveal(self._keys)
         return build_serpapi_search(key, name=name, description=description, top_k=search.top_k, base_url=search.base_url)
 
     def _note_model(self, node: PromptNode) -> None:

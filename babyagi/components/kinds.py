@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from babyagi.components.document import Component
 from babyagi.components.fields import Fields
 from babyagi.components.source import fault, shown
+from babyagi.net.hosts import host_of
 from babyagi.react.steps import MAX_STOP_WORDS
 from babyagi.tools.search import SERPAPI_URL
 
@@ -21,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 MAX_TOP_K = 100
 DEFAULT_OUTPUT = "results"
+MODEL_KEY = "OPENAI_API_KEY"
+SEARCH_KEY = "SERPAPI_API_KEY"
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,100})\}")
 _PLACE = re.compile(r"\$\$|\{\{([A-Za-z_]\w*)\}\}|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}")
@@ -34,16 +37,24 @@ class Key:
     where: str = field(compare=False)
     written: str = field(repr=False)
 
-    def reveal(self, variables: Mapping[str, str]) -> str:
+    @property
+    def variable(self) -> str:
+        """The variable that holds it; empty where the file has the key itself."""
+        found = _VARIABLE.fullmatch(self.written.strip())
+        return found[1] if found else ""
+
+    def reveal(self, keys: Mapping[str, str]) -> str:
         """Return the key.
+
+        Args:
+            keys: by the variable that holds them; those that are not set are empty.
 
         Raises:
             SettingsError: the variable is not set, or this is no key. The key is not shown.
         """
-        variable = _VARIABLE.fullmatch(self.written.strip())
-        key = (variables.get(variable[1], "") if variable else self.written).strip()
-        if variable and not key:
-            raise fault(f"{self.where}: api_key is in the variable {variable[1]}, which is not set", f"set {variable[1]}")
+        key = (keys[self.variable] if self.variable else self.written).strip()
+        if not key:
+            raise fault(f"{self.where}: api_key is in the variable {self.variable}, which is not set", f"set {self.variable}")
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise fault(f"{self.where}: api_key must be one word of printable ASCII characters")
         return key
@@ -100,8 +111,12 @@ class PythonRuntime:
 Kind = PromptModel | PromptTemplate | PromptNode | SerpAPIComponent | PythonRuntime
 
 
-def read_kinds(components: Mapping[str, Component], variables: Mapping[str, str]) -> dict[str, Kind]:
+def read_kinds(components: Mapping[str, Component], variables: Mapping[str, str], *, hosts: Collection[str] = ()) -> dict[str, Kind]:
     """Return every component by its name, used or not.
+
+    Args:
+        variables: of the environment, which a person has set: `<NAME>_PARAMS_<PARAM>`.
+        hosts: that a person lets the file name, beside the providers' own.
 
     Raises:
         SettingsError: with the component, the parameter that is wrong, and what to do.
@@ -110,7 +125,10 @@ def read_kinds(components: Mapping[str, Component], variables: Mapping[str, str]
     for is_node in (False, True):  # a prompt node refers to the others
         for name, component in components.items():
             if (component.type == "PromptNode") is is_node:
-                found[name] = _read_kind(_override(component, variables), found)
+                given = _find_overrides(component, variables)
+                found[name] = _read_kind(replace(component, params={**component.params, **given}), found)
+                if "base_url" not in given:
+                    _require_host(found[name], hosts)
     return found
 
 
@@ -119,7 +137,7 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
     match component.type:
         case "PromptModel":
             params = Fields(component.params, where, known=("model_name_or_path", "api_key"))
-            return PromptModel(model=params.text("model_name_or_path").strip(), api_key=_read_key(params))
+            return PromptModel(model=params.text("model_name_or_path").strip(), api_key=_read_key(params, MODEL_KEY))
         case "PromptTemplate":
             params = Fields(component.params, where, known=("name", "prompt_text"))
             params.text("name", "")
@@ -128,9 +146,9 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
             return _read_prompt_node(component, where, others)
         case "SerpAPIComponent":
             params = Fields(component.params, where, known=("api_key", "base_url", "top_k"))
-            key = _read_key(params)
+            key = _read_key(params, SEARCH_KEY)
             if key is None:
-                raise fault(f"{where} has no api_key", "add the line: api_key: ${SERPAPI_API_KEY}")
+                raise fault(f"{where} has no api_key", f"add the line: api_key: ${{{SEARCH_KEY}}}")
             top_k = int(params.number("top_k", 10, at_most=MAX_TOP_K))
             return SerpAPIComponent(name=component.name, api_key=key, base_url=params.text("base_url", SERPAPI_URL), top_k=max(1, top_k))
         case "PythonRuntime":
@@ -167,17 +185,37 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
     )
 
 
-def _read_key(params: Fields) -> Key | None:
-    return Key(where=params.where, written=params.text("api_key")) if params.has("api_key") else None
+def _read_key(params: Fields, variable: str) -> Key | None:
+    """The key; one that is in a variable can be in this one alone, so that no file gets at what else the environment holds."""
+    if not params.has("api_key"):
+        return None
+    key = Key(where=params.where, written=params.text("api_key"))
+    if key.variable not in ("", variable):
+        raise fault(
+            f"{params.where}: api_key asks for {key.variable}; of all variables it may have {variable} alone", f"write ${{{variable}}}"
+        )
+    return key
 
 
-def _override(component: Component, variables: Mapping[str, str]) -> Component:
-    """The component with what the environment says about its parameters."""
+def _require_host(kind: Kind, hosts: Collection[str]) -> None:
+    """Raise for an address that the file chose: what is asked there, and the key for it, would go to whoever wrote the file."""
+    if isinstance(kind, SerpAPIComponent) and (host := host_of(kind.base_url)) not in (host_of(SERPAPI_URL), *hosts):
+        where = f"component {shown(kind.name)}: base_url"
+        if not host:
+            raise fault(f"{where} must be https://HOST, got {shown(kind.base_url)}", "correct it, or take it away")
+        raise fault(
+            f"{where} would send each search and its key to {shown(host)}, which is not {host_of(SERPAPI_URL)}",
+            f"take base_url away; where you trust that host: --agent-hosts {host}, or BABYAGI_AGENT_HOSTS={host} in the environment",
+        )
+
+
+def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[str, Any]:
+    """What the environment says about the parameters of a component."""
     prefix = re.sub(r"\W", "_", component.name).upper() + "_PARAMS_"
     given: dict[str, Any] = {name[len(prefix) :].lower(): value for name, value in variables.items() if name.startswith(prefix)}
     for param in given:
         logger.info("%s%s=*** goes before what the file says", prefix, param.upper())
-    return replace(component, params={**component.params, **given}) if given else component
+    return given
 
 
 def _variable(place: re.Match[str]) -> str:

@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import quote, quote_plus, urlsplit
 
 from babyagi.errors import SettingsError, ToolError
+from babyagi.net.hosts import LOOPBACK
 
 MAX_BODY_BYTES = 2 * 2**20
 MAX_SHOWN_CHARS = 200
-_HERE = ("127.0.0.1", "::1", "localhost")
 _UNSHOWABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
@@ -31,7 +31,7 @@ def require_https(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
         is_usable = is_safe and bool(parts.hostname) and parts.port != 0 and not set("@?#\\") & set(url) and url.isprintable()
     except ValueError:
         is_usable = False

@@ -1,19 +1,35 @@
 """Settings: the only code that reads the environment and configuration files. One setting is declared in `fields.py`."""
 
+from babyagi.settings.env_files import EnvFile, distrust_file, trust_file, trusted_paths
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_fields
-from babyagi.settings.load import Loaded, load_here, load_settings, render_env_example, render_value, variables_here
+from babyagi.settings.load import (
+    Loaded,
+    Untrusted,
+    describe_waiting,
+    load_here,
+    load_settings,
+    render_env_example,
+    render_value,
+    variables_here,
+)
 from babyagi.settings.values import Declared, Secret
 
 __all__ = [
     "MODELS_WITHOUT_ENDPOINT",
     "Declared",
+    "EnvFile",
     "Loaded",
     "Secret",
     "Settings",
+    "Untrusted",
     "declared_fields",
+    "describe_waiting",
+    "distrust_file",
     "load_here",
     "load_settings",
     "render_env_example",
     "render_value",
+    "trust_file",
+    "trusted_paths",
     "variables_here",
 ]

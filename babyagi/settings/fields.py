@@ -13,8 +13,13 @@ from babyagi.settings.objective_fields import DEFAULT_MODEL, NO_SECRET, Objectiv
 from babyagi.settings.values import (
     Declared,
     Secret,
+    anything,
     declare,
     default_home,
+    lower_limit,
+    only,
+    parse_digests,
+    parse_hosts,
     parse_notify,
     parse_path,
     parse_paths,
@@ -47,7 +52,12 @@ class Settings(ObjectiveFields):
     concurrency: int = field(
         default=4,
         metadata=declare(
-            "BABYAGI_CONCURRENCY --concurrency", "Tasks that run at once.", parse=whole(1, 64), metavar="N", section="Working"
+            "BABYAGI_CONCURRENCY --concurrency",
+            "Tasks that run at once.",
+            parse=whole(1, 64),
+            metavar="N",
+            section="Working",
+            untrusted=anything,
         ),
     )
     lease_s: float = field(
@@ -57,7 +67,10 @@ class Settings(ObjectiveFields):
     drain_s: float = field(
         default=10.0,
         metadata=declare(
-            "BABYAGI_DRAIN_S", "Seconds that running tasks have to finish when the program is told to stop.", parse=seconds(0, 86_400)
+            "BABYAGI_DRAIN_S",
+            "Seconds that running tasks have to finish when the program is told to stop.",
+            parse=seconds(0, 86_400),
+            untrusted=lower_limit,
         ),
     )
     notify: Secret = field(
@@ -67,7 +80,10 @@ class Settings(ObjectiveFields):
         ),
     )
     worker_name: str = field(
-        default="", metadata=declare("BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="the name of this machine")
+        default="",
+        metadata=declare(
+            "BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="the name of this machine", untrusted=anything
+        ),
     )
 
     cooperative_mode: str = field(
@@ -120,7 +136,8 @@ class Settings(ObjectiveFields):
         ),
     )
     results_store_name: str = field(
-        default="babyagi", metadata=declare("RESULTS_STORE_NAME TABLE_NAME", "The name of the collection that holds the results.")
+        default="babyagi",
+        metadata=declare("RESULTS_STORE_NAME TABLE_NAME", "The name of the collection that holds the results.", untrusted=anything),
     )
     result_store: str = field(
         default="auto",
@@ -143,7 +160,9 @@ class Settings(ObjectiveFields):
     weaviate_url: str = field(
         default="", metadata=declare("WEAVIATE_URL", "A Weaviate server (extra `weaviate`).", parse=parse_url, metavar="URL")
     )
-    weaviate_api_key: Secret = field(default=NO_SECRET, metadata=declare("WEAVIATE_API_KEY", "Its key.", parse=parse_secret))
+    weaviate_api_key: Secret = field(
+        default=NO_SECRET, metadata=declare("WEAVIATE_API_KEY", "Its key.", parse=parse_secret, key_for=("weaviate_url",))
+    )
     weaviate_grpc_port: int | None = field(
         default=None,
         metadata=declare(
@@ -173,6 +192,7 @@ class Settings(ObjectiveFields):
             f"`{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB).",
             metavar="MODEL",
             default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else {LOCAL_EMBEDDING_MODEL}",
+            untrusted=only(LOCAL_EMBEDDING_MODEL),
         ),
     )
     embedding_base_url: str = field(
@@ -185,6 +205,20 @@ class Settings(ObjectiveFields):
             default_text="OPENAI_BASE_URL",
         ),
     )
+    serpapi_api_key: Secret = field(
+        default=NO_SECRET,
+        metadata=declare("SERPAPI_API_KEY", "The key of the search that an agent from a file may have.", parse=parse_secret, key_for=()),
+    )
+    agent_hosts: tuple[str, ...] = field(
+        default=(),
+        metadata=declare(
+            "BABYAGI_AGENT_HOSTS --agent-hosts",
+            "Hosts, beside the providers' own, that an agent from a file may send questions and keys to.",
+            parse=parse_hosts,
+            metavar="HOSTS",
+            default_text="none",
+        ),
+    )
     log_file: Path | None = field(
         default=None,
         metadata=declare("BABYAGI_LOG_FILE", "The log file.", parse=parse_path, metavar="FILE", default_text="babyagi.log in BABYAGI_HOME"),
@@ -192,14 +226,17 @@ class Settings(ObjectiveFields):
     log_level: str = field(default="info", metadata=declare("BABYAGI_LOG_LEVEL", "The least that is logged.", choices=_LOG_LEVELS))
     no_color: bool = field(
         default=False,
-        metadata=declare("NO_COLOR --no-color", "Any value: no colour on a terminal (https://no-color.org).", parse=parse_presence),
+        metadata=declare(
+            "NO_COLOR --no-color", "Any value: no colour on a terminal (https://no-color.org).", parse=parse_presence, untrusted=anything
+        ),
     )
 
     extra_env_files: tuple[Path, ...] = field(
         default=(),
         metadata=declare(
             "DOTENV_EXTENSIONS -e --env",
-            "More files like .env, separated by blanks; a later one wins.",
+            "More files like .env, separated by blanks; a later one wins. Those that a flag names, or the environment by their whole path, "
+            "are trusted.",
             parse=parse_paths,
             takes_many=True,
             metavar="FILE",
@@ -208,15 +245,31 @@ class Settings(ObjectiveFields):
         ),
     )
     enable_command_line_args: bool = field(
-        default=True, metadata=declare("ENABLE_COMMAND_LINE_ARGS", "false refuses every flag that is a setting.", parse=parse_switch)
+        default=True,
+        metadata=declare("ENABLE_COMMAND_LINE_ARGS", "false refuses every flag that is a setting.", parse=parse_switch, untrusted=anything),
+    )
+
+    trust_env_file: tuple[str, ...] = field(
+        default=(),
+        metadata=declare(
+            "BABYAGI_TRUST_ENV_FILE",
+            "The SHA-256 digest of a .env that is trusted, where nobody can type `babyagi trust`. It counts in the environment only.",
+            parse=parse_digests,
+            metavar="DIGEST",
+            default_text="none",
+        ),
     )
 
     llama_model_path: str = field(
         default="",
-        metadata=declare("LLAMA_MODEL_PATH", "A Llama model file.", arrives_later=USE_LLAMA_SERVER, section=_NOT_BUILT),
+        metadata=declare("LLAMA_MODEL_PATH", "A Llama model file.", arrives_later=USE_LLAMA_SERVER, section=_NOT_BUILT, untrusted=anything),
     )
-    llama_ctx_max: str = field(default="", metadata=declare("LLAMA_CTX_MAX", "Its context length.", arrives_later=USE_LLAMA_SERVER))
-    llama_threads_num: str = field(default="", metadata=declare("LLAMA_THREADS_NUM", "Its threads.", arrives_later=USE_LLAMA_SERVER))
+    llama_ctx_max: str = field(
+        default="", metadata=declare("LLAMA_CTX_MAX", "Its context length.", arrives_later=USE_LLAMA_SERVER, untrusted=anything)
+    )
+    llama_threads_num: str = field(
+        default="", metadata=declare("LLAMA_THREADS_NUM", "Its threads.", arrives_later=USE_LLAMA_SERVER, untrusted=anything)
+    )
     llama: bool = field(default=False, metadata=declare("-l --llama", "Refused: says how to use a llama.cpp server.", parse=parse_switch))
     gpt_4: bool = field(default=False, metadata=declare("-4 --gpt-4", "Refused: says what took the place of gpt-4.", parse=parse_switch))
 

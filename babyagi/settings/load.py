@@ -2,26 +2,50 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from babyagi.errors import SettingsError
+from babyagi.net.hosts import host_of, is_loopback
+from babyagi.settings.env_files import EnvFile, is_trusted, read_env_file
 from babyagi.settings.fields import DEFAULT_MODEL, USE_LLAMA_SERVER, Settings, declared_fields
-from babyagi.settings.values import Declared, Secret, parse_path
+from babyagi.settings.values import Declared, Secret, default_home, parse_path, parse_paths
 
 DEFAULT_SOURCE = "default"
 _MODEL_FIELDS = ("llm_model", "model_execution", "model_creation", "model_prioritization", "model_report")
-MAX_ENV_FILE_BYTES = 1_000_000
+_OWN_HOSTS = ("api.openai.com",)  # of the providers whose address can be set
 _PREFIX = "BABYAGI_"
-_NOT_GIVEN = object()  # None is a value: "send no temperature"
+# What libraries, Python and agent files look for in the environment. In a file it has no effect, and who wrote it there may think it has.
+_OF_THE_ENVIRONMENT = re.compile(
+    r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE|SERPAPI)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
+    r"[A-Z0-9_]+_PARAMS_\w+",
+    re.IGNORECASE,
+)
 _PASSWORD_IN_URL = "//[^/]*@"
 _FIX = "correct it where it is set, or take it away there"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untrusted:
+    """A setting that is not taken, because it stands in a file that nobody has trusted.
+
+    Attributes:
+        name: of the field. variable: as the file calls it.
+        shown: its value for the eyes of whoever may trust it; keys and passwords as stars.
+        is_waiting: it would hold if the file were trusted; else a flag, the environment or a trusted file says otherwise.
+    """
+
+    name: str
+    variable: str
+    shown: str
+    file: EnvFile
+    is_waiting: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,33 +55,69 @@ class Loaded:
     Attributes:
         sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`, `extra env file X`, `.env`, `default`.
         notices: one line each on what is set and has no effect yet.
+        untrusted: what files that nobody has trusted say, and is not in `settings`.
+        trust_home: where it is kept which files are trusted: the home that the environment names by its whole path, or the usual one.
     """
 
     settings: Settings
     sources: Mapping[str, str]
     notices: tuple[str, ...] = ()
+    untrusted: tuple[Untrusted, ...] = ()
+    trust_home: Path
+
+    @property
+    def waiting(self) -> tuple[Untrusted, ...]:
+        return tuple(found for found in self.untrusted if found.is_waiting)
+
+    def require_trust(self, names: Container[str] | None = None) -> None:
+        """Raise when a setting waits.
+
+        Args:
+            names: the fields that matter; all of them when not given.
+
+        Raises:
+            SettingsError: with the line to type.
+        """
+        waiting = [found for found in self.waiting if names is None or found.name in names]
+        if waiting:
+            digests = ",".join(dict.fromkeys(found.file.digest for found in waiting))
+            raise SettingsError(
+                describe_waiting(waiting),
+                why="a file that stands in a folder may be anybody's, and these settings can run, send, read or spend",
+                fix=f"babyagi trust (shows them), or, where nobody can type, BABYAGI_TRUST_ENV_FILE={digests} in the environment",
+                guide="settings",
+            )
+
+
+def describe_waiting(waiting: Sequence[Untrusted]) -> str:
+    """One line that names every setting that waits, and its file."""
+    names_by_file: dict[str, list[str]] = {}
+    for found in waiting:
+        names_by_file.setdefault(found.file.name, []).append(found.variable)
+    return "; ".join(f"{file} is not trusted, so these settings in it wait: {', '.join(names)}" for file, names in names_by_file.items())
 
 
 def load_here(flags: Mapping[str, object]) -> Settings:
-    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process."""
-    return load_settings(flags=flags, environ={**os.environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=Path.cwd()).settings
+    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process.
+
+    Raises:
+        SettingsError: as `load_settings`, or a setting waits for trust.
+    """
+    loaded = load_settings(flags=flags, environ={**os.environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=Path.cwd())
+    loaded.require_trust()
+    return loaded.settings
 
 
 def variables_here() -> Mapping[str, str]:
-    """The variables of this process, and those of .env in its folder that it has not.
-
-    Raises:
-        SettingsError: .env cannot be read.
-    """
-    path = Path(".env")
-    try:
-        return {**(_read_env_file(path) if path.is_file() else {}), **os.environ}
-    except (OSError, ValueError) as error:
-        raise _build_error([f".env cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+    """The variables of this process; those of files are not among them."""
+    return MappingProxyType(dict(os.environ))
 
 
-def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Loaded:
+def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, reads_files: bool = True) -> Loaded:
     """Read every setting: flag > environment > extra env files (a later one wins) > .env in `cwd` > default.
+
+    Of a file that nobody has trusted only harmless values are taken (`Declared.untrusted`), and those of trusted files go before them.
+    A file is trusted that a flag names, or the environment by its whole path, and every one with a digest that a person has trusted.
 
     Args:
         flags: by field name; text is parsed like a variable's. None and () mean: not given. A switch that was not given is None.
@@ -66,26 +126,35 @@ def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cw
         SettingsError: with every fault that was found.
     """
     reading = _Reading(flags, environ, cwd)
-    values = reading.read()
+    values = reading.read(reads_files=reads_files)
     sources = {name: reading.given[name].source if name in reading.given else DEFAULT_SOURCE for name in declared_fields()}
     settings = Settings(
         **values,
-        cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE,
+        cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE or reading.must_hold_money(),
         model_is_explicit=any(sources[name] != DEFAULT_SOURCE for name in _MODEL_FIELDS),
     )
-    faults = [*reading.faults, *reading.unknown_variables(), *_find_conflicts(settings, reading.given)]
+    faults = [*reading.faults, *reading.unknown_variables()]
+    if not any(found.is_waiting for found in reading.untrusted):  # what waits may be what is missed
+        faults += _find_conflicts(settings, reading.given)
     if faults:
         raise _build_error(faults)
-    return Loaded(settings=settings, sources=MappingProxyType(sources), notices=tuple(_find_notices(settings, reading.given)))
+    return Loaded(
+        settings=settings,
+        sources=MappingProxyType(sources),
+        notices=(*_find_notices(settings, reading.given), *reading.ineffective_variables()),
+        untrusted=tuple(reading.untrusted),
+        trust_home=reading.trust_home,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
-    """One place where variables are set; `said_as` follows a variable's name in messages."""
+    """One place where variables are set; `said_as` follows a variable's name in messages. `untrusted` is the file that nobody trusts."""
 
     source: str
     said_as: str
     values: Mapping[str, str]
+    untrusted: EnvFile | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +164,8 @@ class _Given:
     raw: object
     source: str
     label: str
+    variable: str = ""
+    untrusted: EnvFile | None = None
 
 
 class _Reading:
@@ -108,18 +179,44 @@ class _Reading:
         self._flags = flags
         self._cwd = cwd
         self._layers = [_Layer(source="environment", said_as="", values=environ)]
+        self._digests = self._read_without_files("trust_env_file") or ()  # no file says which files are trusted
+        home = self._read_without_files("home")
+        self.trust_home: Path = home if home and home.is_absolute() else default_home()  # a folder may bring what a relative path names
+        self._values: dict[str, Any] = {}
         self.given: dict[str, _Given] = {}
+        self.untrusted: list[Untrusted] = []
         self.faults: list[str] = []
 
-    def read(self) -> dict[str, Any]:
+    def read(self, *, reads_files: bool) -> dict[str, Any]:
         """The values of all settings that are set and make sense, by field name."""
+        if reads_files:
+            self._open_env_files()
+        names = [name for name in self._declared if name != "extra_env_files" or not reads_files]
+        for name in sorted(names, key=lambda one: self._declared[one].key_for is not None):  # addresses before their keys
+            self._read_one(name)
+        return self._values
+
+    def _open_env_files(self) -> None:
         if self._is_there(self._cwd / ".env"):
             self._open_env_file(self._cwd / ".env")
-        values = {"extra_env_files": self._read_one("extra_env_files")}
-        for path in () if values["extra_env_files"] is _NOT_GIVEN else values["extra_env_files"]:
-            self._open_env_file(path, "extra env file ")
-        values |= {name: self._read_one(name) for name in self._declared if name not in values}
-        return {name: value for name, value in values.items() if value is not _NOT_GIVEN}
+        self._read_one("extra_env_files")
+        for path in self._values.get("extra_env_files", ()):
+            self._open_env_file(path, "extra env file ", is_named=self._is_named(path))
+
+    def _read_without_files(self, name: str) -> Any:
+        """The value that flags and environment give, None where they give none that can be; faults are for the real reading."""
+        declared = self._declared[name]
+        for given in self._find(name, declared):
+            with suppress(ValueError):
+                return _parse(declared, given.raw)
+        return None
+
+    def _is_named(self, path: Path) -> bool:
+        """Whether a person named this very file: by a flag, or in the environment by its whole path."""
+        given = self.given["extra_env_files"]
+        if given.source.startswith("environment"):
+            return path in parse_paths(str(given.raw))
+        return not given.variable
 
     def _is_there(self, path: Path) -> bool:
         """False for a folder, too: virtual environments are often called .env."""
@@ -129,44 +226,81 @@ class _Reading:
             self.faults.append(f"{path} cannot be read: {error.strerror}")
             return False
 
-    def _open_env_file(self, path: Path, kind: str = "") -> None:
+    def _open_env_file(self, path: Path, kind: str = "", *, is_named: bool = False) -> None:
         name = str(path.relative_to(self._cwd) if path.is_relative_to(self._cwd) else path)
         try:
-            values = _read_env_file(path)
+            file = read_env_file(path, name=name)
         except OSError as error:
             self.faults.append(f"{kind}{name} cannot be read: {error.strerror}")
         except ValueError as error:
             self.faults.append(f"{kind}{name} cannot be read: {error}")
         else:
-            self._layers.insert(1, _Layer(source=kind + name, said_as=f" in {name}", values=values))
+            is_good = is_named or file.digest in self._digests or is_trusted(self.trust_home, file)
+            layer = _Layer(source=kind + name, said_as=f" in {name}", values=file.values, untrusted=None if is_good else file)
+            self._layers.insert(1 if is_good else sum(layer.untrusted is None for layer in self._layers), layer)
 
-    def _read_one(self, name: str) -> Any:
-        """The parsed value, or _NOT_GIVEN; a fault is noted and counts as not given."""
+    def _read_one(self, name: str) -> None:
+        """Keep the parsed value of the highest place that may set it; a fault is noted and counts as not given."""
         declared = self._declared[name]
-        given = self._find(name, declared)
-        if given is None:
-            return _NOT_GIVEN
-        self.given[name] = given
-        try:
-            value = _parse(declared, given.raw)
-        except ValueError as error:
-            shown = "" if declared.is_secret else f", got {_shorten(given.raw)}"
-            self.faults.append(f"{given.label} must be {error}{shown}")
-            return _NOT_GIVEN
-        return _anchor(value, self._cwd)
+        for given in self._find(name, declared):
+            is_settled, file = name in self.given, given.untrusted
+            if is_settled and file is None:
+                continue
+            try:
+                value = _parse(declared, given.raw)
+            except ValueError as error:
+                if not is_settled:
+                    shown = "" if declared.is_secret else f", got {_shorten(given.raw)}"
+                    self.faults.append(f"{given.label} must be {error}{shown}")
+                    self.given[name] = given
+                continue
+            if file is not None and not self._is_harmless(name, declared, value, file):
+                shown = value.hint if isinstance(value, Secret) else str(given.raw)
+                found = Untrusted(name=name, variable=given.variable, shown=shown, file=file, is_waiting=not is_settled)
+                self.untrusted.append(found)
+            elif not is_settled:
+                self.given[name], self._values[name] = given, _anchor(value, self._cwd)
 
-    def _find(self, name: str, declared: Declared) -> _Given | None:
+    def _is_harmless(self, name: str, declared: Declared, value: Any, file: EnvFile) -> bool:
+        """Whether the value may come from a file that nobody has trusted."""
+        if declared.key_for is not None:
+            return all(self._may_get_key(address, file) for address in declared.key_for)
+        default = _default_of(name)
+        return value == default or declared.untrusted(value, default)
+
+    def _may_get_key(self, address: str, file: EnvFile) -> bool:
+        """Whether a key of this file may go to an address: the provider's own, one of this machine, or one that stands in the file."""
+        if any(found.name == address and found.file is file and found.is_waiting for found in self.untrusted):
+            return True
+        url = self._values.get(address, "")
+        return not url or is_loopback(url) or host_of(url) in _OWN_HOSTS
+
+    def must_hold_money(self) -> bool:
+        """Whether a file that nobody has trusted names a model that costs: if it has no price, the limit of money must not go for it."""
+        is_chosen = any(name in self.given and self.given[name].untrusted for name in _MODEL_FIELDS)
+        return is_chosen and not is_loopback(self._values.get("openai_base_url", ""))
+
+    def _find(self, name: str, declared: Declared) -> Iterator[_Given]:
+        """What is given for a setting, that of the highest place first."""
         flag = self._flags.get(name)
         if flag is not None and flag != () and (declared.takes_empty or str(flag).strip()):
             word = max(declared.flags, key=len, default=name)
-            return _Given(raw=flag, source=f"flag {word}" if declared.flags else f"argument {word}", label=word)
+            yield _Given(raw=flag, source=f"flag {word}" if declared.flags else f"argument {word}", label=word)
         for layer in self._layers:
             for variable in declared.variables:
                 text = layer.values.get(variable)
                 if text is not None and (declared.takes_empty or text.strip()):
                     source = f"environment {variable}" if layer.source == "environment" else layer.source
-                    return _Given(raw=text, source=source, label=variable + layer.said_as)
-        return None
+                    label = variable + layer.said_as
+                    yield _Given(raw=text, source=source, label=label, variable=variable, untrusted=layer.untrusted)
+
+    def ineffective_variables(self) -> Iterator[str]:
+        """One line for each file that sets what only the environment can."""
+        known = {variable for declared in self._declared.values() for variable in declared.variables}
+        for layer in self._layers[1:]:
+            names = [name for name in layer.values if _OF_THE_ENVIRONMENT.fullmatch(name) and name not in known]
+            if names:
+                yield f"{', '.join(names)}{layer.said_as}: no effect, only settings are read from files; set it in the environment"
 
     def unknown_variables(self) -> Iterator[str]:
         """Faults for variables that begin like ours and are not."""
@@ -179,29 +313,6 @@ class _Reading:
 
                     near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
                     yield f"{variable}{layer.said_as} is no setting" + (f"; did you mean {by_ending[near[0]]}?" if near else "")
-
-
-def _read_env_file(path: Path) -> dict[str, str]:
-    """The variables of a file, as python-dotenv reads them, `$` left alone.
-
-    Raises:
-        ValueError: it is too long, not UTF-8, or a line makes no sense. The line itself is not shown: it may hold a key.
-    """
-    from dotenv.parser import parse_stream
-
-    if path.stat().st_size > MAX_ENV_FILE_BYTES:
-        raise ValueError(f"it is longer than {MAX_ENV_FILE_BYTES:,} bytes")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start} is not UTF-8") from None
-    values = {}
-    for binding in parse_stream(io.StringIO(text)):
-        if binding.error:
-            raise ValueError(f"line {binding.original.line} is not NAME=value, or a quote in it has no end")
-        if binding.key is not None and binding.value is not None:
-            values[binding.key] = binding.value
-    return values
 
 
 def _parse(declared: Declared, raw: object) -> object:
@@ -312,6 +423,7 @@ def render_env_example() -> str:
     lines = [
         "# Copy this file to .env and fill in what you need. An empty value means the default.",
         "# Write values bare, to the end of the line: no quotes, and no comment behind a value.",
+        "# What can run, send, read or spend waits in a file until you type `babyagi trust`, and again after each change.",
     ]
     for name, declared in declared_fields().items():
         if declared.section:

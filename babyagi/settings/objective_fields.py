@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from babyagi.errors import SettingsError
 from babyagi.settings.values import (
     Secret,
+    anything,
     declare,
+    lower_limit,
     names_of,
     number,
     parse_duration_s,
@@ -39,14 +41,20 @@ class ObjectiveFields:
     """What is to be done, by which model, and how much of it."""
 
     objective: str = field(
-        default="", metadata=declare("OBJECTIVE", "What is to be reached.", parse=parse_text, default_text="none", section="The objective")
+        default="",
+        metadata=declare(
+            "OBJECTIVE", "What is to be reached.", parse=parse_text, default_text="none", section="The objective", untrusted=anything
+        ),
     )
     initial_task: str = field(
         default="Develop a task list",
-        metadata=declare("INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text),
+        metadata=declare("INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text, untrusted=anything),
     )
     instance_name: str = field(
-        default="babyagi", metadata=declare("INSTANCE_NAME BABY_NAME -n --name", "Tells objectives of the same text and first task apart.")
+        default="babyagi",
+        metadata=declare(
+            "INSTANCE_NAME BABY_NAME -n --name", "Tells objectives of the same text and first task apart.", untrusted=anything
+        ),
     )
     files: Path | None = field(
         default=None,
@@ -95,6 +103,7 @@ class ObjectiveFields:
             "BABYAGI_PLANNING --planning",
             "Who proposes new tasks: an agent of its own (separate), or the execution agent at the end of its result (combined).",
             choices=_PLANNINGS,
+            untrusted=anything,
         ),
     )
 
@@ -105,24 +114,33 @@ class ObjectiveFields:
             "The model that is asked; `human` asks you, `rehearsal` needs no key and no network.",
             metavar="MODEL",
             section="The model",
+            untrusted=anything,
         ),
     )
     model_execution: str = field(
-        default="", metadata=declare("BABYAGI_MODEL_EXECUTION", "The model that carries tasks out.", default_text="LLM_MODEL")
+        default="",
+        metadata=declare("BABYAGI_MODEL_EXECUTION", "The model that carries tasks out.", default_text="LLM_MODEL", untrusted=anything),
     )
     model_creation: str = field(
-        default="", metadata=declare("BABYAGI_MODEL_CREATION", "The model that proposes new tasks.", default_text="LLM_MODEL")
+        default="",
+        metadata=declare("BABYAGI_MODEL_CREATION", "The model that proposes new tasks.", default_text="LLM_MODEL", untrusted=anything),
     )
     model_prioritization: str = field(
-        default="", metadata=declare("BABYAGI_MODEL_PRIORITIZATION", "The model that orders the list.", default_text="LLM_MODEL")
+        default="",
+        metadata=declare("BABYAGI_MODEL_PRIORITIZATION", "The model that orders the list.", default_text="LLM_MODEL", untrusted=anything),
     )
     model_report: str = field(
-        default="", metadata=declare("BABYAGI_MODEL_REPORT", "The model that writes the report.", default_text="LLM_MODEL")
+        default="",
+        metadata=declare("BABYAGI_MODEL_REPORT", "The model that writes the report.", default_text="LLM_MODEL", untrusted=anything),
     )
     openai_api_key: Secret = field(
         default=NO_SECRET,
         metadata=declare(
-            "OPENAI_API_KEY", "The key of the endpoint. Local servers mostly need none.", parse=parse_secret, default_text="none"
+            "OPENAI_API_KEY",
+            "The key of the endpoint. Local servers mostly need none.",
+            parse=parse_secret,
+            default_text="none",
+            key_for=("openai_base_url", "embedding_base_url"),
         ),
     )
     openai_base_url: str = field(
@@ -143,23 +161,35 @@ class ObjectiveFields:
             parse=number(0, 2),
             takes_empty=True,
             default_text="none is sent; newer models refuse any but their own",
+            untrusted=anything,
         ),
     )
     dialect: str = field(
         default="auto",
-        metadata=declare("BABYAGI_DIALECT", "How the endpoint is spoken to: Chat Completions or Responses.", choices=_DIALECTS),
+        metadata=declare(
+            "BABYAGI_DIALECT", "How the endpoint is spoken to: Chat Completions or Responses.", choices=_DIALECTS, untrusted=anything
+        ),
     )
     protocol: str = field(
         default="auto",
         metadata=declare(
-            "BABYAGI_PROTOCOL", "How tools are called: in fields of their own, as JSON, or in labelled text.", choices=_PROTOCOLS
+            "BABYAGI_PROTOCOL",
+            "How tools are called: in fields of their own, as JSON, or in labelled text.",
+            choices=_PROTOCOLS,
+            untrusted=anything,
         ),
     )
     model_timeout_s: float = field(
-        default=120.0, metadata=declare("BABYAGI_MODEL_TIMEOUT_S", "Seconds that one model call may take.", parse=seconds(1, 86_400))
+        default=120.0,
+        metadata=declare(
+            "BABYAGI_MODEL_TIMEOUT_S", "Seconds that one model call may take.", parse=seconds(1, 86_400), untrusted=lower_limit
+        ),
     )
     max_output_tokens: int = field(
-        default=2000, metadata=declare("BABYAGI_MAX_OUTPUT_TOKENS", "The longest answer that is asked for, in tokens.", parse=whole(16))
+        default=2000,
+        metadata=declare(
+            "BABYAGI_MAX_OUTPUT_TOKENS", "The longest answer that is asked for, in tokens.", parse=whole(16), untrusted=lower_limit
+        ),
     )
     price_in: float | None = field(
         default=None,
@@ -183,16 +213,28 @@ class ObjectiveFields:
     max_tasks: int = field(
         default=50,
         metadata=declare(
-            "BABYAGI_MAX_TASKS --max-tasks", "Tasks that may be carried out.", parse=whole(0), metavar="N", section="Limits (0 = none)"
+            "BABYAGI_MAX_TASKS --max-tasks",
+            "Tasks that may be carried out.",
+            parse=whole(0),
+            metavar="N",
+            section="Limits (0 = none)",
+            untrusted=lower_limit,
         ),
     )
     max_calls: int = field(
-        default=0, metadata=declare("BABYAGI_MAX_CALLS --max-calls", "Model calls that may be made.", parse=whole(0), metavar="N")
+        default=0,
+        metadata=declare(
+            "BABYAGI_MAX_CALLS --max-calls", "Model calls that may be made.", parse=whole(0), metavar="N", untrusted=lower_limit
+        ),
     )
     max_tokens: int = field(
         default=2_000_000,
         metadata=declare(
-            "BABYAGI_MAX_TOKENS --max-tokens", "Tokens that may be used, prompts and answers together.", parse=whole(0), metavar="N"
+            "BABYAGI_MAX_TOKENS --max-tokens",
+            "Tokens that may be used, prompts and answers together.",
+            parse=whole(0),
+            metavar="N",
+            untrusted=lower_limit,
         ),
     )
     max_cost_usd: float = field(
@@ -202,6 +244,7 @@ class ObjectiveFields:
             "US dollars that may be spent.",
             parse=number(0, 1e9, "a number of US dollars"),
             metavar="USD",
+            untrusted=lower_limit,
         ),
     )
     max_time_s: float = field(
@@ -211,13 +254,18 @@ class ObjectiveFields:
             "Time that a run may take, as 90s, 30m or 1h30m; pauses do not count.",
             parse=parse_duration_s,
             metavar="TIME",
+            untrusted=lower_limit,
         ),
     )
     max_failures: int = field(
-        default=3, metadata=declare("BABYAGI_MAX_FAILURES", "Failed tries after which a task is given up.", parse=whole(1, 100))
+        default=3,
+        metadata=declare(
+            "BABYAGI_MAX_FAILURES", "Failed tries after which a task is given up.", parse=whole(1, 100), untrusted=lower_limit
+        ),
     )
     max_new_tasks: int = field(
-        default=10, metadata=declare("BABYAGI_MAX_NEW_TASKS", "New tasks that one result may bring.", parse=whole(1, 100))
+        default=10,
+        metadata=declare("BABYAGI_MAX_NEW_TASKS", "New tasks that one result may bring.", parse=whole(1, 100), untrusted=lower_limit),
     )
     max_depth: int = field(
         default=0,
@@ -225,10 +273,14 @@ class ObjectiveFields:
             "BABYAGI_MAX_DEPTH",
             "How far from the first task a task may lie, counted in proposals; 0 for no bound.",
             parse=whole(0, 100_000),
+            untrusted=lower_limit,
         ),
     )
     context_tokens: int = field(
-        default=4000, metadata=declare("BABYAGI_CONTEXT_TOKENS", "The most tokens of earlier results that a task is given.", parse=whole(0))
+        default=4000,
+        metadata=declare(
+            "BABYAGI_CONTEXT_TOKENS", "The most tokens of earlier results that a task is given.", parse=whole(0), untrusted=lower_limit
+        ),
     )
     cost_limit_is_explicit: bool = False  # a person set max_cost_usd, so an unknown price is a fault; said by the loader
     model_is_explicit: bool = False  # a person named a model, so a worker whose objective has another one says so; as above

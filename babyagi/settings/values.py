@@ -11,21 +11,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from babyagi.net.hosts import host_of
+
 MAX_TEXT_BYTES = 1_000_000
+LEAST_LIMIT = 0.001  # less may be rounded to 0, which takes a limit away
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _SURROGATES = "[\ud800-\udfff]"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
+_PASSWORDS = r"(://[^/@:]*:)[^/]*(?=@)|(password=)[^&]*"
 _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
 
 
 class Secret:
-    """A text that no repr, format or traceback shows; empty is falsy. Only `reveal` gives it."""
+    """A text that no repr, format or traceback shows; empty is falsy. Only `reveal` gives it.
 
-    __slots__ = ("_value",)
+    `hint` is as much of it as its own person may be shown before they trust it: a command whole, an address without its secrets.
+    """
 
-    def __init__(self, value: str = "") -> None:
+    __slots__ = ("_value", "hint")
+
+    def __init__(self, value: str = "", *, hint: str = "***") -> None:
         self._value = value
+        self.hint = hint
 
     def reveal(self) -> str:
         return self._value
@@ -87,12 +95,13 @@ def parse_notify(text: str) -> Secret:
     import shlex
 
     target = parse_name(text)
+    is_address = target.startswith(("http://", "https://"))
     try:
-        if not (parse_url(target) if target.startswith(("http://", "https://")) else shlex.split(target)):
+        if not (parse_url(target) if is_address else shlex.split(target)):
             raise ValueError
     except ValueError:
         raise ValueError("a command, or an address such as http://127.0.0.1:8080/hook, without user or password") from None
-    return Secret(target)
+    return Secret(target, hint="/".join([*target.split("/")[:3], "***"]) if is_address else target)
 
 
 def parse_task_store(text: str) -> Secret:
@@ -108,7 +117,7 @@ def parse_task_store(text: str) -> Secret:
         is_file = is_server = False
     if not (is_file or is_server):
         raise ValueError("sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
-    return Secret(address)
+    return Secret(address, hint=re.sub(_PASSWORDS, r"\1\2***", address))
 
 
 def parse_url(text: str) -> str:
@@ -148,6 +157,23 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
         return given
 
     return parse
+
+
+def parse_hosts(text: str) -> tuple[str, ...]:
+    """Names of hosts, as `host_of` gives them, separated by commas or blanks."""
+    given = text.casefold().replace(",", " ").split()
+    hosts = tuple(dict.fromkeys(host_of(f"https://{host}") for host in given if not set(host) & set("/@?#\\")))
+    if "" in hosts or (given and not hosts):
+        raise ValueError("HOST or HOST:PORT, separated by commas")
+    return hosts
+
+
+def parse_digests(text: str) -> tuple[str, ...]:
+    """SHA-256 digests, as `sha256sum` writes them."""
+    given = tuple(text.casefold().replace(",", " ").split())
+    if not all(re.fullmatch("[0-9a-f]{64}", digest) for digest in given):
+        raise ValueError("the 64 hexadecimal digits of a SHA-256 digest, or several")
+    return given
 
 
 def parse_switch(text: str) -> bool:
@@ -220,6 +246,23 @@ def choice(*names: str) -> Callable[[str], str]:
     return parse
 
 
+def nothing(value: Any, default: Any) -> bool:
+    return False
+
+
+def anything(value: Any, default: Any) -> bool:
+    return True
+
+
+def only(*values: object) -> Callable[[Any, Any], bool]:
+    return lambda value, default: value in values
+
+
+def lower_limit(value: Any, default: Any) -> bool:
+    """Whether it is a limit that is lower than the default; 0 means none, for both."""
+    return bool(LEAST_LIMIT <= value <= (default or value))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
     """What a setting is called, how its text is read, and what people are told about it.
@@ -231,6 +274,10 @@ class Declared:
         default_text: says the default when it is computed, or when its plain form would not say enough.
         takes_empty: an empty value says "none" and hides those of lower precedence; everywhere else it counts as not set.
         takes_many: the flag may be given several times; the loader takes a tuple.
+        untrusted: whether a value, beside the default, is taken from a file that nobody has trusted: it can neither run, send, read nor
+            spend more.
+        key_for: of a key: the settings with the addresses that it is sent to, none when that is its provider's own. From such a file it
+            is taken when they are the provider's own, on this machine, or stand in the same file.
         arrives_later: what is not built yet, and what happens instead; empty when it all works.
         section: begins a new section of the example file; empty: as the field before.
     """
@@ -246,6 +293,8 @@ class Declared:
     section: str = ""
     takes_empty: bool = False
     takes_many: bool = False
+    untrusted: Callable[[Any, Any], bool] = nothing
+    key_for: tuple[str, ...] | None = None
 
     @property
     def is_switch(self) -> bool:

@@ -47,17 +47,40 @@ def test_the_environment_goes_before_the_file_and_is_shown_as_stars(caplog):
 
 
 def test_a_key_may_be_in_a_variable_and_is_never_shown():
-    found = search(api_key="${SERP_KEY}")
+    found = search(api_key="${SERPAPI_API_KEY}")
 
-    assert found.api_key.reveal({"SERP_KEY": " s3cret \n"}) == "s3cret"
+    assert found.api_key.reveal({"SERPAPI_API_KEY": " s3cret \n"}) == "s3cret"
     assert search(api_key="s3cret").api_key.reveal({}) == "s3cret"
     assert "s3cret" not in repr(search(api_key="s3cret")) + repr(Component(name="a", type="b", params={"api_key": "s3cret"}))
-    with pytest.raises(SettingsError, match="variable SERP_KEY, which is not set"):
-        found.api_key.reveal({})
+    with pytest.raises(SettingsError, match="variable SERPAPI_API_KEY, which is not set"):
+        found.api_key.reveal({"SERPAPI_API_KEY": ""})
     for bad in ("s3cret two", "s3cret\x00", "s3crét"):
         with pytest.raises(SettingsError, match="one word of printable ASCII") as raised:
             search(api_key=bad).api_key.reveal({})
         assert "s3cr" not in raised.value.what + raised.value.fix
+
+
+@pytest.mark.parametrize("variable", ["AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "HOME", "serpapi_api_key", "SERPAPI_API_KEY_2"])
+def test_a_component_may_have_the_key_of_its_own_type_alone(variable):
+    with pytest.raises(SettingsError, match=f"'My-Serp': api_key asks for {variable}; of all variables it may have SERPAPI_API_KEY alone"):
+        search(api_key=f"${{{variable}}}")
+    with pytest.raises(SettingsError, match=variable):
+        search({"MY_SERP_PARAMS_API_KEY": f"${{{variable}}}"}, api_key="XYZ")
+
+
+def test_a_host_of_the_files_choice_is_refused_unless_a_person_allows_it_or_says_it_themselves():
+    params = {"api_key": "${SERPAPI_API_KEY}", "base_url": "https://search.example:8443/api"}
+    component = Component(name="Serp", type="SerpAPIComponent", params=params)
+
+    with pytest.raises(SettingsError, match="'Serp': base_url would send each search and its key to") as raised:
+        read_kinds({"Serp": component}, {})
+    assert "'search.example:8443'" in raised.value.what and "--agent-hosts search.example:8443" in raised.value.fix
+    for hosts in (["search.example"], ["example:8443"], ["serpapi.com"]):
+        with pytest.raises(SettingsError, match="would send"):
+            read_kinds({"Serp": component}, {}, hosts=hosts)
+    assert read_kinds({"Serp": component}, {}, hosts=["search.example:8443"])["Serp"]
+    assert search({"MY_SERP_PARAMS_BASE_URL": "https://mine.example"}, **params).base_url == "https://mine.example"
+    assert search(api_key="XYZ", base_url="https://SerpAPI.com/").top_k == 10
 
 
 @pytest.mark.parametrize("params", [{}, {"api_key": 12}, {"api_key": ""}, {"api_key": ["a"]}, {"api_key": "a", "top_k": -1}])

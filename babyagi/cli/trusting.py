@@ -1,0 +1,95 @@
+"""The command trust, and what happens to a command for which settings wait in a file that nobody has trusted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Container, Sequence
+from pathlib import Path
+
+import click
+
+from babyagi.cli.text import Line, Style, ask, echo, echo_lines, is_person_there, safe, warn
+from babyagi.settings import Loaded, Untrusted, describe_waiting, distrust_file, load_settings, trust_file, trusted_paths
+
+MAX_ROUNDS = 3  # a trusted .env may name further files, which are asked about next
+
+
+@click.command()
+@click.option("--revoke", is_flag=True, help="Take back what was trusted of this folder.")
+@click.option("--list", "lists", is_flag=True, help="Show the files that are trusted with some content.")
+def trust(revoke: bool, lists: bool) -> None:
+    """Trust the .env of this folder as it is now.
+
+    It shows what the file says that can run, send, read or spend. A change of the file takes the trust back. A file that you name with
+    -e is trusted for that run.
+    """
+    loaded = _read()
+    if lists:
+        for path in trusted_paths(loaded.trust_home):
+            echo(str(path))
+        return
+    if revoke:
+        _revoke(loaded.trust_home)
+        return
+    if not loaded.untrusted:
+        echo("Nothing to trust: no file of this folder says what can run, send, read or spend.")
+    for _ in range(MAX_ROUNDS):
+        if loaded.untrusted:
+            echo_lines(render_untrusted(loaded.untrusted))
+            _trust(loaded)
+            echo("Trusted as it is now. A change of the file takes that back, and so does: babyagi trust --revoke")
+            loaded = _read()
+
+
+def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
+    """Return the settings once the person at the terminal was asked about those that a command needs and that wait.
+
+    Whatever else waits is named in one line.
+
+    Args:
+        needs: field names; all of them when None.
+
+    Raises:
+        SettingsError: one of them waits, and nobody is there, or they said no.
+    """
+    loaded = load()
+    for _ in range(MAX_ROUNDS):
+        waiting = [found for found in loaded.waiting if needs is None or found.name in needs]
+        if not waiting or not is_person_there() or not _is_trusted_now(loaded.untrusted):
+            break
+        _trust(loaded)
+        loaded = load()
+    loaded.require_trust(needs)
+    if loaded.waiting:
+        warn(f"note: {describe_waiting(loaded.waiting)} (babyagi trust)", Style.YELLOW)
+    return loaded
+
+
+def _read() -> Loaded:
+    return load_settings(flags={}, environ=os.environ, cwd=Path.cwd())
+
+
+def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
+    """What a person should read before they trust it: each setting that counts only then, whole, under the path of its file."""
+    lines = []
+    for file in dict.fromkeys(found.file.path for found in untrusted):
+        lines.append(Line(f"{safe(str(file))} says what can run, send, read or spend:", Style.BOLD))
+        lines += [Line(f"  {found.variable}={safe(found.shown)}") for found in untrusted if found.file.path == file]
+    return lines
+
+
+def _is_trusted_now(untrusted: Sequence[Untrusted]) -> bool:
+    for line in render_untrusted(untrusted):
+        warn(line.text, line.style)
+    return ask("Do you trust it as it is now? [y/N]").casefold() in ("y", "yes")
+
+
+def _trust(loaded: Loaded) -> None:
+    for file in {found.file.path: found.file for found in loaded.untrusted}.values():
+        trust_file(loaded.trust_home, file)
+
+
+def _revoke(home: Path) -> None:
+    folder = Path.cwd()
+    n_contents = sum(distrust_file(home, path) for path in trusted_paths(home) if path.parent == folder)
+    echo("Nothing of this folder was trusted." if not n_contents else "No file of this folder is trusted any more.")

@@ -1,0 +1,232 @@
+"""babyagi trust, the question on a terminal, and which commands go on while settings wait."""
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+
+import pytest
+
+import babyagi
+from babyagi.cli.failures import run_guarded
+from babyagi.cli.logfile import close_log
+from babyagi.errors import SettingsError
+from tests.cli.homes import fill_home
+
+HOSTILE = "BABYAGI_NOTIFY=sh -c 'touch ran'\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\nOBJECTIVE=find out\n"
+SUBMIT = ["submit", "find out"]  # needs trust as a run does, and asks no model
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    yield folder
+    close_log()
+
+
+@pytest.fixture
+def write(folder):
+    def _write(text):
+        (folder / ".env").write_text(text, encoding="utf-8")
+
+    return _write
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Type on a terminal, run a command there, and give its exit code and what was shown on standard error."""
+
+    def run(typed, line):
+        master, slave = os.openpty()
+        os.write(master, typed.encode())
+        with os.fdopen(os.dup(slave), encoding="utf-8") as keys, os.fdopen(slave, "w") as shown, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdin", keys)
+            patched.setattr(sys, "stderr", shown)
+            code = run_guarded(line)
+        said = b""
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while chunk := os.read(master, 10_000):
+                said += chunk
+        os.close(master)
+        return code, said.decode()
+
+    return run
+
+
+def test_a_run_for_which_something_waits_ends_with_the_line_to_type(write, folder, capsys):
+    write(HOSTILE)
+
+    assert run_guarded(SUBMIT) == 2
+
+    err = capsys.readouterr().err
+    assert ".env is not trusted, so these settings in it wait: OPENAI_BASE_URL, BABYAGI_NOTIFY\n" in err
+    assert "babyagi trust" in err
+    assert f"BABYAGI_TRUST_ENV_FILE={hashlib.sha256(HOSTILE.encode()).hexdigest()}" in err
+    assert "touch" not in err
+
+
+def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(write, monkeypatch, capsys):
+    write(HOSTILE)
+    assert run_guarded(["trust"]) == 0
+    said = capsys.readouterr().out
+    assert "  BABYAGI_NOTIFY=sh -c 'touch ran'\n" in said and "  OPENAI_BASE_URL=http://127.0.0.1:9/v1\n" in said
+    assert run_guarded(SUBMIT) == 0
+    assert "not trusted" not in capsys.readouterr().err
+
+    write(HOSTILE + "\n")
+
+    assert run_guarded(SUBMIT) == 2
+    monkeypatch.setenv("BABYAGI_TRUST_ENV_FILE", hashlib.sha256(HOSTILE.encode() + b"\n").hexdigest())
+    assert run_guarded(SUBMIT) == 0
+
+
+def test_trust_can_be_listed_and_taken_back(write, folder, capsys):
+    write(HOSTILE)
+    run_guarded(["trust"])
+    capsys.readouterr()
+
+    assert run_guarded(["trust", "--list"]) == 0
+    assert capsys.readouterr().out == f"{folder / '.env'}\n"
+    assert run_guarded(["trust", "--revoke"]) == 0
+    assert run_guarded(SUBMIT) == 2
+    capsys.readouterr()
+    run_guarded(["trust", "--list"])
+    assert capsys.readouterr().out == ""
+
+
+def test_where_nothing_waits_there_is_nothing_to_trust_and_nothing_is_said(write, capsys):
+    write("OBJECTIVE=find out\nOPENAI_API_KEY=sk-mine\nBABYAGI_MAX_TASKS=5\n")
+
+    assert run_guarded(SUBMIT) == 0
+    assert "trust" not in capsys.readouterr().err
+    assert run_guarded(["trust"]) == 0
+    assert capsys.readouterr().out.startswith("Nothing to trust")
+
+
+def test_trust_follows_the_files_that_a_trusted_file_names(write, folder, capsys):
+    write("DOTENV_EXTENSIONS=more.env\n")
+    (folder / "more.env").write_text("BABYAGI_NOTIFY=touch ran\n")
+
+    assert run_guarded(["trust"]) == 0
+
+    assert "  DOTENV_EXTENSIONS=more.env\n" in (said := capsys.readouterr().out) and "  BABYAGI_NOTIFY=touch ran\n" in said
+    assert run_guarded(SUBMIT) == 0
+    (folder / "more.env").write_text("BABYAGI_NOTIFY=touch other\n")
+    assert run_guarded(SUBMIT) == 2
+
+
+def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, capsys):
+    write('BABYAGI_TASK_STORE=postgresql://me:top5ecret@db/agi\nPINECONE_API_KEY=sk-file\nDOTENV_EXTENSIONS="a.env\n  LLM_MODEL=b"\n')
+    for name in ("a.env", "LLM_MODEL=b"):
+        (folder / name).write_text("")
+
+    run_guarded(["config"])
+    run_guarded(["config", "--json"])
+    assert run_guarded(["trust"]) == 0
+
+    said = "".join(capsys.readouterr())
+    assert not any(line.lstrip().startswith("LLM_MODEL=b") for line in said.splitlines())
+    assert "  DOTENV_EXTENSIONS=a.env   LLM_MODEL=b\n" in said and "  BABYAGI_TASK_STORE=postgresql://me:***@db/agi\n" in said
+    assert "top5ecret" not in said and "sk-file" not in said
+
+
+def test_on_a_terminal_the_person_is_asked_once(write, terminal):
+    write(HOSTILE)
+
+    code, said = terminal("y\n", SUBMIT)
+
+    assert code == 0
+    assert "BABYAGI_NOTIFY=sh -c 'touch ran'" in said and "[y/N]" in said
+    code, said = terminal("", SUBMIT)
+    assert code == 0 and "[y/N]" not in said
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", "sure\n", "\x04"])
+def test_whoever_does_not_say_yes_ends_the_run_and_trusts_nothing(write, terminal, tmp_path, typed):
+    write(HOSTILE)
+
+    code, said = terminal(typed, SUBMIT)
+
+    assert code == 2 and "babyagi trust" in said
+    assert not (tmp_path / "home" / "trusted").exists() and not (tmp_path / "home" / "tasks.db").exists()
+
+
+def test_commands_that_only_look_go_on_and_name_what_waits(write, capsys, monkeypatch, tmp_path):
+    monkeypatch.delenv("BABYAGI_HOME")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    fill_home()
+    write(HOSTILE + "BABYAGI_HOME=elsewhere\n")
+
+    for line in (["objectives"], ["config"], ["workers"], ["tools"], ["index", "status"]):
+        assert run_guarded(line) == 0, line
+        err = capsys.readouterr().err
+        assert err.count("not trusted") == 1 and "BABYAGI_NOTIFY" in err and "BABYAGI_HOME" in err and "OPENAI_BASE_URL" in err, line
+
+
+def test_what_is_steered_is_the_store_that_is_meant(write, capsys):
+    fill_home()
+    write(HOSTILE)
+    assert run_guarded(["pause"]) == 0
+    assert "BABYAGI_NOTIFY" in capsys.readouterr().err
+
+    write("BABYAGI_TASK_STORE=sqlite:////elsewhere/tasks.db\n")
+
+    for line in (
+        ["pause"],
+        ["cancel"],
+        ["retry", "1"],
+        ["tasks", "add", "x"],
+        ["approve", "1"],
+        ["extend", "--max-tasks", "5"],
+        ["delete"],
+    ):
+        assert run_guarded(line) == 2, line
+        assert "BABYAGI_TASK_STORE" in capsys.readouterr().err
+
+
+def test_what_asks_models_or_sends_needs_all_of_it(write, capsys):
+    fill_home()
+    write("BABYAGI_EMBEDDING_BASE_URL=http://127.0.0.1:9\n")
+
+    for line in (["resume"], ["worker"], ["run", "x"], ["results", "search", "x"], ["index", "check"], ["index", "rebuild"], ["run", "-j"]):
+        assert run_guarded(line) == 2, line
+        assert "BABYAGI_EMBEDDING_BASE_URL" in capsys.readouterr().err
+
+
+def test_config_shows_what_waits_beside_what_holds(write, capsys):
+    write(HOSTILE)
+
+    assert run_guarded(["config"]) == 0
+    assert "waits for trust: OPENAI_BASE_URL=http://127.0.0.1:9/v1 in .env" in capsys.readouterr().out
+    assert run_guarded(["config", "--json"]) == 0
+    found = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)["settings"]}
+    assert found["openai_base_url"]["value"] is None and found["openai_base_url"]["waits"].startswith("OPENAI_BASE_URL=http")
+    assert "waits" not in found["objective"]
+
+
+def test_the_doctor_warns_of_what_waits(write, capsys):
+    write(HOSTILE)
+
+    assert run_guarded(["doctor", "--quick"]) == 0
+    said = capsys.readouterr().out
+    assert "warn  trust: .env is not trusted" in said and "babyagi trust" in said
+
+
+def test_a_file_that_a_flag_names_is_trusted_by_that(write, folder, capsys):
+    (folder / "mine.env").write_text("BABYAGI_NOTIFY=touch ran\n")
+
+    assert run_guarded([*SUBMIT, "-e", "mine.env"]) == 0
+    assert "trust" not in capsys.readouterr().err
+
+
+def test_a_program_in_python_is_told_the_same(write):
+    write(HOSTILE)
+
+    with pytest.raises(SettingsError, match="BABYAGI_NOTIFY"):
+        babyagi.run("find out", llm_model="rehearsal")
+    with pytest.raises(SettingsError, match="BABYAGI_NOTIFY"):
+        babyagi.Agent(model="some-model").run("?")
