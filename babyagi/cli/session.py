@@ -22,7 +22,9 @@ LATEST = "latest"
 def load(flags: Mapping[str, object] | None = None) -> Loaded:
     """Return the settings with their sources, from the given flags, the environment and the files; the log file is open then."""
     loaded = load_settings(flags=flags or {}, environ=os.environ, cwd=Path.cwd())
-    open_log(loaded.settings.effective_log_file, level=loaded.settings.log_level)
+    settings = loaded.settings
+    secrets = [value.reveal() for value in (settings.openai_api_key, settings.pinecone_api_key, settings.weaviate_api_key)]
+    open_log(settings.effective_log_file, level=settings.log_level, home=settings.home, secrets=secrets)
     if loaded.settings.no_color:
         os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
     return loaded

@@ -1,7 +1,7 @@
 """Settings: the only code that reads the environment and configuration files. One setting is declared in `fields.py`."""
 
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_fields
-from babyagi.settings.load import Loaded, load_here, load_settings, render_env_example, render_value, variables_here
+from babyagi.settings.load import Loaded, bare_environment, load_here, load_settings, render_env_example, render_value, variables_here
 from babyagi.settings.values import Declared, Secret
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Loaded",
     "Secret",
     "Settings",
+    "bare_environment",
     "declared_fields",
     "load_here",
     "load_settings",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
@@ -12,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from babyagi.errors import SettingsError
+from babyagi.redaction import redact, redact_url
 from babyagi.settings.fields import DEFAULT_MODEL, USE_LLAMA_SERVER, Settings, declared_fields
 from babyagi.settings.values import Declared, Secret, parse_path
 
@@ -20,7 +20,6 @@ _MODEL_FIELDS = ("llm_model", "model_execution", "model_creation", "model_priori
 MAX_ENV_FILE_BYTES = 1_000_000
 _PREFIX = "BABYAGI_"
 _NOT_GIVEN = object()  # None is a value: "send no temperature"
-_PASSWORD_IN_URL = "//[^/]*@"
 _FIX = "correct it where it is set, or take it away there"
 
 
@@ -54,6 +53,11 @@ def variables_here() -> Mapping[str, str]:
         return {**(_read_env_file(path) if path.is_file() else {}), **os.environ}
     except (OSError, ValueError) as error:
         raise _build_error([f".env cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+
+
+def bare_environment() -> dict[str, str]:
+    """The variables of this process that a program of a person's may have: where programs and the home are, and the language. No keys."""
+    return {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG") or name.startswith("LC_")}
 
 
 def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path) -> Loaded:
@@ -225,7 +229,8 @@ def _anchor(value: object, cwd: Path) -> object:
 
 
 def _shorten(raw: object) -> str:
-    text = re.sub(_PASSWORD_IN_URL, "//***@", str(raw))
+    text = str(raw)
+    text = redact_url(text) if "@" in text and "://" in text else redact(text)
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
