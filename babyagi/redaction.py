@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 HIDDEN = "***"
 MIN_PIECE_CHARS = 8  # of a known key: less is found in ordinary words
-MIN_SECRET_CHARS = 4
+MIN_SECRET_CHARS = 3
 
 _HARMLESS = frozenset(  # parameters whose values say nothing about a key
     "api-version version v model deployment region timeout host hostaddr port dbname user sslmode sslnegotiation sslrootcert sslcert "
@@ -24,6 +24,7 @@ _URL_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s"'<>`]*[^\s"'<>
 _PLAIN_NAME = re.compile(r"[\w.-]{1,63}", re.ASCII)
 _AUTHORITY = re.compile(r"[\w.:,\[\]%-]*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9_%*~+=.-]{8,}")
+_PIECES = tuple(re.compile(f"{kind}{{{MIN_PIECE_CHARS},}}") for kind in (r"""[^\s"'<>]""", r"""[^\s"'<>&?,;=]""", r"[\w.~+=%-]"))
 _PREFIX = re.compile(
     r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_|pplx-|npm_|pypi-|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|"
     r"AIza|ya29\.|A[KS]IA"
@@ -96,8 +97,9 @@ def _hide_key(word: str) -> str:
 
 def _hide_secret(text: str, secret: str) -> str:
     text = re.sub("".join(map(_spellings, secret)), HIDDEN, text)
-    piece = re.compile(rf"[\w.~+=-]{{{MIN_PIECE_CHARS},}}", re.ASCII)
-    return piece.sub(lambda match: HIDDEN if match[0] in secret else match[0], text)
+    for piece in _PIECES:
+        text = piece.sub(lambda match: HIDDEN if unquote(match[0]) in secret else match[0], text)
+    return text
 
 
 def _spellings(character: str) -> str:
