@@ -98,7 +98,7 @@ def _hide_key(word: str) -> str:
 def _hide_secret(text: str, secret: str) -> str:
     text = re.sub("".join(map(_spellings, secret)), HIDDEN, text)
     for piece in _PIECES:
-        text = piece.sub(lambda match: HIDDEN if unquote(match[0]) in secret else match[0], text)
+        text = piece.sub(lambda match: HIDDEN if match[0] in secret or unquote(match[0]) in secret else match[0], text)
     return text
 
 

@@ -230,7 +230,9 @@ def _anchor(value: object, cwd: Path) -> object:
 
 def _shorten(raw: object) -> str:
     text = str(raw)
-    text = redact_url(text) if "@" in text and "://" in text else redact(text)
+    if "@" in text:  # what is before it may be a password, whatever it looks like
+        text = redact_url(text) if "://" in text else f"***{text[text.rindex('@') :]}"
+    text = redact(text)
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
