@@ -26,7 +26,7 @@ _AUTHORITY = re.compile(r"[\w.:,\[\]%-]*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9_%*~+=.-]{8,}")
 _PIECES = tuple(re.compile(f"{kind}{{{MIN_PIECE_CHARS},}}") for kind in (r"""[^\s"'<>]""", r"""[^\s"'<>&?,;=]""", r"[\w.~+=%-]"))
 _PREFIX = re.compile(
-    r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_|pplx-|npm_|pypi-|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|"
+    r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_|pplx-|npm_|pypi-|dckr_|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|"
     r"AIza|ya29\.|A[KS]IA"
 )
 _SCHEME_AND_KEY = re.compile(r"\b(bearer|basic)(\s+)([^\s\"',;]{8,})", re.IGNORECASE)
@@ -53,7 +53,7 @@ def redact_url(url: str) -> str:
         return f"{scheme}://{HIDDEN}"
     user = _redact_user(before, is_database=scheme.startswith("postgres")) + at
     host = _hide_key(authority) if _AUTHORITY.fullmatch(authority) else HIDDEN
-    segments = "/".join(map(_hide_key, path.split("/")))
+    segments = "/".join(map(_redact_segment, path.split("/")))
     shown = "&".join(map(_redact_parameter, re.split("[&;]", query))) if query else ""
     return f"{scheme}://{user}{host}{slash}{segments}{'?' if query else ''}{shown}"
 
@@ -80,11 +80,12 @@ def looks_like_key(word: str) -> bool:
     if re.fullmatch(r"[0-9a-fA-F]{32,}", plain):
         return not plain.isalpha()
     n_upper, n_lower, n_digits = (len(re.findall(kind, plain)) for kind in ("[A-Z]", "[a-z]", "[0-9]"))
-    return len(plain) >= 24 and re.fullmatch(r"[\w+~-]+", plain) is not None and min(n_upper, n_lower, n_digits) >= 3
+    is_mixed = min(n_upper, n_lower, n_digits) >= 3 or 5 * len(re.findall("[a-z][A-Z]", plain)) >= len(plain)
+    return len(plain) >= 24 and is_mixed and re.fullmatch(r"[\w+~-]+", plain) is not None
 
 
 def _is_random(piece: str) -> bool:
-    if "*" in piece or "%" in piece or len(piece) >= 16:
+    if "*" in piece or "%" in piece or len(piece) >= 16 or (len(piece) >= 10 and piece.isdecimal()):
         return True
     has_digit, has_letter = re.search("[0-9]", piece), re.search("[A-Za-z]", piece)
     is_mixed = has_digit and has_letter if has_digit else re.search("[a-z][A-Z]|[A-Z]{2,}[a-z]", piece)
@@ -114,6 +115,11 @@ def _redact_user(text: str, *, is_database: bool) -> str:
     user, colon, _ = text.partition(":")
     is_shown = _PLAIN_NAME.fullmatch(user) and not looks_like_key(user) and (colon or is_database)
     return (user if is_shown else HIDDEN) + (f":{HIDDEN}" if colon else "")
+
+
+def _redact_segment(text: str) -> str:
+    name, sign, _ = text.partition(";")  # what stands behind it are parameters
+    return _hide_key(name) + (f";{HIDDEN}" if sign else "")
 
 
 def _redact_parameter(pair: str) -> str:

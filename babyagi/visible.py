@@ -30,9 +30,9 @@ _NOT_EXACT = re.compile(
     rf"|(?P<unseen>(?P<one>(?!\n)[{_UNSEEN}{_BLANKS}])(?P=one)*)"
 )
 _WORD = re.compile(r"[^\W_]+")
-# The scripts whose letters look like Latin ones, letterlike symbols, mathematical and full-width letters.
+# Letters that look like Latin ones: phonetic, of other scripts, letterlike symbols, mathematical and full-width letters.
 _LOOKALIKE = re.compile(
-    "[\u0370-\u052f\u0530-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u2100-\u214f\u2160-\u217f\u2c80-\u2cff\u2de0-\u2dff\ua4d0-\ua4ff"
+    "[\u017f\u0250-\u02af\u1d00-\u1dbf\u0370-\u052f\u0530-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u2100-\u214f\u2160-\u217f\u2c80-\u2cff\u2de0-\u2dff\ua4d0-\ua4ff"
     "\ua640-\ua69f\uab70-\uabbf\uff01-\uff5e\U0001d400-\U0001d7ff]"
 )
 _USES_JOINERS = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109f\u1780-\u18af]")

@@ -104,7 +104,7 @@ def test_what_stands_behind_the_name_of_a_secret_is_hidden(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["x-" * 500_000, "a://" * 100_000, "sk-" * 300_000, "%25" * 300_000, "password=" * 100_000, "-----BEGIN " * 90_000]
+    "text", ["x-" * 100_000, "a://" * 50_000, "sk-" * 60_000, "%25" * 60_000, "password=" * 20_000, "-----BEGIN " * 20_000]
 )
 def test_a_long_text_is_read_in_a_bounded_number_of_steps(text):
     redact(text, secrets=[KEY])  # the time of the suite is the bound: a quadratic one takes hours

@@ -88,7 +88,7 @@ def texts(n):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
 def test_an_exact_text_can_be_read_back_and_holds_nothing_unseen(encoding):
-    for text in texts(3000):
+    for text in texts(1000):
         spelled = exact(text, encoding=encoding)
         assert read_spelled(spelled) == text
         assert not UNSEEN.search(spelled.replace("\n", ""))
