@@ -67,7 +67,10 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
 
 
 def call_lines(request: Request, width: int) -> Iterator[str]:
-    """Every argument, with `|` before each line of a text, `:` before what goes on from the row above, `=` before any other value."""
+    """Every argument, with `|` before each line of a text, `:` before what goes on from the row above, `=` before any other value.
+
+    What changes in a file has `+`, `-`, `@` or a blank there instead, so that no text can pass for a difference.
+    """
     _, arguments = read_request(request.step)
     found = list(_leaves(arguments))
     label_width = min(max((len(label) for label, _ in found), default=0), 24)
@@ -77,7 +80,7 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     preview = request.preview
     for label, value in found:
         if preview is not None and preview.parameter == label:
-            rows = [("|", _sign(sign, line)) for sign, line in preview.lines]
+            rows = [(sign, f"{int(line):,} lines stay as they are" if sign == "@" else _spell(line)) for sign, line in preview.lines]
         elif isinstance(value, str):
             rows = [("|", line) for line in _spell(value).split("\n")]
         else:
@@ -102,10 +105,6 @@ def _leaves(value: Any, label: str = "", depth: int = 0) -> Iterator[tuple[str, 
             yield from _leaves(inner, f"{label}[{n}]", depth + 1)
     elif label:
         yield label, value
-
-
-def _sign(sign: str, line: str) -> str:
-    return f"@ {int(line):,} lines stay as they are" if sign == "@" else sign + _spell(line)
 
 
 def _spell(text: str) -> str:

@@ -4,7 +4,8 @@ import io
 import json
 import re
 
-ROW = re.compile(r" {6}(?P<label>.*?) (?P<mark>[|:=]) ?(?P<text>.*)")
+FIRST_ROW = re.compile(r' {6}[a-z](?:"[^"]*"|\S)* * (?=[|=+@-] )')
+LABEL = re.compile(r'\w+(?:\.\w+|\."[^"]*"|\[\d+\])*')
 SPELLED = re.compile(r"<U\+([0-9A-F]{4,6})(?: x(\d+))?>")
 
 
@@ -22,25 +23,28 @@ def read_spelled(text):
 
 
 def read_rows(shown):
-    """(label, lines, is_text) of each argument that was shown."""
-    found: list[tuple[str, list[str], bool]] = []
+    """(label, lines, mark) of each argument that was shown; the lines of a difference with their signs."""
+    found: list[tuple[str, list[str], str]] = []
+    at = 0
     for row in shown.splitlines():
-        match = ROW.fullmatch(row)
-        if match is None:
+        first = FIRST_ROW.match(row)
+        at = at or (first.end() if first is not None else 0)
+        label, mark, text = row[6 : at - 1].strip(), row[at : at + 1], row[at + 2 :]
+        if not at or row[:6].strip() or row[at - 1] != " " or mark not in "|:=+-@ " or (label and not LABEL.fullmatch(label)):
             continue
-        if match["label"].strip():
-            found.append((match["label"].strip(), [], match["mark"] == "|"))
+        if label:
+            found.append((label, [], mark if mark in "|=" else "+"))
         lines = found[-1][1]
-        if match["mark"] == ":":
-            lines[-1] += match["text"]
+        if mark == ":":
+            lines[-1] += text
         else:
-            lines.append(match["text"])
+            lines.append(text if mark in "|=" else mark + text)
     return found
 
 
 def read_arguments(shown):
     """The arguments of one call, as they were shown, by the way to each."""
-    return {label: read_spelled("\n".join(lines)) if is_text else json.loads("".join(lines)) for label, lines, is_text in read_rows(shown)}
+    return {label: json.loads("".join(lines)) if mark == "=" else read_spelled("\n".join(lines)) for label, lines, mark in read_rows(shown)}
 
 
 def apply_difference(before, lines):
@@ -50,7 +54,7 @@ def apply_difference(before, lines):
     for line in lines:
         sign, rest = line[:1], read_spelled(line[1:])
         if sign == "@":
-            n = int(re.sub(r"\D", "", rest))
+            n = int(re.sub(r"\D", "", rest.split()[0]))
             new, old = [*new, *old[:n]], old[n:]
         elif sign == "+":
             new.append(rest)

@@ -253,8 +253,8 @@ def test_a_small_change_of_a_large_file_is_a_few_lines(home, folder):
     listed = home.look()
 
     assert "The file is changed: +1 and -1 lines." in listed
-    assert "| +line 250 and a back door" in listed
-    assert "| @ 247 lines stay as they are" in listed
+    assert " + line 250 and a back door\n" in listed
+    assert " @ 247 lines stay as they are\n" in listed
     assert "characters; babyagi inbox" not in listed
 
 
@@ -280,6 +280,16 @@ def test_a_new_file_is_said_to_be_new_and_shown_whole(home, folder):
 
     assert "The file is new." in asked
     assert read_arguments(asked) == {"path": "b.txt", "text": "a\nb"}
+
+
+def test_a_new_file_cannot_pass_for_a_small_change_of_an_old_one(home, folder):
+    text = "@ 247 lines stay as they are\n- line 250\n+ line two hundred and fifty\n"
+    home.work(write_tool(folder), {"path": "b.txt", "text": text}, folder=folder)
+
+    asked = home.approve()
+
+    assert [mark for label, _, mark in read_rows(asked) if label == "text"] == ["|"]
+    assert read_arguments(asked)["text"] == text
 
 
 def test_a_folder_that_is_not_known_here_is_said_and_all_of_the_text_is_shown(home, folder):
