@@ -97,11 +97,11 @@ def _check_home(home: Path) -> list[Check]:
             os.fsync(file.fileno())
             fsync_s = time.perf_counter() - started_s
             lock = _check_lock(file.fileno())
-        free = shutil.disk_usage(home).free
+        free, private_check = shutil.disk_usage(home).free, _check_private(home)
     except OSError as error:
         fix = "set BABYAGI_HOME to a folder that this user may write"
         return [Check(name="home", state=FAIL, found=f"{home} cannot be written: {error.strerror or error}", fix=fix)]
-    return [_check_private(home), _check_free_space(free), lock, _check_fsync(fsync_s), _check_store()]
+    return [private_check, _check_free_space(free), lock, _check_fsync(fsync_s), _check_store()]
 
 
 def _check_private(home: Path) -> Check:
@@ -109,7 +109,7 @@ def _check_private(home: Path) -> Check:
     wide = list(private.find_wide(home.resolve()))
     if not wide:
         return Check(name="home", state=OK, found=str(home))
-    mode = stat.S_IMODE(wide[0].stat().st_mode)
+    mode = stat.S_IMODE(wide[0].lstat().st_mode)
     more = f", and {len(wide) - 1} more below it" if len(wide) > 1 else ""
     return Check(
         name="home",
