@@ -8,6 +8,7 @@ Does not cover: retrying within one call (the model's adapter), and what to do a
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -360,13 +361,12 @@ async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Obs
     seen = inbox.read_seen(approved)
     if seen and tool.preview is not None:
         try:
-            found = (await tool.preview(inbox.read_request(approved)[1])).state
+            async with asyncio.timeout(tool.timeout_s):
+                found = (await tool.preview(inbox.read_request(approved)[1])).state
         except Exception as error:  # a tool is code from anywhere; what it would change cannot be seen
             found = type(error).__name__
         if found != seen:
-            what = (
-                "Not done: what it would change has become another since a person approved it. Look at it again, then make the call anew."
-            )
+            what = "Not done: what it would change has become another since a person approved it. Look again, then make the call anew."
             return _refused(tool, ToolError(what))
     return None
 

@@ -18,7 +18,7 @@ N_KEPT = 3
 _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
-class OneLineFormatter(logging.Formatter):
+class _OneLineFormatter(logging.Formatter):
     """Writes each record as one harmless line without keys, its traceback included; in that, `\\n` stands for the end of a line."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -85,7 +85,7 @@ def _open_handler(path: Path, *, home: Path, secrets: Iterable[str]) -> logging.
         handler = _LogFile(path, home=home)
     except OSError:
         return logging.NullHandler()
-    handler.setFormatter(OneLineFormatter(secrets))
+    handler.setFormatter(_OneLineFormatter(secrets))
     return handler
 
 
@@ -97,5 +97,5 @@ def record_crash(error: BaseException) -> Path:
             return Path(handler.baseFilename)
     with tempfile.NamedTemporaryFile("w", prefix="babyagi-", suffix=".log", delete=False, encoding="utf-8", errors="replace") as file:
         record = logging.LogRecord("babyagi.cli", logging.ERROR, "", 0, "unexpected error", None, (type(error), error, error.__traceback__))
-        file.write(OneLineFormatter().format(record) + "\n")
+        file.write(_OneLineFormatter().format(record) + "\n")
         return Path(file.name)
