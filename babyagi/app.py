@@ -37,7 +37,7 @@ from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.shared import open_search
 from babyagi.serving import Pace, Patience
-from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
+from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, bare_environment, load_settings
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
 from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Planning, Result, Role, Worker
@@ -178,7 +178,7 @@ class App:
     @property
     def _notifier(self) -> Notifier | None:
         target = self.settings.notify.reveal()
-        return Notifier(self.store, make_sender(target)) if target else None
+        return Notifier(self.store, make_sender(target, environ=bare_environment())) if target else None
 
     # -- what belongs to the objective -----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from babyagi import private
 from babyagi.errors import SettingsError, StoreUnusableError
 
 MAX_WORKERS_PER_NAME = 64
@@ -21,7 +22,7 @@ def new_worker_id(name: str) -> str:
 
 def make_home(home: Path) -> None:
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make_folder(home)
         if not os.access(home, os.W_OK | os.X_OK):
             raise PermissionError(13, "not writable")
     except OSError as error:
@@ -38,7 +39,7 @@ def home_id(home: Path) -> str:
     path = home / "home_id"
     if not path.is_file():
         made = path.with_name(f"home_id.{os.getpid()}")
-        made.write_text(secrets.token_hex(8), encoding="utf-8")
+        private.write_file(made, secrets.token_hex(8))
         with suppress(FileExistsError):  # another process was quicker
             os.link(made, path)
         made.unlink()
@@ -53,10 +54,10 @@ def take_name(home: Path, wanted: str) -> Iterator[str]:
     """
     base = wanted or socket.gethostname()
     folder = home / "locks"
-    folder.mkdir(mode=0o700, exist_ok=True)
+    private.make_folder(folder)
     for number in range(1, MAX_WORKERS_PER_NAME + 1):
         name = base if number == 1 else f"{base}-{number}"
-        with (folder / f"{name.replace('/', '_')}.lock").open("a") as lock:
+        with open(folder / f"{name.replace('/', '_')}.lock", "a", opener=private.open_file) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -69,8 +70,8 @@ def take_name(home: Path, wanted: str) -> Iterator[str]:
 def remember_folder(home: Path, uid: str, folder: Path) -> None:
     """Keep the path of an objective's folder in this home, so that `resume` finds it. It is this worker's, so it is not in the store."""
     path = home / "folders" / uid
-    path.parent.mkdir(mode=0o700, exist_ok=True)
-    path.write_text(str(folder.resolve()), encoding="utf-8")
+    private.make_folder(path.parent)
+    private.write_file(path, str(folder.resolve()))
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:

@@ -7,18 +7,22 @@ that may have been made and must not be repeated.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 from babyagi.errors import SettingsError
 from babyagi.llm.prompt import clean
-from babyagi.tasks import Passage, Step
+from babyagi.secrecy import sounds_secret
+from babyagi.tasks import Passage, Step, Task
 from babyagi.tools.base import Observation
 
 QUESTION = "question"
 APPROVAL = "approval"
 ONCE = "once"
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Decision(StrEnum):
@@ -42,8 +46,9 @@ _REJECTIONS = {
 
 
 def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A tool call as one text; the same call is the same text."""
-    return json.dumps({"tool": tool, "arguments": dict(arguments)}, sort_keys=True, ensure_ascii=False)
+    """A tool call as one text that every store keeps letter by letter; the same call is the same text."""
+    text = json.dumps({"tool": tool, "arguments": dict(arguments)}, sort_keys=True, ensure_ascii=False)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
@@ -65,6 +70,18 @@ def describe(step: Step) -> str:
             return f"this call may have been made; what came of it? {clean(call)}"
 
 
+def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
+    """Return every origin of what had been read when this was asked, each once, in order; `steps` are those of the task."""
+    try_prefix = step.key.partition("/")[0] + "/"
+    before = [other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id]
+    return tuple(dict.fromkeys(chain(task.origins, *before)))
+
+
+def asks_for_secret(step: Step) -> bool:
+    """Whether a model asks for what sounds like a key, a password or a number of a card. A hint for the person, it stops nothing."""
+    return step.kind == QUESTION and sounds_secret(describe(step))
+
+
 def decisions(step: Step) -> tuple[Decision, ...]:
     return _DECISIONS_BY_KIND[step.kind]
 
@@ -84,3 +101,13 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()
     return Observation(passage=Passage(text=said or "approved", origin="person"), is_error=decision is Decision.REJECT)
+
+
+def write_decision(observation: Observation, *, seen: str = "") -> str:
+    """The output of the step that a person decided; `seen` is the `state` of the preview that they were shown."""
+    return json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False) if seen else observation.to_json()
+
+
+def read_seen(step: Step) -> str:
+    """The state of what the call would change, as the person saw it; empty when nothing was to be seen."""
+    return str(json.loads(step.output or "{}").get("seen", ""))

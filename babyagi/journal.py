@@ -8,6 +8,7 @@ Does not cover: retrying within one call (the model's adapter), and what to do a
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -204,15 +205,18 @@ class Journal:
         made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:
             return await self._put_observation(path, made, request)
+        approved = None
         if self._approval is Approval.ONCE:
-            approval = await self._ask(f"{path}/approval", inbox.APPROVAL, request)
+            approved = await self._park(f"{path}/approval", inbox.APPROVAL, request)
+            approval = Observation.from_json(approved.output or "")
             if approval.is_error:
                 return approval
+            _, arguments = inbox.read_request(approved)
         step = await self._store.intend_once(self._fence, key=self._prefix + path, request=request)
         if step.state is StepState.UNKNOWN:
             return await self._ask(path, inbox.ONCE, request)
         try:
-            observation = await _try_tool(tool, arguments)
+            observation = await _refuse_unseen(tool, approved, request) or await _try_tool(tool, arguments)
         except Exception as error:  # it may have been made all the same
             logger.warning("nobody knows whether %s was carried out: %s", tool.name, type(error).__name__)
             return await self._ask(path, inbox.ONCE, request)
@@ -231,11 +235,15 @@ class Journal:
 
     async def _ask(self, path: str, kind: str, request: str) -> Observation:
         """Return what a person said about this, or let the task wait until one does."""
+        return Observation.from_json((await self._park(path, kind, request)).output or "")
+
+    async def _park(self, path: str, kind: str, request: str) -> Step:
+        """Return the step with what a person said, or let the task wait until one does."""
         step = await self._store.park_task(self._fence, key=self._prefix + path, kind=kind, request=request)
         if step.output is None:
             shown = f"number {step.id}" if step.id else "the questions that are to be answered first"
             raise ParkedError(f"{self._fence.owner} waits for a person", fix=f"babyagi inbox shows {shown}", guide="inbox")
-        return Observation.from_json(step.output)
+        return step
 
     async def _put_observation(self, path: str, observation: Observation, request: str) -> Observation:
         origins = (observation.passage.origin,)
@@ -327,6 +335,25 @@ async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         return Observation(passage=_bound(await run_in_time(tool, arguments), tool))
     except ToolError as error:
         return _refused(tool, error)
+
+
+async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Observation | None:
+    """What the model is told instead of a call that is not the one, or would not change what, the person saw who approved it."""
+    if approved is None:
+        return None
+    if approved.request != request:
+        return _refused(tool, ToolError("Not done: a person approved another call. Make this one again to have it approved."))
+    seen = inbox.read_seen(approved)
+    if seen and tool.preview is not None:
+        try:
+            async with asyncio.timeout(tool.timeout_s):
+                found = (await tool.preview(inbox.read_request(approved)[1])).state
+        except Exception as error:  # a tool is code from anywhere; what it would change cannot be seen
+            found = type(error).__name__
+        if found != seen:
+            what = "Not done: what it would change has become another since a person approved it. Look again, then make the call anew."
+            return _refused(tool, ToolError(what))
+    return None
 
 
 def _refused(tool: Tool, error: BabyagiError) -> Observation:

@@ -12,7 +12,7 @@ import logging
 import os
 import shlex
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -28,6 +28,7 @@ Send = Callable[[str], Awaitable[None]]
 
 TIMEOUT_S = 10.0
 POLL_S = 5.0
+_SENT_AS_IT_IS = "/?#[]@!$&'()*+,;=:%~"  # of an address (RFC 3986); a blank would break the request
 
 
 def event_fields(event: Event) -> dict[str, Any]:
@@ -95,21 +96,35 @@ class Notifier:
         except TimeoutError:
             logger.warning("the notification of %s took longer than %g s and was given up", event.kind, TIMEOUT_S)
         except Exception as error:  # whatever a person's command or address does, the run goes on
-            logger.warning("the notification of %s failed: %s", event.kind, error)
+            logger.warning("the notification of %s failed: %s", event.kind, _say_fault(error))
 
 
-def make_sender(target: str) -> Send:
-    """What takes the JSON of an event to `target`: an http or https address, or a command, which is run without a shell."""
+def _say_fault(error: Exception) -> str:
+    if isinstance(error, UndeliveredError):
+        return str(error)
+    return (error.strerror if isinstance(error, OSError) else None) or type(error).__name__
+
+
+class UndeliveredError(Exception):
+    """What went wrong with a notification, in words of ours: those of others may hold the address, or a part of it."""
+
+
+def make_sender(target: str, *, environ: Mapping[str, str]) -> Send:
+    """What takes the JSON of an event to `target`: an http or https address, or a command, which is run without a shell.
+
+    Args:
+        environ: all that the command gets as its environment.
+    """
     if target.startswith(("http://", "https://")):
         return lambda text: asyncio.to_thread(_post, target, text)
-    return lambda text: _run_command(shlex.split(target), text)
+    return lambda text: _run_command(shlex.split(target), text, environ)
 
 
-async def _run_command(command: list[str], text: str) -> None:
+async def _run_command(command: list[str], text: str, environ: Mapping[str, str]) -> None:
     """Run the command with the text on its standard input; it and what it started are killed when they are not done in time."""
     silent = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True
+        *command, stdin=asyncio.subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True, env=environ
     )
     try:
         await process.communicate(text.encode())
@@ -119,21 +134,21 @@ async def _run_command(command: list[str], text: str) -> None:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
     if process.returncode:
-        raise RuntimeError(f"the command ended with code {process.returncode}")
+        raise UndeliveredError(f"the command ended with code {process.returncode}")
 
 
 def _post(address: str, text: str) -> None:
     from http.client import HTTPConnection, HTTPSConnection
-    from urllib.parse import urlsplit
+    from urllib.parse import quote, urlsplit
 
     parts = urlsplit(address)
     connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = connect(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
     try:
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("POST", path, text.encode(), {"Content-Type": "application/json"})
+        connection.request("POST", quote(path, safe=_SENT_AS_IT_IS), text.encode(), {"Content-Type": "application/json"})
         status = connection.getresponse().status
     finally:
         connection.close()
     if status >= 300:
-        raise RuntimeError(f"the address answered with {status}")
+        raise UndeliveredError(f"the address answered with {status}")

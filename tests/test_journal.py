@@ -8,17 +8,19 @@ from babyagi.errors import (
     LimitReachedError,
     ModelUnavailableError,
     ObjectiveStoppedError,
+    ParkedError,
     SettingsError,
     StoreUnavailableError,
     ToolError,
 )
+from babyagi.inbox import Decision, decide, write_decision
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
 from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Preview, Tool
 from tests.scripted import ScriptedModel
 from tests.workers import join
 from tests.world import World
@@ -286,3 +288,62 @@ async def test_what_a_person_must_mend_before_a_tool_can_work_is_told_to_the_per
 
     with pytest.raises(SettingsError, match="this machine cannot"):
         await desk.open_journal().call_tool("execute/1/tool/1", tool, {})
+
+
+async def park_and_approve(desk, arguments, tool, *, seen=""):
+    """Let the call wait, approve it, and claim the task again; return the new claim."""
+    store, objective_id = desk.world.store, desk.claim.task.objective_id
+    with pytest.raises(ParkedError):
+        await desk.open_journal().call_tool("execute/1/tool/1", tool, arguments)
+    (step,) = await store.inbox()
+    await store.answer_step(step.id, output=write_decision(decide(step, Decision.APPROVE, ""), seen=seen))
+    return await store.claim_task(objective_id, desk.claim.fence.worker_id)
+
+
+def paying(given, **more):
+    async def pay(arguments):
+        given.append(arguments)
+        return Passage(text="paid", origin="tool:pay")
+
+    return Tool(name="pay", description="", parameters={"type": "object"}, effect=Effect.ONCE, run=pay, **more)
+
+
+async def test_a_call_that_is_not_the_one_that_was_approved_is_not_made():
+    given: list[object] = []
+    tool, desk = paying(given), await open_desk()
+    claim = await park_and_approve(desk, {"amount": 1}, tool)
+
+    other = await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {"amount": 1000})
+    again = await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {"amount": 1})
+
+    assert (other.is_error, given) == (True, [])
+    assert "a person approved another call" in other.passage.text
+    assert again == other  # what the model was told once, it is told again
+
+
+@pytest.mark.parametrize(("seen", "n_made"), [("as it was", 1), ("", 1), ("as it once was", 0)])
+async def test_a_call_that_would_change_something_else_than_the_person_saw_is_not_made(seen, n_made):
+    given: list[object] = []
+
+    async def preview(arguments):
+        return Preview(state="as it was", note="")
+
+    tool, desk = paying(given, preview=preview), await open_desk()
+    claim = await park_and_approve(desk, {"amount": 1}, tool, seen=seen)
+
+    observation = await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {"amount": 1})
+
+    assert len(given) == n_made
+    assert observation.is_error is (n_made == 0)
+
+
+async def test_a_call_whose_effect_cannot_be_seen_any_more_is_not_made():
+    async def preview(arguments):
+        raise ToolError("gone")
+
+    given: list[object] = []
+    tool, desk = paying(given, preview=preview), await open_desk()
+    claim = await park_and_approve(desk, {}, tool, seen="as it was")
+
+    assert (await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {})).is_error
+    assert given == []

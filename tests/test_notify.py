@@ -1,6 +1,7 @@
 import asyncio
 import json
 import logging
+import os
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -10,11 +11,14 @@ import pytest
 from babyagi import notify
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.notify import Notifier, make_sender
+from babyagi.settings import bare_environment
 from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
 from babyagi.tools.person import build_ask_user
 from tests.scripted import ScriptedModel
 from tests.world import World
+
+ENVIRON = {"PATH": os.environ["PATH"]}
 
 
 def ask_once(prompt, role):
@@ -29,7 +33,7 @@ async def run_and_notify(target):
     """A run that ends waiting for a person, and who is told."""
     world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
-    return await Notifier(world.store, make_sender(target)).watch(objective.id, world.run(objective))
+    return await Notifier(world.store, make_sender(target, environ=ENVIRON)).watch(objective.id, world.run(objective))
 
 
 def command(code):
@@ -159,3 +163,35 @@ def test_a_hooks_address_is_kept_as_it_is_and_shown_nowhere():
 
     assert kept.reveal() == "https://example.org/hook/"
     assert "example" not in repr(kept)
+
+
+async def test_a_command_gets_where_programs_are_the_home_the_language_and_no_key(tmp_path, monkeypatch):
+    for name, value in {"OPENAI_API_KEY": "sk-x", "MY_TOKEN": "t", "LANG": "C.UTF-8", "LC_TIME": "C", "HOME": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    told = tmp_path / "told"
+    sender = make_sender(f"sh -c 'env > {told}; cat > /dev/null'", environ=bare_environment())
+
+    await sender("{}")
+
+    given = dict(line.split("=", 1) for line in told.read_text().splitlines())
+    assert {name: given[name] for name in ("HOME", "LANG", "LC_TIME")} == {"HOME": str(tmp_path), "LANG": "C.UTF-8", "LC_TIME": "C"}
+    assert set(given) - {"PATH", "HOME", "LANG", "LC_TIME", "PWD", "OLDPWD", "SHLVL", "_"} == set()  # the last are the shell's own
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:9/hook?token=hunter2 hunter3", "http://127.0.0.1:9\x7f/hunter2", "http://[hunter2/", "http://127.0.0.1:hunter2/"],
+)
+async def test_no_part_of_an_address_stands_in_the_log(address, caplog):
+    with caplog.at_level(logging.WARNING):
+        await run_and_notify(address)
+
+    assert "the notification of objective.ended failed" in caplog.text
+    assert "hunter" not in caplog.text
+
+
+async def test_an_address_with_a_blank_is_asked_for_as_it_was_meant(hook):
+    address, kept = hook
+    await run_and_notify(f"{address}/a b?to=me and%20you")
+
+    assert kept[-1][0] == "/a%20b?to=me%20and%20you"

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.cli.text import Line, Style, fit, one_line, pad
+from babyagi.redaction import redact_url
 from babyagi.settings import Loaded, declared_fields, render_value
+from babyagi.settings.values import Declared, parse_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +35,17 @@ def list_values(loaded: Loaded) -> list[ShownValue]:
         ShownValue(
             name=name,
             label=declared.label,
-            value=render_value(getattr(loaded.settings, name)) or None,
+            value=_show(declared, render_value(getattr(loaded.settings, name))) or None,
             source=loaded.sources[name],
             help=declared.default_text,
             waits=waits.get(name, ""),
         )
         for name, declared in declared_fields().items()
     ]
+
+
+def _show(declared: Declared, value: str) -> str:
+    return redact_url(value) if declared.parse is parse_url and value else value
 
 
 def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:

@@ -9,9 +9,11 @@ import fcntl
 import importlib.util
 import os
 import platform
+import shlex
 import shutil
 import socket
 import sqlite3
+import stat
 import sys
 import tempfile
 import time
@@ -19,10 +21,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from babyagi import private
+from babyagi.cli.logfile import open_log_file
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.text import has_colour, is_live_terminal
 from babyagi.errors import BabyagiError
 from babyagi.opening import describe_index
+from babyagi.redaction import redact_url
 from babyagi.settings import Loaded, Settings, describe_waiting
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL
 
@@ -61,7 +66,13 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
         checks.append(_check_address(settings.openai_base_url))
-    return [*checks, _check_result_store(settings), _check_embedder(settings), _check_terminal(), _check_log(settings.effective_log_file)]
+    return [
+        *checks,
+        _check_result_store(settings),
+        _check_embedder(settings),
+        _check_terminal(),
+        _check_log(settings.effective_log_file, home=settings.home),
+    ]
 
 
 def _check_python() -> Check:
@@ -87,7 +98,7 @@ def _check_trust(loaded: Loaded) -> list[Check]:
 def _check_home(settings: Settings) -> list[Check]:
     home = settings.home
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        private.make_folder(home)
         with tempfile.NamedTemporaryFile(dir=home, prefix=".doctor-") as file:
             started_s = time.perf_counter()
             file.write(b"x" * 4096)
@@ -95,11 +106,26 @@ def _check_home(settings: Settings) -> list[Check]:
             os.fsync(file.fileno())
             fsync_s = time.perf_counter() - started_s
             lock = _check_lock(file.fileno())
-        free = shutil.disk_usage(home).free
+        free, private_check = shutil.disk_usage(home).free, _check_private(home)
     except OSError as error:
         fix = "set BABYAGI_HOME to a folder that this user may write"
         return [Check(name="home", state=FAIL, found=f"{home} cannot be written: {error.strerror or error}", fix=fix)]
-    return [Check(name="home", state=OK, found=str(home)), _check_free_space(free), lock, _check_fsync(fsync_s), _check_store(settings)]
+    return [private_check, _check_free_space(free), lock, _check_fsync(fsync_s), _check_store(settings)]
+
+
+def _check_private(home: Path) -> Check:
+    """Whether only its owner may look into the home."""
+    wide = list(private.find_wide(home.resolve()))
+    if not wide:
+        return Check(name="home", state=OK, found=str(home))
+    mode = stat.S_IMODE(wide[0].lstat().st_mode)
+    more = f", and {len(wide) - 1} more below it" if len(wide) > 1 else ""
+    return Check(
+        name="home",
+        state=WARN,
+        found=f"{home}: others than you have rights on {wide[0]} (mode {mode:04o}){more}",
+        fix=f"chmod -R go= {shlex.quote(str(home))}",
+    )
 
 
 def _check_free_space(free: int) -> Check:
@@ -160,7 +186,7 @@ def _check_address(base_url: str) -> Check:
     host, port = host_and_port(base_url)
     try:
         with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
-            return Check(name="address", state=OK, found=f"{base_url} answers")
+            return Check(name="address", state=OK, found=f"{redact_url(base_url)} answers")
     except OSError as error:
         fix = "start the server, or correct OPENAI_BASE_URL"
         return Check(name="address", state=FAIL, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
@@ -213,10 +239,9 @@ def _check_terminal() -> Check:
     return Check(name="terminal", state=OK, found="live view, " + ("with colour" if has_colour(sys.stdout) else "without colour"))
 
 
-def _check_log(path: Path) -> Check:
+def _check_log(path: Path, *, home: Path) -> Check:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8"):
+        with open_log_file(path, home=home):
             return Check(name="log", state=OK, found=str(path))
     except OSError as error:
         return Check(

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError
 from babyagi.net.hosts import LOOPBACK
+from babyagi.redaction import redact_url
 from babyagi.settings import Settings
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL
 
@@ -79,7 +80,7 @@ def require_listener(settings: Settings, models: Iterable[str]) -> None:
     except ConnectionRefusedError as error:
         raise ModelUnavailableError(
             f"nobody listens at {host}:{port}",
-            why=f"OPENAI_BASE_URL is {settings.openai_base_url}, and the connection was refused",
+            why=f"OPENAI_BASE_URL is {redact_url(settings.openai_base_url)}, and the connection was refused",
             fix="start the server or correct OPENAI_BASE_URL, then type the same again",
         ) from error
     except OSError:

@@ -32,7 +32,9 @@ def load(flags: Mapping[str, object] | None = None, *, needs: Container[str] | N
         SettingsError: a value makes no sense, or one of these waits and nobody says that its file is trusted.
     """
     loaded = settle(lambda: load_settings(flags=flags or {}, environ=os.environ, cwd=Path.cwd(), reads_files=reads_files), needs)
-    open_log(loaded.settings.effective_log_file, level=loaded.settings.log_level)
+    settings = loaded.settings
+    keys = (settings.openai_api_key, settings.pinecone_api_key, settings.weaviate_api_key, settings.serpapi_api_key)
+    open_log(settings.effective_log_file, level=settings.log_level, home=settings.home, secrets=[key.reveal() for key in keys])
     if loaded.settings.no_color:
         os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
     return loaded

@@ -1,8 +1,8 @@
 """The one place that writes to the terminal, and what it does to text before it may get there.
 
 Everything that `echo` and `warn` are given is neutralised: text from models, tools, files and people may hold terminal escapes,
-control characters, bidirectional overrides and lone surrogates, and none of them reaches a terminal. Colour is a property of a whole
-line, so no text can bring its own.
+bidirectional overrides, invisible characters and floods of combining marks, and none of them reaches a terminal. Colour is a property
+of a whole line, so no text can bring its own.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
+from babyagi.visible import JOINERS, harmless, is_mark
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-# C0 and C1 controls, marks and overrides of direction, line and paragraph separators, invisible operators, surrogates, tag characters.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
-)
-_SPACE_LIKE = "\t\n\v\f\r\u0085\u2028\u2029"
+_WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")  # since Unicode 16
 
 
 class Style(Enum):
@@ -47,28 +45,15 @@ class Line:
     style: Style = Style.PLAIN
 
 
-def _replace(match: re.Match[str]) -> str:
-    character = match.group()
-    code = ord(character)
-    if character in _SPACE_LIKE:
-        return " "
-    if code < 0x20:
-        return chr(0x2400 + code)  # the picture of the control character, one cell wide
-    if code == 0x7F:
-        return "\N{SYMBOL FOR DELETE}"
-    return "\N{REPLACEMENT CHARACTER}"
-
-
 def safe(text: str, *, keep_newlines: bool = False) -> str:
-    """Return the text with everything that could steer a terminal made visible and harmless.
+    """Return the text with everything that could steer a terminal or hide on it made visible and harmless.
 
     Args:
         keep_newlines: keep line feeds; otherwise the text comes back as one line.
     """
     if not keep_newlines:
-        return _UNSAFE.sub(_replace, text)
-    lines = text.replace("\r\n", "\n").split("\n")
-    return "\n".join(_UNSAFE.sub(_replace, line) for line in lines)
+        return harmless(text)
+    return "\n".join(harmless(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 
 def one_line(text: str) -> str:
@@ -77,14 +62,16 @@ def one_line(text: str) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return how many terminal cells the text takes: two for a wide character, none for a combining one."""
+    """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide character, none for a combining one."""
     return sum(_character_width(character) for character in text)
 
 
 def _character_width(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+    if character == "\N{VARIATION SELECTOR-16}":
+        return 1  # makes an emoji, two cells wide, of the symbol before it
+    if is_mark(character) or character in JOINERS:
         return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") or _WIDE_OF_LATE.match(character) else 1
 
 
 def fit(text: str, width: int) -> str:

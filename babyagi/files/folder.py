@@ -176,6 +176,18 @@ class Folder:
                 raise ToolError(f"{_show(path)} cannot be written: {error.strerror}") from None
         return len(data)
 
+    def look(self, path: str) -> bytes | None:
+        """Return what `write` would replace, or its first `MAX_FILE_BYTES` and one more; None where there is nothing."""
+        parts = self._check(path)
+        try:
+            with self._open_folder(()) as root_fd:
+                os.close(open_beneath(root_fd, parts, _FILE_FLAGS))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise ToolError(f"{_show(path)} cannot be read: {error.strerror}") from None
+        return self._read_bytes(parts)
+
     def _check(self, path: str) -> tuple[str, ...]:
         """The components of a path as a model wrote it, none of them leading upwards or hidden; links are not looked at."""
         if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):

@@ -13,6 +13,7 @@ from babyagi.errors import BabyagiError, EndlessAnswerError, MalformedReplyError
 from babyagi.llm.breaker import Breaker
 from babyagi.llm.faults import Place, RefusedParameterError, build_refusal, judge, read_refusal, translate
 from babyagi.llm.retry import retrying
+from babyagi.redaction import redact_url
 
 if TYPE_CHECKING:
     import httpx2
@@ -58,9 +59,9 @@ class Endpoint:
         try:
             parts = urlsplit(self.base_url)
         except ValueError as error:
-            raise ModelRejectedError(f"{base_url} is no address", why=str(error), fix="set OPENAI_BASE_URL", guide="models") from error
+            raise ModelRejectedError(f"{redact_url(self.base_url)} is no address", fix="set OPENAI_BASE_URL", guide="models") from error
         self.host = parts.netloc.rpartition("@")[2]
-        self._shown_url = f"{parts.scheme}://{self.host}{parts.path}"
+        self._shown_url = redact_url(self.base_url)
         self._api_key = api_key
         self._timeout_s = timeout_s
         self._sleep = sleep

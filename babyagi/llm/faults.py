@@ -23,6 +23,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.prompt import clean
 from babyagi.llm.retry import parse_retry_after
+from babyagi.redaction import redact
 
 MAX_WHY_CHARS = 300
 SUCCESSOR = "gpt-6-luna"
@@ -44,7 +45,6 @@ _TOOLS = re.compile(
     re.IGNORECASE,
 )
 _TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)  # a llama.cpp without its --jinja
-_KEY = re.compile(r"\b(sk-|Bearer )[\w*.-]{3,}")
 # The gateway gave up waiting: the model behind it may have worked, and been paid.
 _MAYBE_BILLED = frozenset({408, 504, 524})
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -127,9 +127,7 @@ def build_refusal(status: int, found: Any, *, headers: Mapping[str, str] | None 
 
 def shorten(text: str, place: Place) -> str:
     """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no key."""
-    if place.secret:
-        text = text.replace(place.secret, "…")
-    text = re.sub(r"\s+", " ", clean(_KEY.sub(r"\1…", text))).strip()
+    text = re.sub(r"\s+", " ", clean(redact(text, secrets=[place.secret]))).strip()
     return text if len(text) <= MAX_WHY_CHARS else text[: MAX_WHY_CHARS - 1] + "…"
 
 

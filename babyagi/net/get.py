@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote, quote_plus, urlsplit
+from urllib.parse import urlsplit
 
 from babyagi.errors import SettingsError, ToolError
 from babyagi.net.hosts import LOOPBACK
+from babyagi.redaction import redact
 
 MAX_BODY_BYTES = 2 * 2**20
 MAX_SHOWN_CHARS = 200
@@ -120,7 +121,5 @@ def _parse(body: bytes) -> Any:
 
 def _show(said: object, secret: str) -> str:
     """What the server said, as one short line without the secret, however that is written."""
-    text = said if isinstance(said, str) else json.dumps(said)
-    for written in {secret, quote(secret, safe=""), quote_plus(secret)} - {""}:
-        text = text.replace(written, "***")
+    text = redact(said if isinstance(said, str) else json.dumps(said), secrets=[secret])
     return _UNSHOWABLE.sub(" ", text).strip()[:MAX_SHOWN_CHARS] or "nothing more"

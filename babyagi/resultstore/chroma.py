@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
+from babyagi import private
 from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import IndexOwnedElsewhereError, StoreUnusableError
 from babyagi.resultstore.base import Hit, IndexItem
@@ -102,6 +103,7 @@ class _Chroma:
             collection = self._find(client, name) or self._create(client, name)
             for batch in batches(items):
                 collection.upsert(**to_records(batch))
+            private.tighten(self._directory)
 
     def query(self, name: str, vector: bytes, k: int) -> list[Hit]:
         import numpy as np
@@ -169,10 +171,11 @@ class _Chroma:
         """
         with translating():
             self._own()
-            self._crash_mark.write_text(str(self._n_crashes), encoding="ascii")
+            self._mark_crash()
             try:
                 if self._client is None:
                     self._client = _open_client(self._directory)
+                    private.tighten(self._directory)
                 yield self._client
                 if reads_graph:
                     self._n_crashes = 0
@@ -180,12 +183,16 @@ class _Chroma:
                 if self._n_crashes == 0:
                     self._crash_mark.unlink(missing_ok=True)
 
+    def _mark_crash(self) -> None:
+        with open(self._crash_mark, "w", encoding="ascii", opener=private.open_file) as file:
+            file.write(str(self._n_crashes))
+
     def _own(self) -> None:
         """Become the directory's one owner, if that is not so, and see how the last one ended."""
         if self._owner_fd is not None:
             return
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        owner_fd = os.open(self._directory / OWNER_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        private.make_folder(self._directory)
+        owner_fd = private.open_file(self._directory / OWNER_FILE)
         try:
             fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

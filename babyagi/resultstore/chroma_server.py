@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.redaction import redact
 from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.chroma_calls import (
     TIME_MENDS,
@@ -151,7 +152,7 @@ class ChromaServerIndex:
         except TimeoutError as error:
             raise self._unavailable(f"no answer within {self._timeout_s:g} s") from error
         except Exception as error:
-            why = f"{type(error).__name__}: {error}"[:500]
+            why = redact(f"{type(error).__name__}: {error}")[:500]
             if type(error).__name__ in DAMAGE and not any(sign in why.lower() for sign in TIME_MENDS):
                 raise StoreUnusableError(f"the Chroma server {self._url} cannot use the collection", why=why, guide="results") from error
             raise self._unavailable(why) from error

@@ -18,6 +18,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.redaction import redact
 from babyagi.resultstore.base import Hit, IndexItem
 
 CALL_TIMEOUT_S = 20.0
@@ -221,7 +222,7 @@ class PineconeIndex:
         except TimeoutError as error:
             raise _unavailable(str(error) or f"no answer within {self._timeout_s:g} s") from error
         except Exception as error:
-            why = " ".join(f"{type(error).__name__}: {error}".split()).replace(self._api_key or "\0", "***")[:500]
+            why = redact(" ".join(f"{type(error).__name__}: {error}".split()), secrets=[self._api_key])[:500]
             status = getattr(error, "status_code", None) or getattr(error, "status", None)
             if status == 400 and MISMATCH.search(why):
                 raise StoreUnusableError("Pinecone cannot use the collection", why=why, guide="results") from error

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.redaction import redact
 from babyagi.resultstore.base import Hit, IndexItem
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class WeaviateIndex:
 
     def _explain(self, why: str) -> BabyagiError:
         """Our error for what the server says; only vectors that do not fit the collection are a reason to begin it anew."""
-        why = " ".join(why.split())[:500]
+        why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
         if MISMATCH.search(why):
             return StoreUnusableError(f"{self._server} cannot use the collection", why=why, guide="results")
         return self._unavailable(why)

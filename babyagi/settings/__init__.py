@@ -5,6 +5,7 @@ from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_
 from babyagi.settings.load import (
     Loaded,
     Untrusted,
+    bare_environment,
     describe_waiting,
     load_here,
     load_settings,
@@ -22,6 +23,7 @@ __all__ = [
     "Secret",
     "Settings",
     "Untrusted",
+    "bare_environment",
     "declared_fields",
     "describe_waiting",
     "distrust_file",

@@ -13,6 +13,7 @@ from typing import Any
 
 from babyagi.errors import SettingsError
 from babyagi.net.hosts import host_of, is_loopback
+from babyagi.redaction import redact, redact_url
 from babyagi.settings.env_files import EnvFile, is_trusted, read_env_file
 from babyagi.settings.fields import DEFAULT_MODEL, USE_LLAMA_SERVER, Settings, declared_fields
 from babyagi.settings.values import Declared, Secret, default_home, parse_path, parse_paths
@@ -27,7 +28,6 @@ _OF_THE_ENVIRONMENT = re.compile(
     r"[A-Z0-9_]+_PARAMS_\w+",
     re.IGNORECASE,
 )
-_PASSWORD_IN_URL = "//[^/]*@"
 _FIX = "correct it where it is set, or take it away there"
 
 
@@ -111,6 +111,11 @@ def load_here(flags: Mapping[str, object]) -> Settings:
 def variables_here() -> Mapping[str, str]:
     """The variables of this process; those of files are not among them."""
     return MappingProxyType(dict(os.environ))
+
+
+def bare_environment() -> dict[str, str]:
+    """The variables of this process that a program of a person's may have: where programs and the home are, and the language. No keys."""
+    return {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG") or name.startswith("LC_")}
 
 
 def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, reads_files: bool = True) -> Loaded:
@@ -336,7 +341,10 @@ def _anchor(value: object, cwd: Path) -> object:
 
 
 def _shorten(raw: object) -> str:
-    text = re.sub(_PASSWORD_IN_URL, "//***@", str(raw))
+    text = str(raw)
+    if "@" in text:  # what is before it may be a password, whatever it looks like
+        text = redact_url(text) if "://" in text else f"***{text[text.rindex('@') :]}"
+    text = redact(text)
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.net.hosts import host_of
+from babyagi.redaction import redact_url
 
 MAX_TEXT_BYTES = 1_000_000
 LEAST_LIMIT = 0.001  # less may be rounded to 0, which takes a limit away
@@ -19,7 +20,6 @@ _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _SURROGATES = "[\ud800-\udfff]"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
-_PASSWORDS = r"(://[^/@:]*:)[^/]*(?=@)|(password=)[^&]*"
 _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
 
 
@@ -97,7 +97,7 @@ def parse_notify(text: str) -> Secret:
     target = parse_name(text)
     is_address = target.startswith(("http://", "https://"))
     try:
-        if not (parse_url(target) if is_address else shlex.split(target)):
+        if not (_is_address(target) if is_address else shlex.split(target)):
             raise ValueError
     except ValueError:
         raise ValueError("a command, or an address such as http://127.0.0.1:8080/hook, without user or password") from None
@@ -113,26 +113,30 @@ def parse_task_store(text: str) -> Secret:
         parts = urlsplit(address)
         is_file = parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1
         is_server = parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
+        is_server = is_server and "@" not in parts.path + parts.query + parts.fragment  # else a part of the password is taken for the host
     except ValueError:
         is_file = is_server = False
     if not (is_file or is_server):
-        raise ValueError("sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE")
-    return Secret(address, hint=re.sub(_PASSWORDS, r"\1\2***", address))
+        raise ValueError("sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with / ? # @ in the password as %2F %3F %23 %40")
+    return Secret(address, hint=redact_url(address))
 
 
 def parse_url(text: str) -> str:
-    """An http or https address, without its closing slash. A password in it would be shown, so it is refused."""
+    """An http or https address, without its closing slash. A password or a key in it would be shown, so it is refused."""
+    address = parse_name(text)
+    if not _is_address(address) or set("@?#") & set(address):
+        raise ValueError("an address such as http://127.0.0.1:8080/v1, without user, password or parameters")
+    return address.rstrip("/")
+
+
+def _is_address(text: str) -> bool:
     from urllib.parse import urlsplit
 
-    expected = "an address such as http://127.0.0.1:8080/v1, without user or password"
     try:
-        parts = urlsplit(parse_name(text))
-        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
-        is_usable = False
-    if not is_usable:
-        raise ValueError(expected)
-    return text.strip().rstrip("/")
+        return False
 
 
 def parse_path(text: str) -> Path:

@@ -8,7 +8,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from babyagi.errors import SettingsError, StoreUnavailableError
-from babyagi.taskstore.postgres_errors import in_our_words, mask_url
+from babyagi.redaction import redact_url
+from babyagi.taskstore.postgres_errors import in_our_words
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,7 +35,7 @@ class Connections:
 
     def __init__(self, url: str) -> None:
         """Raises `SettingsError`: no driver, or a URL that cannot be read."""
-        self.shown = mask_url(url)
+        self.shown = redact_url(url)
         try:
             import psycopg
         except ImportError as error:

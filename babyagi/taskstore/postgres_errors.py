@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit, urlunsplit
 
 from babyagi.errors import SettingsError, StoreUnavailableError, StoreUnusableError
+from babyagi.redaction import redact
 
 if TYPE_CHECKING:
     import psycopg
@@ -30,18 +30,7 @@ LASTING_WORDS = re.compile(
     r"|requires? a peer user|could not find own user|root certificate file|is not currently accepting connections"
 )
 WHY_CHARS = 300
-
-
-def mask_url(url: str) -> str:
-    """The URL without what must not be shown: `postgresql://user:***@host/db`."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "postgresql://***"
-    place, at, host = parts.netloc.rpartition("@")
-    user, colon, _ = place.partition(":")
-    query = re.sub(r"(?i)((?:^|&)(?:ssl)?password=)[^&]*", r"\1***", parts.query)
-    return urlunsplit((parts.scheme, f"{user}{colon and ':***'}{at}{host}", parts.path, query, ""))
+_QUOTED = re.compile(r'"(?!(?:port|host|user|dbname|sslmode|connect_timeout|=)")[^"]*"')  # may be a part of the password
 
 
 @contextmanager
@@ -67,7 +56,7 @@ def translate(error: psycopg.Error, shown: str) -> StoreUnavailableError | Store
         if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
             return StoreUnavailableError(f"the task store {shown} cannot answer now", why=why, guide="store")
         if isinstance(error, psycopg.ProgrammingError):
-            return SettingsError(f"the address of the task store cannot be read: {shown}", why=why, guide="store")
+            return SettingsError(f"the address of the task store cannot be read: {shown}", why=_QUOTED.sub('"***"', why), guide="store")
         return _unusable(shown, why) if isinstance(error, psycopg.OperationalError) else None
     if error.sqlstate in LASTING_CODES or error.sqlstate[:2] in LASTING:
         return _unusable(shown, why)
@@ -91,5 +80,5 @@ def _unusable(shown: str, why: str) -> StoreUnusableError:
 
 
 def _words(error: psycopg.Error) -> str:
-    """The server's words on one line; the driver puts no password into them, and hints of several lines are cut."""
-    return " ".join(str(error).split())[:WHY_CHARS]
+    """The server's words on one line, without what looks like a key; hints of several lines are cut."""
+    return redact(" ".join(str(error).split()))[:WHY_CHARS]

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from babyagi import private
 from babyagi.errors import StoreUnusableError
 from babyagi.taskstore import pieces
 from babyagi.taskstore.database import Transaction
@@ -84,7 +85,7 @@ class SqliteDatabase(SqliteEngine):
 
     def _open_private(self, path: Path) -> int:
         try:
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            return private.open_file(path)
         except OSError as error:
             raise StoreUnusableError(
                 f"the task store {self.path} cannot be written",

@@ -51,6 +51,23 @@ Compose = Callable[[Mapping[str, Any], Calls], Awaitable[Passage]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a call would change, for the person who approves it.
+
+    Attributes:
+        state: a digest of what is there now; the call that was approved is not made when it has become another.
+        note: one sentence of ours.
+        parameter: the one whose value `lines` show as a difference, each with its sign (`+`, `-`, blank, or `@` for lines that are left
+            out because they stay as they are); empty where there is nothing to compare with.
+    """
+
+    state: str
+    note: str
+    parameter: str = ""
+    lines: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool. `run` takes the arguments, already checked against `parameters` (a JSON Schema of type object), and returns a
     passage; it raises `ToolError` with one line for the model.
@@ -60,7 +77,7 @@ class Tool:
     the call's path: `compose` is called instead of `run`, and `timeout_s` bounds its parts, not the whole.
 
     `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose output does not fit may be put
-    differently and made again.
+    differently and made again. `preview`: what a call with these arguments would change, found out without changing it.
     """
 
     name: str
@@ -74,6 +91,7 @@ class Tool:
     return_direct: bool = False
     reflect: int = 0
     compose: Compose | None = None
+    preview: Callable[[Mapping[str, Any]], Awaitable[Preview]] | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from babyagi.files.folder import FileText, Folder, Hits, Listing
+from babyagi.files.difference import compare
+from babyagi.files.folder import MAX_FILE_BYTES, FileText, Folder, Hits, Listing
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool, takes
+from babyagi.tools.base import Preview, Tool, takes
 
 T = TypeVar("T")
 
@@ -103,6 +105,9 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
         n_bytes = await offload(lambda: folder.write(path, arguments["text"], replace=not is_new))
         return Passage(text=f"{path} is written, {n_bytes} bytes", origin="tool:write_file")
 
+    async def preview(arguments: Mapping[str, Any]) -> Preview:
+        return _preview(await offload(lambda: folder.look(arguments["path"])), arguments)
+
     return Tool(
         name="write_file",
         description="Write a text file into the folder, whole.",
@@ -115,7 +120,30 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
         ),
         effect=Effect.ONCE,
         run=write_file,
+        preview=preview,
     )
+
+
+def _preview(before: bytes | None, arguments: Mapping[str, Any]) -> Preview:
+    """What writing the file would change of what is there."""
+    if before is None:
+        return Preview(state="nothing", note="The file is new.")
+    state, text = hashlib.sha256(before).hexdigest(), _read_text(before)
+    if not arguments.get("replace", False):
+        return Preview(state=state, note="A file is there already, so without replace this call will fail.")
+    lines = None if text is None else compare(text, arguments["text"])
+    if lines is None:
+        return Preview(state=state, note=f"The file is replaced, all {len(before):,} bytes of it.")
+    changes = [sign for sign, _ in lines if sign in "+-"]
+    note = f"The file is changed: +{changes.count('+')} and -{changes.count('-')} lines." if changes else "The file stays as it is."
+    return Preview(state=state, note=note, parameter="text", lines=lines)
+
+
+def _read_text(data: bytes) -> str | None:
+    try:
+        return data.decode() if len(data) <= MAX_FILE_BYTES else None
+    except UnicodeDecodeError:
+        return None
 
 
 def render_hits(hits: Hits, *, words: str) -> str:

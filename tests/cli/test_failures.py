@@ -49,7 +49,7 @@ def test_an_interrupt_exits_with_130(error):
 
 
 def test_an_unexpected_error_shows_one_line_and_its_traceback_is_in_the_log_file(tmp_path, capsys):
-    open_log(tmp_path / "babyagi.log")
+    open_log(tmp_path / "babyagi.log", home=tmp_path)
     try:
         raise ZeroDivisionError("by nought")
     except ZeroDivisionError as error:
@@ -91,7 +91,7 @@ def test_a_reader_that_goes_away_ends_the_program_quietly(tmp_path):
 
 
 def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
-    open_log(tmp_path / "babyagi.log")
+    open_log(tmp_path / "babyagi.log", home=tmp_path)
 
     logging.getLogger("babyagi.x").info("said %s", HOSTILE)
     logging.getLogger("babyagi.x").debug("not this")
@@ -105,7 +105,70 @@ def test_a_log_record_is_one_plain_line_whatever_text_it_carries(tmp_path):
 def test_a_home_that_cannot_be_written_has_no_log_and_no_crash(tmp_path, capfd):
     (tmp_path / "file").write_text("")
 
-    open_log(tmp_path / "file" / "babyagi.log")
+    open_log(tmp_path / "file" / "babyagi.log", home=tmp_path)
     logging.getLogger("babyagi.x").error("lost")
 
     assert capfd.readouterr().err == ""
+
+
+def log_of(tmp_path, log):
+    """The lines of the log after `log` was called with a logger."""
+    open_log(tmp_path / "babyagi.log", home=tmp_path, secrets=["sk-abc/def+ghi=0123456789"])
+    log(logging.getLogger("babyagi.x"))
+    return (tmp_path / "babyagi.log").read_text(encoding="utf-8").split("\n")
+
+
+FORGED = "2026-01-01 00:00:00,000 INFO 1 babyagi.worker: all is well"
+
+
+def raise_chain(text):
+    try:
+        try:
+            raise ValueError(text)
+        except ValueError as error:
+            raise ExceptionGroup(f"several\n{text}", [error]) from error
+    except ExceptionGroup as error:
+        return error
+
+
+@pytest.mark.parametrize("text", [f"no\n{FORGED}", f"no\r\n{FORGED}\u2028x", "\x1b[2J\x9b\u202e\U000e0041\u200b", "e" + "\u0301" * 10_000])
+def test_a_traceback_in_the_log_is_one_harmless_record_that_can_be_unfolded(text, tmp_path):
+    record, rest = log_of(tmp_path, lambda logger: logger.error("it failed", exc_info=raise_chain(text), stack_info=True))
+
+    assert rest == ""
+    assert record.isprintable()
+    assert "it failed\\nTraceback (most recent call last):\\n" in record
+    assert "ValueError: " in record and "ExceptionGroup: several" in record and "Stack (most recent call last)" in record
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "sk-abc/def+ghi=0123456789",
+        "sk-abc%2Fdef%2Bghi%3D0123456789",
+        "http://me:pa/ss@host/db?token=hunter2",
+        "postgresql://u:hunter2@h/db?options=-c%20x%3Dhunter2",
+    ],
+)
+def test_no_key_and_no_password_stands_in_a_log_record(written, tmp_path):
+    def log(logger):
+        logger.warning("trouble with %s", written)
+        logger.warning("trouble", exc_info=ValueError(written))
+
+    text = "".join(log_of(tmp_path, log))
+
+    assert text.count("***") >= 2
+    assert not any(piece in text for piece in ("abc", "def", "0123456789", "hunter2", "pa/ss", "ss@"))
+
+
+def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    before = os.umask(0o027)
+    try:
+        open_log(home / "babyagi.log", home=home)
+        open_log(tmp_path / "elsewhere" / "x.log", home=home)
+    finally:
+        os.umask(before)
+
+    modes = [path.stat().st_mode & 0o777 for path in (home, home / "babyagi.log", tmp_path / "elsewhere" / "x.log")]
+    assert modes == [0o700, 0o600, 0o640]

@@ -74,7 +74,7 @@ def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
     assert run_guarded(["answer", str(number), "yes"]) == 2
     err = capsys.readouterr().err
     assert f"babyagi approve {number}, or babyagi reject {number}" in err
-    assert printed_json(capsys, "approve", str(number)) == {
+    assert printed_json(capsys, "approve", str(number), "--yes") == {
         "v": 1,
         "number": number,
         "decision": "approve",
@@ -97,3 +97,49 @@ def test_a_hostile_question_reaches_the_screen_harmless(capsys):
     assert run_guarded(["inbox"]) == 0
     out = capsys.readouterr().out
     assert not set(out) & set("\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize(
+    ("question", "is_warned"),
+    [("Please paste your API key", True), ("Wie lautet das Passwort?", True), ("Which day?", False), ("What are the key dates?", False)],
+)
+def test_a_question_for_what_looks_like_a_secret_is_shown_with_a_warning(question, is_warned, capsys):
+    number = park("question", "ask_user", {"question": question})
+
+    (asked,) = printed_json(capsys, "inbox")
+    assert run_guarded(["inbox", str(number)]) == 0
+
+    assert asked["asks_for_secret"] is is_warned
+    assert ("looks like a secret" in capsys.readouterr().out) is is_warned
+
+
+def test_one_request_alone_is_shown_whole_and_a_list_shows_its_beginning_and_says_so(capsys):
+    words = " ".join(f"word{n}" for n in range(2000))
+    number = park("question", "ask_user", {"question": words})
+
+    assert run_guarded(["inbox"]) == 0
+    listed = capsys.readouterr().out
+    assert run_guarded(["inbox", str(number)]) == 0
+    alone = capsys.readouterr().out
+
+    assert f"characters; babyagi inbox {number} shows all" in listed and "word1999" not in listed
+    assert "word1999" in alone and "shows all" not in alone
+
+
+def test_what_was_read_is_followed_through_results_to_where_it_came_from(capsys):
+    async def fill():
+        async with open_store(homes.settings()) as store:
+            await join(store, homes.WORKER, 1)
+            claim = await store.claim_task(1, homes.WORKER.id)
+            assert claim is not None
+            await store.put_step(
+                claim.fence, key="1/inputs", kind="inputs", request_hash="ab", output="{}", origins=("result:1", "result:77", "result:x")
+            )
+            await store.park_task(claim.fence, key="1/execute/1/tool/1", kind="approval", request=write_request("pay", {"amount": 3}))
+            await homes.end(store, 1, StopReason.WAITING)
+            await store.remove_worker(homes.WORKER.id)
+
+    asyncio.run(fill())
+
+    assert run_guarded(["inbox"]) == 0
+    assert "after reading file:limits.md, result:1, result:77, result:x." in capsys.readouterr().out

@@ -1,4 +1,5 @@
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -186,3 +187,74 @@ def test_an_unknown_page_is_not_found_and_the_nearest_is_named(capsys):
 @pytest.mark.parametrize("topic", ["../errors", "/etc/passwd", "start.md"])
 def test_a_page_is_a_name_and_no_path(topic):
     assert run_guarded(["guide", topic]) == 8
+
+
+def checks_of(capsys, *line):
+    assert run_guarded(["doctor", "--json", *line]) == 0
+    return {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+
+
+def test_the_doctor_says_when_others_have_rights_on_the_home_and_what_to_type(tmp_path, capsys):
+    fill_home()
+    home = tmp_path / "home"
+    assert checks_of(capsys, "--quick")["home"]["state"] == "ok"
+    home.chmod(0o755)
+    (home / "tasks.db").chmod(0o644)
+
+    found = checks_of(capsys, "--quick")["home"]
+
+    assert found["state"] == "warn"
+    assert "mode 0755), and 1 more below it" in found["found"]
+    subprocess.run(["sh", "-c", found["fix"]], check=True)
+    assert checks_of(capsys, "--quick")["home"]["state"] == "ok"
+
+
+def test_the_doctor_makes_no_home_and_no_log_that_others_can_read(tmp_path, monkeypatch):
+    before = os.umask(0)
+    try:
+        assert run_guarded(["doctor"]) == 0
+    finally:
+        os.umask(before)
+
+    assert [path.name for path in (tmp_path / "home", *(tmp_path / "home").rglob("*")) if path.stat().st_mode & 0o077] == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://me:hunter2@h/v1",
+        "http://me:8/hunter2@h/v1",
+        "http://h/v1?key=hunter2",
+        "http://h/v1#hunter2",
+        "http://me:hunt er2/@h",
+        "hunter2@h",
+    ],
+)
+def test_an_address_with_a_password_or_parameters_is_refused_and_not_shown(address, monkeypatch, capsys):
+    monkeypatch.setenv("OPENAI_BASE_URL", address)
+
+    assert run_guarded(["config"]) == 2
+
+    said = capsys.readouterr()
+    assert "without user, password or parameters" in said.err
+    assert "hunt" not in said.out + said.err
+
+
+def test_a_key_within_the_path_of_an_address_is_shown_by_no_command(monkeypatch, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}/sk-abcDEF123456789/v1")
+        run_guarded(["config"])
+        run_guarded(["config", "--json"])
+        run_guarded(["doctor"])
+
+    said = capsys.readouterr()
+    assert "/***/v1" in said.out
+    assert "abcDEF" not in said.out + said.err
+
+
+@pytest.mark.parametrize("address", ["postgresql://u:pa/ss@h/db", "postgresql://u:p?x@h/db", "postgresql://u:1/x#y@h/db"])
+def test_a_task_store_whose_password_would_be_taken_for_its_host_is_refused(address, monkeypatch, capsys):
+    monkeypatch.setenv("BABYAGI_TASK_STORE", address)
+
+    assert run_guarded(["config"]) == 2
+    assert "as %2F %3F %23 %40" in capsys.readouterr().err

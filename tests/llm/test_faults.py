@@ -102,11 +102,11 @@ def test_a_body_of_any_shape_can_be_judged(body):
 
 
 def test_the_endpoints_words_are_shown_short_and_without_a_key():
-    words = "Incorrect API key provided: top-secret-key and sk-abcdef1234567890\x1b[2J refused\n" + "x" * 1000
+    words = "Incorrect API key provided: top-secret-key and sk-abcdef1234567890 \x1b[2J refused\n" + "x" * 1000
 
     shown = shorten(words, PLACE)
 
-    assert shown.startswith("Incorrect API key provided: … and sk-…")
+    assert shown.startswith("Incorrect API key provided: *** and *** ")
     assert "abcdef" not in shown and "\x1b" not in shown and "\n" not in shown
     assert len(shown) == MAX_WHY_CHARS
 
@@ -120,3 +120,18 @@ def test_a_shut_down_model_is_named_with_its_successor():
     with pytest.raises(ModelRejectedError):
         check_model_name("text-davinci-003")
     check_model_name("gpt-6-luna")
+
+
+@pytest.mark.parametrize(
+    "spelled", ["sk-abc%2Fdef%2Bghi0123", "sk-abc%252Fdef%252Bghi0123", "sk-abc/def+ghi0123", "sk-abc%2fdef%2bghi0123"]
+)
+def test_where_a_redirect_leads_shows_no_part_of_the_key(spelled):
+    place = Place(model="some-model", url="http://here/v1", secret="sk-abc/def+ghi0123")
+
+    for location in (f"https://there/login?next=%2Fv1&key={spelled}", f"/v1/{spelled}/x", f"https://{spelled}@there/"):
+        error = judge(read_refusal(307, {"location": location}, b""), place)
+        assert not any(piece in error.why for piece in ("abc", "def", "ghi", "0123"))
+
+
+def test_an_ordinary_word_that_begins_as_a_key_does_is_shown():
+    assert shorten("ask about sk-ating, sk-iing and risk-taking", PLACE) == "ask about sk-ating, sk-iing and risk-taking"

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from babyagi.errors import BabyagiError, LeaseLostError, SettingsError, StoreUnavailableError, StoreUnusableError
+from babyagi.redaction import redact_url
 from babyagi.tasks import Duty, Proposal, TaskStatus
 from babyagi.taskstore import pieces, postgres, postgres_bounded, postgres_connections, postgres_errors, postgres_listener
 from babyagi.taskstore.base import Planned
@@ -288,7 +289,7 @@ def test_a_url_that_cannot_be_read_is_a_wrong_setting():
     ],
 )
 def test_a_masked_url_shows_everything_but_the_secret(url, shown):
-    assert postgres_errors.mask_url(url) == shown
+    assert redact_url(url) == shown
 
 
 def test_a_missing_driver_says_what_to_install(monkeypatch):

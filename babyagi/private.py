@@ -1,0 +1,71 @@
+"""Folders and files that only their owner may look at, whatever the umask: 0700 and 0600 from the instant at which they are made.
+
+The umask itself is never touched: it belongs to the whole process, which may be somebody else's.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder and those above it that are missing. One that is there is left as it is."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    try:
+        path.mkdir(mode=FOLDER_MODE)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+    else:
+        path.chmod(FOLDER_MODE)  # a umask may have taken the owner's own rights
+
+
+def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
+    """Return a descriptor of the file, which is made when it is not there; as an `opener` it serves `open`."""
+    flags |= os.O_CLOEXEC
+    with suppress(FileExistsError):
+        fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, FILE_MODE)
+        os.fchmod(fd, FILE_MODE)
+        return fd
+    return os.open(path, flags | os.O_CREAT, FILE_MODE)
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write the text, whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(unfinished, "w", encoding="utf-8", opener=open_file) as file:
+        file.write(text)
+    unfinished.replace(path)
+
+
+def tighten(folder: Path) -> None:
+    """Take from the others what a library gave them of the files that it made in this folder."""
+    for path in find_wide(folder):
+        with suppress(FileNotFoundError):  # removed while we looked
+            path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~OTHERS)
+
+
+def find_wide(folder: Path) -> Iterator[Path]:
+    """Yield the folder and what lies in it, as far as others than the owner may do anything with it; links are not followed."""
+    if _is_wide(folder):
+        yield folder
+    for parent, folders, files in os.walk(folder):
+        yield from (path for path in (Path(parent, name) for name in (*folders, *files)) if _is_wide(path))
+
+
+def _is_wide(path: Path) -> bool:
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return not stat.S_ISLNK(mode) and bool(mode & OTHERS)
