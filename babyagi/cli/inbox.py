@@ -29,9 +29,9 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
     Of a long request the list shows the beginning; with its NUMBER all of it is shown.
     """
     from babyagi.cli.request import render_request
-    from babyagi.cli.session import load, pick_objective, with_store
+    from babyagi.cli.session import NOTHING, load, pick_objective, with_store
 
-    settings = load().settings
+    settings = load(needs=NOTHING).settings
 
     async def fetch(store: TaskStore) -> list[Request]:
         if number is not None:
@@ -164,10 +164,10 @@ def reject(number: int, why: str, as_json: bool) -> None:
 
 
 def _decide(number: int, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False) -> None:
-    from babyagi.cli.session import load, with_store
+    from babyagi.cli.session import STORE, load, with_store
     from babyagi.inbox import Decision, decide, write_decision
 
-    settings = load().settings
+    settings = load(needs=STORE).settings
 
     async def change(store: TaskStore) -> Step | None:
         step, seen = await store.open_step(number), ""

@@ -344,7 +344,7 @@ def test_what_is_missed_because_it_waits_is_no_fault(load):
         (parse_notify, "https://hooks.example/T000/HOOK", "https://hooks.example/***"),
         (parse_task_store, "sqlite:////srv/tasks.db", "sqlite:////srv/tasks.db"),
         (parse_task_store, "postgresql://me:top5ecret@db:5432/agi?host=evil", "postgresql://me:***@db:5432/agi?host=evil"),
-        (parse_task_store, "postgresql://db:5432/agi?user=@x&password=top5ecret", "postgresql://db:5432/agi?user=@x&password=***"),
+        (parse_task_store, "postgresql://db:5432/agi?user=%40x&password=top5ecret", "postgresql://db:5432/agi?user=%40x&password=***"),
         (parse_task_store, "postgresql://me@db/agi", "postgresql://me@db/agi"),
     ],
 )
