@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from babyagi.sandbox.python import run_python
+from babyagi.sandbox.python import START_TIMEOUT_S, TIMEOUT_S, TURN_TIMEOUT_S, run_python
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, takes_text
 
 RESULT = "final_result"
+CODE = (
+    f"Python code. What it prints is the answer; without print, the value of its last line, or the variable {RESULT}, which goes before both. "
+    "It can import what comes with Python and can only compute: no files, no network, no input, no other packages."
+)
 
 
 def build_python(*, name: str, description: str) -> Tool:
-    """Return a tool that runs code and gives the value of the variable `final_result`.
+    """Return a tool that runs code and gives the variable `final_result`, what was printed, or the value of the last line.
 
     Raises:
         ValueError: no tool can have that name.
@@ -25,9 +29,10 @@ def build_python(*, name: str, description: str) -> Tool:
     return Tool(
         name=name,
         description=description,
-        parameters=takes_text("code", f"Python code that assigns its result to the variable {RESULT}."),
+        parameters=takes_text("code", CODE),
         effect=Effect.READ,
         run=run,
+        timeout_s=TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S,
     )
 
 
