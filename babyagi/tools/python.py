@@ -11,8 +11,9 @@ from babyagi.tools.base import Tool, takes_text
 
 RESULT = "final_result"
 CODE = (
-    f"Python code. What it prints is the answer; without print, the value of its last line, or the variable {RESULT}, which goes before both. "
-    "It can import what comes with Python and can only compute: no files, no network, no input, no other packages."
+    "Python code. What it prints is the answer; if it prints nothing, the value of its last line. "
+    f"If it assigns the variable {RESULT}, that alone is the answer. "
+    "It can import what comes with Python, and can only compute: no files, no network, no input, no other packages."
 )
 
 
