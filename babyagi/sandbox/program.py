@@ -45,7 +45,7 @@ NEEDED_BY = {
     "collections": "collections.abc copy heapq",
     "concurrent": "concurrent.futures.thread",
     "doctest": "pdb",
-    "email": "email.mime.multipart email.mime.text email.parser email.policy email.utils",
+    "email": "email.generator email.message email.mime.multipart email.mime.text email.parser email.policy email.utils",
     "fractions": "decimal",
     "gettext": "copy locale",
     "html": "html.entities html.parser",
@@ -66,6 +66,7 @@ NEEDED_BY = {
     "weakref": "atexit copy gc",
     "xml": "pyexpat xml.dom.expatbuilder xml.dom.minidom xml.etree.ElementTree xml.sax.saxutils",
     "zipfile": "encodings.cp437",
+    "zoneinfo": "importlib.resources",
 }
 ALWAYS_LOADED = "copy unicodedata warnings weakref".split()
 _CODECS = " ".join(
@@ -180,13 +181,13 @@ def load(lists: list[str]) -> None:
 
 
 def load_zones(code: str) -> None:
-    """Read the time zones that the code names; the library keeps them as long as somebody does."""
-    import re
+    """Read the time zones whose place the code names, alone or in `Europe/Berlin`; the library keeps them as long as somebody does."""
     import zoneinfo
 
-    names = list(dict.fromkeys(re.findall(r"[A-Z][A-Za-z]+(?:/[A-Z][A-Za-z0-9_+-]+)*", code)))[:MAX_ZONES]
-    found = [name for name in names if any(os.path.isfile(f"{root}/{name}") for root in zoneinfo.TZPATH)]  # noqa: PTH113
-    replace(zoneinfo, kept=[zoneinfo.ZoneInfo(name) for name in found])
+    paths = [(root, os.path.join(folder, file)) for root in zoneinfo.TZPATH for folder, _, files in os.walk(root) for file in files]  # noqa: PTH118
+    names = {name for name in (path[len(root) + 1 :] for root, path in paths) if name[:1].isupper() and "." not in name}
+    asked = sorted(name for name in names if name.rpartition("/")[2] in code)[:MAX_ZONES]
+    replace(zoneinfo, kept=[zoneinfo.ZoneInfo(name) for name in asked], available_timezones=lambda: set(names))
 
 
 def run_threads_at_once(clock: Clock) -> None:
