@@ -149,6 +149,7 @@ def prepare(code: str) -> None:
     for name in ("time", "monotonic", "perf_counter"):
         replace(time, **{name: clock.shift(getattr(time, name), 1.0), f"{name}_ns": clock.shift(getattr(time, f"{name}_ns"), 10**9)})
     replace(time, sleep=clock.sleep)
+    replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)  # executors ask for it, which is a system call
     sys.modules["ssl"] = None  # type: ignore[assignment]  # asyncio does without, and loads in half of the time
     load_modules(code)
     if "zoneinfo" in sys.modules:
@@ -163,7 +164,7 @@ def prepare(code: str) -> None:
 
 def load_modules(code: str) -> None:
     split = str.maketrans(dict.fromkeys(".,;:()[]{}=+-*/%<>!&|^~@#'\"\\`", " "))
-    imported = {word for line in code.split("\n") if "import" in line for word in line.translate(split).split()}
+    imported = {word for line in code.replace("\\\n", " ").split("\n") if "import" in line for word in line.translate(split).split()}
     asked = NEEDED_FOR.keys() & set(code.translate(split).split())
     load([*ALWAYS_LOADED, *sorted((imported & sys.stdlib_module_names) - NOT_HERE), *(NEEDED_FOR[word] for word in sorted(asked))])
     seen: set[str] = set()
@@ -194,21 +195,6 @@ def run_threads_at_once(clock: Clock) -> None:
     """Have each thread run to its end when it is started, and each executor do its work when it is given it."""
     import threading
 
-    def start(thread: Any) -> None:
-        if thread._started.is_set():
-            raise RuntimeError("threads can only be started once")
-        thread._started.set()
-        me = threading.get_ident()
-        starting, threading._active[me] = threading._active.get(me), thread  # type: ignore[attr-defined]
-        try:
-            thread.run()
-        except SystemExit:
-            pass
-        except Exception as error:
-            threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
-        finally:
-            threading._active[me] = starting  # type: ignore[attr-defined]
-
     def wait(_condition: Any, timeout: float | None = None) -> bool:
         if timeout is None:
             raise NotHereError(
@@ -219,11 +205,35 @@ def run_threads_at_once(clock: Clock) -> None:
         return False
 
     replace(
-        threading.Thread, start=start, join=lambda thread, timeout=None: None, is_alive=lambda thread: thread is threading.main_thread()
+        threading.Thread,
+        start=start_at_once,
+        join=lambda thread, timeout=None: None,
+        is_alive=lambda thread: thread is threading.main_thread(),
     )
     replace(threading.Condition, wait=wait)
     if "concurrent.futures.thread" in sys.modules:
         run_executors_at_once()
+
+
+def start_at_once(thread: Any) -> None:
+    """As `Thread.start`, and the thread has ended when it returns."""
+    import threading
+
+    if thread._started.is_set():
+        raise RuntimeError("threads can only be started once")
+    thread._started.set()
+    me = threading.get_ident()
+    starting, threading._active[me] = threading._active.get(me), thread  # type: ignore[attr-defined]
+    try:
+        thread.run()
+    except SystemExit:
+        pass
+    except NotHereError:  # else the program would go on with what the thread never did
+        raise
+    except Exception as error:
+        threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
+    finally:
+        threading._active[me] = starting  # type: ignore[attr-defined]
 
 
 def run_executors_at_once() -> None:

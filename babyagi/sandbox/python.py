@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from babyagi.errors import SettingsError, ToolError
@@ -76,16 +76,21 @@ async def _turn() -> AsyncIterator[None]:
 def _take_place() -> socket.socket | None:
     """One of the places, None if all are taken: a name in the kernel, which only one can hold, and which is free when its holder ends."""
     for n in range(MAX_AT_ONCE):
-        place = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        try:
-            place.bind(f"\0babyagi-python-{os.getuid()}-{n}")
-        except OSError as error:
-            place.close()
-            if error.errno != errno.EADDRINUSE:
-                raise
-        else:
+        with ExitStack() as unless_taken:
+            try:
+                place = unless_taken.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+                place.bind(f"\0babyagi-python-{os.getuid()}-{n}")
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    continue
+                raise _cannot_start(error) from error
+            unless_taken.pop_all()
             return place
     return None
+
+
+def _cannot_start(error: OSError) -> ToolError:
+    return ToolError(f"no process could be started for the code ({error.strerror}); try again later")
 
 
 async def _run(code: str, result: str, timeout_s: float, max_output_chars: int) -> str:
@@ -115,7 +120,7 @@ def _start(code: str, result: str, max_output_chars: int, *, cpu_s: int) -> subp
                 stdin=file, stdout=subprocess.PIPE, stderr=nothing, bufsize=0, cwd="/", env={}, start_new_session=True,
             )  # fmt: skip
     except OSError as error:
-        raise ToolError(f"no process could be started for the code ({error.strerror}); try again later") from error
+        raise _cannot_start(error) from error
 
 
 async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import dedent
 from typing import Any
 
 from babyagi.sandbox.python import START_TIMEOUT_S, TIMEOUT_S, TURN_TIMEOUT_S, run_python
@@ -25,7 +26,7 @@ def build_python(*, name: str, description: str) -> Tool:
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        return Passage(text=await run_python(strip_fence(arguments["code"]), result=RESULT), origin=f"tool:{name}")
+        return Passage(text=await run_python(dedent(strip_fence(arguments["code"])), result=RESULT), origin=f"tool:{name}")
 
     return Tool(
         name=name,

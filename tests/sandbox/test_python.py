@@ -169,6 +169,12 @@ async def test_the_worst_that_a_program_may_do_is_to_choose_its_own_answer(name)
         ),
         ("x = input()", "there is no input here, nobody to ask and no arguments: put the value into the code (line 1)"),
         ("import numpy as np", "there is no module numpy here: only those that come with Python can be imported (line 1)"),
+        (
+            "import queue, threading\nq, got = queue.Queue(), []\nt = threading.Thread(target=lambda: got.append(q.get()))\n"
+            "t.start()\nq.put(1)\nt.join()\nprint(got)",
+            "the code waits for another thread, and here each runs to its end when it is started: start the one that gives before the one "
+            "that takes, or use asyncio (line 3)",
+        ),
         ("print('total', 7)\nprint('rest')\nx", "NameError: name 'x' is not defined (line 3); it had printed: total 7 rest"),
         ("assert 1 == 2", "AssertionError (line 1)"),
     ],
@@ -198,6 +204,7 @@ async def test_the_variable_and_the_length_of_its_text_are_the_callers(secret):
         ("import sys\nprint('noise', file=sys.stderr)\nprint('answer')", "answer"),
         ("import sys\nprint('done')\nsys.exit(0)\nprint('never')", "done"),
         ("import asyncio\nasync def f():\n    return 3\nawait f() + 1", "4"),
+        ("import math, \\\n    statistics\nstatistics.mean([1, 3])", "2"),
         ("import asyncio\nx = await asyncio.sleep(5, 'slept')\nprint(x)", "slept"),
     ],
 )
