@@ -55,6 +55,7 @@ _PHRASES = {  # a phrase, and what it stands for
     r"\blog₂": "log2",
     r"\blog₁₀": "log10",
     r"\bmodulo\b": "mod",
+    r"\boff\s+of\b": "off",
     r"(?<=[\d)\s])(?<!\b0)[xX](?=\s*[\d(.$€£])": "*",
 }
 _SIGNS = str.maketrans(
@@ -225,7 +226,7 @@ class _Reader:
     def _begins_operand(self) -> bool:
         """Whether the next token begins something that is multiplied without a sign."""
         token = self._next
-        if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text != ")":
+        if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (")", "]", "}", "!"):
             both = f"{self._tokens[self._at - 1].text} {token.text}"
             raise ToolError(f"{_show(both)}: two numbers side by side; put a sign between them, such as + or *")
         if token.kind == "name":
