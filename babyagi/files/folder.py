@@ -1,9 +1,10 @@
 """The one door to the objective's folder: what is in it, what its text files say, writing one; and nothing outside it.
 
 A path is checked, and then opened beneath the root without following links (`beneath.py`), so that nothing that changes in between
-can lead outside. What `list` does not show (hidden files, caches) is neither read nor written.
+can lead outside. What `list` does not show (hidden files, caches) is neither read nor written, and a file of which another name may stand
+outside (a hard link) is not read. `..` and absolute paths are read as they are meant where they stay inside.
 
-Does not cover: formats other than plain text.
+Does not cover: formats other than plain text; what other workers of the same objective write.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ from __future__ import annotations
 import codecs
 import difflib
 import os
+import posixpath
 import re
 import stat
-from collections.abc import Iterator, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
+from functools import cache
+from itertools import accumulate, islice, takewhile
 from pathlib import Path, PurePosixPath
 
 from babyagi.errors import ToolError
 from babyagi.files.beneath import FOLDER_FLAGS, open_beneath
-from babyagi.files.writing import put_file
+from babyagi.files.writing import is_temporary, put_file
 
 MAX_LISTED = 500
 MAX_WALKED = 20_000  # directory entries looked at by one listing
@@ -32,6 +37,8 @@ MAX_LINE_CHARS = 2000
 MAX_HITS = 60
 MAX_HIT_CHARS = 300
 MAX_SEARCHED_BYTES = 50_000_000  # read by one search
+MAX_WRITTEN_FILES = 1000  # through one `Folder`, which an objective has one of in each worker
+MAX_WRITTEN_BYTES = 50_000_000
 MAX_UNREADABLE_RATIO = 0.1
 MAX_PATH_CHARS = 1000
 
@@ -91,19 +98,23 @@ class Hits:
 
 
 class Folder:
-    """Access below `root`. Calls block; paths in and out are relative, with `/`.
+    """Access below `root`. Calls block; paths out are relative, with `/`.
 
-    Every failure is a `ToolError` of one line that names no path outside the folder.
+    Every failure is a `ToolError` of one line that names no path outside the folder. At most `MAX_WRITTEN_FILES` files and
+    `MAX_WRITTEN_BYTES` are written through it.
     """
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._n_written, self._written_bytes = 0, 0
+        self._quota = threading.Lock()
 
     def list(self, pattern: str = "", limit: int = MAX_LISTED) -> Listing:
         """Return the files whose path matches: a glob (`*.md`, `docs/*`), or a part of the path; empty means all."""
-        found, is_cut = self._walk()
-        wanted = pattern.strip().removeprefix("./")[:MAX_PATH_CHARS]
-        files = sorted((file for file in found if _matches(file.path, wanted)), key=lambda file: _natural(file.path))
+        wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
+        found, is_cut = self._walk(_folder_of(wanted))
+        paths = ((path, status) for path, status in found if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted))
+        files = [ListedFile(path=path, size_bytes=status.st_size) for path, status in sorted(paths, key=lambda pair: _natural(pair[0]))]
         return Listing(files=tuple(files[: min(limit, MAX_LISTED)]), n_files=len(files), is_cut=is_cut)
 
     def read(self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000) -> FileText:
@@ -113,7 +124,7 @@ class Folder:
         """
         parts = self._resolve(path)
         name = "/".join(parts)
-        data = self._read_bytes(parts)
+        data = self._read_bytes(parts, self._count_names)
         is_cut = len(data) > MAX_FILE_BYTES
         lines = _split_lines(_decode(name, data[:MAX_FILE_BYTES]), is_cut=is_cut)
         if first_line > max(len(lines), 1):
@@ -136,25 +147,25 @@ class Folder:
         if not wanted:
             raise ToolError("there is nothing to search for: give some words")
         hits: list[Hit] = []
+        count_names = cache(self._count_names)
         n_files, left_bytes = 0, MAX_SEARCHED_BYTES
         for file in listing.files:
             left_bytes -= min(file.size_bytes, MAX_FILE_BYTES)
             if left_bytes < 0 or len(hits) >= limit:
                 return Hits(hits=tuple(hits), n_files=n_files, is_cut=True)
             n_files += 1
-            hits += self._search_file(file.path, wanted, limit - len(hits))
+            lines = self._lines_to_search(file.path, count_names)
+            found = (Hit(path=file.path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS]) for n, line in lines if wanted in line.casefold())
+            hits += islice(found, limit - len(hits))
         is_cut = len(hits) >= limit or listing.is_cut or listing.n_files > len(listing.files)
         return Hits(hits=tuple(hits), n_files=n_files, is_cut=is_cut)
 
-    def _search_file(self, path: str, wanted: str, limit: int) -> Sequence[Hit]:
+    def _lines_to_search(self, path: str, count_names: Callable[[], Mapping[str, int]]) -> Iterator[tuple[int, str]]:
         try:
-            lines = _split_lines(_decode(path, self._read_bytes(tuple(path.split("/")))[:MAX_FILE_BYTES]), is_cut=False)
-        except ToolError:  # no text, or gone meanwhile
-            return []
-        found = (
-            Hit(path=path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS]) for n, line in enumerate(lines, 1) if wanted in line.casefold()
-        )
-        return tuple(islice(found, limit))
+            data = self._read_bytes(tuple(path.split("/")), count_names)
+            return enumerate(_split_lines(_decode(path, data[:MAX_FILE_BYTES]), is_cut=False), 1)
+        except ToolError:  # no text, not to be read, or gone meanwhile
+            return enumerate(())
 
     def write(self, path: str, text: str, *, replace: bool = False) -> int:
         """Write a text file whole, or not at all, making the folders on its way. Returns its size in bytes.
@@ -167,7 +178,7 @@ class Folder:
         parts = self._check(path)
         if not parts or path.endswith("/"):
             raise ToolError(f"{_show(path)} names a folder; a file needs a name")
-        with self._open_folder(()) as root_fd:
+        with self._within_quota(len(data)), self._open_folder(()) as root_fd:
             try:
                 put_file(root_fd, parts, data, replace=replace)
             except FileExistsError:
@@ -186,28 +197,68 @@ class Folder:
             return None
         except OSError as error:
             raise ToolError(f"{_show(path)} cannot be read: {error.strerror}") from None
-        return self._read_bytes(parts)
+        return self._read_bytes(parts, self._count_names)
 
-    def _check(self, path: str) -> tuple[str, ...]:
-        """The components of a path as a model wrote it, none of them leading upwards or hidden; links are not looked at."""
+    @contextmanager
+    def _within_quota(self, n_bytes: int) -> Iterator[None]:
+        """Count a file that is written, unless it fails."""
+        with self._quota:
+            if self._n_written >= MAX_WRITTEN_FILES:
+                raise ToolError(
+                    f"{MAX_WRITTEN_FILES:,} files were written for this objective, no more may be; put the rest into your answer"
+                )
+            if self._written_bytes + n_bytes > MAX_WRITTEN_BYTES:
+                left = f"{MAX_WRITTEN_BYTES - self._written_bytes:,} of {MAX_WRITTEN_BYTES:,} bytes"
+                raise ToolError(f"this file has {n_bytes:,} bytes, and {left} are left to write for this objective; write less")
+            self._n_written, self._written_bytes = self._n_written + 1, self._written_bytes + n_bytes
+        try:
+            yield
+        except BaseException:
+            with self._quota:
+                self._n_written, self._written_bytes = self._n_written - 1, self._written_bytes - n_bytes
+            raise
+
+    def _below(self, path: str) -> tuple[str, ...]:
+        """The components, relative to the root, of a path as a model wrote it; `..` may be among them, and never leads above the root."""
         if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
             raise ToolError(f"{_show(path)} is not a path of a file in this folder")
-        parts = PurePosixPath(path).parts
-        if PurePosixPath(path).is_absolute() or ".." in parts or "\\" in path:
+        parts = PurePosixPath(self._relative(path)).parts
+        depths = accumulate(-1 if part == ".." else 1 for part in parts)
+        if PurePosixPath(*parts).is_absolute() or min(depths, default=0) < 0:
             raise ToolError(f"{_show(path)} is outside the folder; paths are relative to it, as list_files shows them")
-        if not all(map(_is_shown, parts)) or len(parts) > MAX_DEPTH:
-            raise ToolError(f"{_show(path)} is hidden or too deep; such files are left alone")
         return parts
+
+    def _relative(self, path: str) -> str:
+        """An absolute path that names the root, or something below it, as a path relative to the root; others as they are."""
+        for root in (os.path.abspath(self._root), os.path.realpath(self._root)):  # noqa: PTH100 - both as they are written
+            if path == root or path.startswith(f"{root}/"):
+                return path[len(root) :].lstrip("/") or "."
+        return path
+
+    def _relative_pattern(self, pattern: str) -> str:
+        relative = self._relative(pattern).removeprefix("./")
+        return posixpath.normpath(relative) if ".." in relative.split("/") else relative
+
+    def _check(self, path: str) -> tuple[str, ...]:
+        """The components of a path that is to be written, none of them hidden; `..` is taken back, and no link stands before it."""
+        parts: list[str] = []
+        for part in self._below(path):
+            if part != "..":
+                parts.append(part)
+            elif self._root.joinpath(*parts).is_symlink():
+                raise ToolError(f"{_show(path)} leads through a link; name the file without it")
+            else:
+                parts.pop()
+        if "\\" in path or not all(map(_is_shown, parts)) or len(parts) > MAX_DEPTH:
+            raise ToolError(f"{_show(path)} is hidden or too deep, or not written with /; such files are left alone")
+        return tuple(parts)
 
     def _resolve(self, path: str) -> tuple[str, ...]:
         """The components below the root of a path as a model wrote it, links resolved."""
-        if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
-            raise ToolError(f"{_show(path)} is not a path of a file in this folder")
-        if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
-            raise ToolError(f"{_show(path)} is outside the folder; paths are relative to it, as list_files shows them")
+        below = self._below(path)
         root = os.path.realpath(self._root)
         try:
-            resolved = Path(os.path.realpath(os.path.join(root, path)))  # noqa: PTH118 - as given, a Path would drop nothing we check
+            resolved = Path(os.path.realpath(os.path.join(root, *below)))  # noqa: PTH118 - `..` is taken after links
         except (OSError, ValueError):
             raise ToolError(f"{_show(path)} cannot be read") from None
         if not resolved.is_relative_to(root):
@@ -217,8 +268,8 @@ class Folder:
             raise ToolError(f"{_show(path)} is hidden; hidden files are not read")
         return parts
 
-    def _read_bytes(self, parts: tuple[str, ...]) -> bytes:
-        """At most `MAX_FILE_BYTES` and one byte of a regular file."""
+    def _read_bytes(self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]) -> bytes:
+        """At most `MAX_FILE_BYTES` and one byte of a regular file, all of whose names `count_names` finds."""
         name = "/".join(parts)
         if not parts:
             raise ToolError("this is the folder itself; list_files shows what it holds")
@@ -230,11 +281,16 @@ class Folder:
         except OSError as error:
             raise ToolError(f"{_show(name)} cannot be read: {error.strerror}") from None
         try:
-            mode = os.fstat(fd).st_mode
+            status = os.fstat(fd)
+            mode = status.st_mode
             if stat.S_ISDIR(mode):
                 raise ToolError(f"{_show(name)} is a folder; list_files with pattern {_show(name + '/*')} shows what it holds")
             if not stat.S_ISREG(mode):
                 raise ToolError(f"{_show(name)} is not a regular file")
+            if status.st_nlink > 1 and count_names().get(_identify(status), 0) < status.st_nlink:
+                raise ToolError(
+                    f"{_show(name)} is not read: it is a hard link, and its other name may be outside the folder; a copy is read"
+                )
             with open(fd, "rb", closefd=False) as file:
                 return file.read(MAX_FILE_BYTES + 1)
         except OSError as error:
@@ -255,29 +311,33 @@ class Folder:
         finally:
             os.close(fd)
 
-    def _walk(self) -> tuple[Sequence[ListedFile], bool]:
-        """Every file that may be shown, and whether the walk had to stop early."""
-        found: list[ListedFile] = []
-        waiting: list[tuple[str, ...]] = [()]
+    def _count_names(self) -> Mapping[str, int]:
+        """How many names in the folder each file has that has several."""
+        return Counter(_identify(status) for _, status in self._walk()[0] if status.st_nlink > 1)
+
+    def _walk(self, start: tuple[str, ...] = ()) -> tuple[Sequence[tuple[str, os.stat_result]], bool]:
+        """Every file below `start` that may be shown, and those that are about to be; and whether the walk had to stop early."""
+        found: list[tuple[str, os.stat_result]] = []
+        waiting = [start if self._root.joinpath(*start).is_dir() else ()]
         n_walked = 0
         while waiting:
             parts = waiting.pop()
-            for entry in self._scan(parts, MAX_WALKED - n_walked):
+            for name, status in self._scan(parts, MAX_WALKED - n_walked):
                 n_walked += 1
-                if isinstance(entry, ListedFile):
-                    found.append(entry)
-                elif entry is not None and len(entry) <= MAX_DEPTH:
-                    waiting.append(entry)
+                if status and stat.S_ISREG(status.st_mode):
+                    found.append(("/".join((*parts, name)), status))
+                elif status and len(parts) < MAX_DEPTH:
+                    waiting.append((*parts, name))
             if n_walked >= MAX_WALKED:
                 return found, True
         return found, False
 
-    def _scan(self, parts: tuple[str, ...], max_entries: int) -> Iterator[ListedFile | tuple[str, ...] | None]:
-        """Each entry of a folder: a file, the components of an inner folder, or None for what is not shown."""
+    def _scan(self, parts: tuple[str, ...], max_entries: int) -> Iterator[tuple[str, os.stat_result | None]]:
+        """Each entry of a folder; with its status where it is a file or a folder that is looked at."""
         try:
             with self._open_folder(parts) as fd, os.scandir(fd) as entries:
                 for _, entry in zip(range(max_entries), entries, strict=False):
-                    yield _to_listed(entry, parts)
+                    yield entry.name, _look_at(entry)
         except OSError as error:
             if not parts:
                 raise ToolError(f"the folder cannot be read: {error.strerror}") from None
@@ -293,17 +353,25 @@ def _is_shown(name: str) -> bool:
     return not name.startswith(".") and name not in SKIPPED_FOLDERS and not _UNSHOWABLE.search(name)
 
 
-def _to_listed(entry: os.DirEntry[str], parts: tuple[str, ...]) -> ListedFile | tuple[str, ...] | None:
-    if not _is_shown(entry.name):
+def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
+    if not _is_shown(entry.name) and not is_temporary(entry.name):
         return None
     try:
-        if entry.is_dir(follow_symlinks=False):
-            return (*parts, entry.name)
-        if entry.is_file(follow_symlinks=False):
-            return ListedFile(path="/".join((*parts, entry.name)), size_bytes=entry.stat(follow_symlinks=False).st_size)
+        status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:  # removed while we looked
         return None
-    return None
+    return status if stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode) else None
+
+
+def _folder_of(pattern: str) -> tuple[str, ...]:
+    """The folder that holds all that a glob can match, as far as it is named; none for a part of a path."""
+    folders = pattern.split("/")[:-1] if any(char in pattern for char in "*?[") else []
+    named = tuple(takewhile(lambda name: not any(char in name for char in "*?["), folders))
+    return named if all(map(_is_shown, named)) and "" not in named and ".." not in named else ()
+
+
+def _identify(status: os.stat_result) -> str:
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 def _matches(path: str, pattern: str) -> bool:

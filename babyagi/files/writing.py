@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Sequence
 
 from babyagi.files.beneath import FOLDER_FLAGS, open_beneath
 
+_TEMPORARY = re.compile(r"\.[0-9a-f]{24}\.part")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_MODE = 0o644
 FOLDER_MODE = 0o755
@@ -39,6 +41,11 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
         os.fsync(folder_fd)
     finally:
         os.close(folder_fd)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether `put_file` gives such a name to what it is about to put in place; for a moment, or after a kill, the file has both."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def _make_folders(root_fd: int, folders: Sequence[str]) -> int:

@@ -1,12 +1,12 @@
 """The process that code from a model runs in: it makes itself unable to do anything but compute, proves it, and only then runs the code.
 
-It is started as a file of its own, isolated, with nothing of this project and no third-party module in it. The code comes on standard
+It is started isolated, with nothing of this project but `program.py` beside it, and no third-party module. The code comes on standard
 input as UTF-8; on standard output go `CONFIRMED`, or `REFUSED` and why, and then the outcome, `ANSWER` or `FAULT` and a text. After the
 filter is installed nothing in this process can be trusted, this file's own functions included: whatever the code changes here, it
 changes only what the process says last, and that is for the code to say anyway.
 
-The wall is the kernel's filter (seccomp). The list of modules and the names that are taken away are manners: they make the message
-to the model a plain one, and hold nobody.
+The wall is the kernel's filter (seccomp). What `program.py` takes away or puts in the place of something is manners: it makes ordinary
+code run and the message to the model a plain one, and holds nobody.
 
 Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h` (x86_64) and `asm-generic/unistd.h`
 (aarch64).
@@ -14,7 +14,6 @@ Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, 
 
 from __future__ import annotations
 
-import builtins
 import errno
 import os
 import sys
@@ -22,22 +21,9 @@ import sys
 TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import ModuleType
     from typing import Any
 
 CONFIRMED, REFUSED = "C", "R"
-ANSWER, FAULT = "A", "F"
-
-MODULES = (
-    "__future__ abc array ast base64 binascii bisect calendar cmath collections contextlib copy csv dataclasses datetime decimal difflib "
-    "enum fractions functools hashlib heapq io itertools json math numbers operator random re statistics string struct textwrap time types "
-    "typing unicodedata zlib"
-).split()
-# What modules import while the code runs: always, or after a word of the code.
-ALWAYS_LOADED = "copy time unicodedata warnings weakref".split()
-LOADED_FOR = {"strptime": "_strptime", "most_common": "heapq", "singledispatch": "typing", "random": "hashlib"}
-CODE_NAME = "<code>"
-MAX_FAULT_CHARS = 300
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as struct seccomp_data names them
 # What an interpreter with one thread needs to compute: the way out, memory, the clock where it must be asked for, randomness.
@@ -72,26 +58,27 @@ class CannotConfineError(Exception):
     """This machine cannot hold the code; its text says why."""
 
 
-class ForbiddenError(ImportError):
-    """The code wanted a module that it may not have."""
-
-
 def main(parent_pid: int, result: str, max_chars: int, cpu_s: int, memory_bytes: int) -> None:
     """Be the process, to its end."""
     try:
+        import program  # type: ignore[import-not-found]  # it stands beside this file, and nothing else is on the path
+
         prctl = find_prctl()
         die_with_parent(prctl, parent_pid)
         code = read_all(0).decode("utf-8", "surrogatepass")
-        load_modules(code)
-        limit_resources(cpu_s, memory_bytes)
+        program.prepare(code)
+        allowed_bytes = limit_resources(cpu_s, memory_bytes)
         install_filter(prctl)
         require_filter()
     except Exception as error:  # whatever it is, the code is not run
         write_all(f"{REFUSED}{error}")
         os._exit(1)
-    write_all(CONFIRMED)
-    write_all(run(code, result, max_chars))
-    os._exit(0)
+    try:
+        write_all(CONFIRMED)
+        write_all(program.run(code, result, max_chars, allowed_bytes))
+        os._exit(0)
+    finally:  # the interpreter's own ending would need calls that there are no more
+        os._exit(1)
 
 
 # -- becoming unable ----------------------------------------------------------------------------------------------------------------
@@ -117,15 +104,10 @@ def die_with_parent(prctl: Any, parent_pid: int) -> None:
         os._exit(1)
 
 
-def load_modules(code: str) -> None:
-    """Import what the code may import and names, because nothing can be opened later."""
-    words = set(code.translate({ord(char): " " for char in ".,;:()[]{}=+-*/%<>!&|^~@#'\"\\`"}).split())
-    for name in [*ALWAYS_LOADED, *(name for name in MODULES if name in words), *(LOADED_FOR[word] for word in LOADED_FOR if word in words)]:
-        __import__(name)
-
-
-def limit_resources(cpu_s: int, memory_bytes: int) -> None:
+def limit_resources(cpu_s: int, memory_bytes: int) -> int:
     """Bound memory and processor time, be the first to go when memory is short, leave no dump, keep no descriptor but the outcome's.
+
+    Returns the bytes of memory that there are: fewer than asked for where the caller has a lower limit itself.
 
     Needed no more once the filter holds, but a second lock costs nothing: files, descriptors and processes are bounded as well.
     """
@@ -142,6 +124,7 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> None:
         given = resource.getrlimit(kind)[1]
         most = wanted if given == resource.RLIM_INFINITY else min(wanted, given)
         resource.setrlimit(kind, (most, most))
+    return resource.getrlimit(resource.RLIMIT_AS)[0]
 
 
 def install_filter(prctl: Any) -> None:
@@ -201,60 +184,6 @@ def require_filter() -> None:
         raise CannotConfineError("the kernel took the filter and does not hold to it")
 
 
-# -- running the code ---------------------------------------------------------------------------------------------------------------
-
-
-def run(code: str, result: str, max_chars: int) -> str:
-    """Return the outcome of the code: `ANSWER` and the text of what it assigned to `result`, or `FAULT` and one line."""
-    scope = {"__name__": "__main__", "__builtins__": {**vars(builtins), "__import__": import_allowed}}
-    try:
-        exec(compile(code, CODE_NAME, "exec", dont_inherit=True), scope)
-        if result not in scope:
-            return f"{FAULT}the code assigned nothing to {result}; what it prints is not read"
-        return ANSWER + cut(str(scope[result]), max_chars)
-    except BaseException as error:
-        try:
-            return FAULT + describe(error)
-        except BaseException:
-            return f"{FAULT}the code raised an error that cannot be shown"
-
-
-def import_allowed(name: str, *scope_and_names: Any) -> ModuleType:
-    """As `__import__`, for the modules that the code may have; C code imports the inner ones that it needs by this way too."""
-    if name.partition(".")[0] not in MODULES and not (name.startswith("_") and name in sys.modules):
-        raise ForbiddenError(f"the code may not import {name[:100]}: only {', '.join(MODULES)}")
-    return __import__(name, *scope_and_names)
-
-
-def cut(text: str, max_chars: int) -> str:
-    """The text in at most `max_chars`, with a word about what is missing."""
-    if len(text) <= max_chars:
-        return text
-    kept = max(0, max_chars - 50)
-    return f"{text[:kept]}\n… cut: {len(text) - kept} more characters"
-
-
-def describe(error: BaseException) -> str:
-    """What went wrong, in one line, with the line of the code."""
-    line, traceback = 0, error.__traceback__
-    while traceback is not None:
-        if traceback.tb_frame.f_code.co_filename == CODE_NAME:
-            line = traceback.tb_lineno
-        traceback = traceback.tb_next
-    error.__traceback__ = None
-    text = " ".join(str(error).split())
-    if isinstance(error, SyntaxError):
-        line, text = error.lineno or 0, str(error.msg)
-    if isinstance(error, OSError) and error.errno == errno.EPERM:
-        said = "the code may only compute: no files, no network, no other programs, no sleep"
-    elif isinstance(error, MemoryError):
-        said = "the code wanted more memory than it may use"
-    else:
-        said = text if isinstance(error, ForbiddenError) else f"{type(error).__name__}: {text}".removesuffix(": ")
-        said = said if len(said) <= 2 * MAX_FAULT_CHARS else said[:MAX_FAULT_CHARS] + " …"
-    return f"{said} (line {line})" if line else said
-
-
 # -- descriptors --------------------------------------------------------------------------------------------------------------------
 
 
@@ -269,10 +198,3 @@ def write_all(text: str) -> None:
     data = memoryview(text.encode("utf-8", "replace"))
     while data:
         data = data[os.write(1, data) :]
-
-
-if __name__ == "__main__":
-    try:
-        main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
-    finally:  # the interpreter's own ending would need calls that there are no more
-        os._exit(1)

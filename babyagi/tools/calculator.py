@@ -1,50 +1,78 @@
-"""Arithmetic on numbers, bounded before it is computed: there are no names but functions and constants, no text, no attributes.
+"""Arithmetic as people write it, bounded before it is computed: there are no names but functions and constants, no text, no attributes.
 
-An expression is parsed as Python, so precedence is the usual one; `^` is read as power. Integers are exact up to `MAX_BITS`, all
-else is floating point as Python has it.
+Read are `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`, `5 mod 3`, `what is 2+2?` and the like; `^` is power. What can mean
+two things is refused with a word about what to write. Whole and decimal numbers are exact, as fractions of at most `MAX_BITS` on either
+side; roots, logarithms and the like are floating point as Python has it.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import operator
-import warnings
-from collections.abc import Callable, Mapping
-from typing import Any
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, takes_text
 
 MAX_CHARS = 500
-MAX_BITS = 8192  # of an integer, and of everything that is computed on the way to one
+MAX_BITS = 8192  # of each side of a fraction, and of everything that is computed on the way to one
 MAX_FACTORIAL = 500
 MAX_DIGITS = 100  # that `round` is asked for
+MAX_EXPONENT = 2000  # of a number as it is written, 1e2000
+MAX_DEPTH = 50  # of brackets
 
-Number = int | float
+Number = Fraction | float
 
-_SIGNS = str.maketrans({"×": "*", "·": "*", "÷": "/", "−": "-", "–": "-", "^": "**"})
-_CONSTANTS: Mapping[str, float] = {"pi": math.pi, "π": math.pi, "e": math.e, "tau": math.tau}
-_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    **{
-        name: getattr(math, name)
-        for name in "sqrt exp log log2 log10 sin cos tan asin acos atan atan2 sinh cosh tanh degrees radians".split()
-    },
-    **{name: getattr(math, name) for name in "floor ceil trunc gcd hypot".split()},
-    "abs": abs,
-    "min": min,
-    "max": max,
+_CONSTANTS: Mapping[str, float] = {"pi": math.pi, "π": math.pi, "e": math.e, "tau": math.tau, "τ": math.tau}
+_SCALES = {"k": 10**3, "K": 10**3, "thousand": 10**3, "M": 10**6, "million": 10**6, "bn": 10**9, "billion": 10**9, "trillion": 10**12}
+_CURRENCIES = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "dollar": "USD", "euro": "EUR", "pound": "GBP"}
+_CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
+_CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
+
+_PHRASES = {  # a phrase, and what it stands for
+    r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)": " ",
+    r"(?:=\s*\??|\bequals?\s*\??|\?|(?<=\S)\.(?=\s*$))\s*$": " ",
+    r"\b(?:divided\s+by|over)\b": " / ",
+    r"\b(?:multiplied\s+by|times)\b": " * ",
+    r"\bplus\b": " + ",
+    r"\bminus\b": " - ",
+    r"\b(?:raised\s+)?to\s+the\s+power(?:\s+of)?\b": " ^ ",
+    r"\bsquared\b": "²",
+    r"\bcubed\b": "³",
+    r"\b(?:the\s+)?square\s+root\s+of\b": "√",
+    r"\b(?:the\s+)?cube\s+root\s+of\b": "∛",
+    r"\bper\s*cent\b|\bpct\b": " ٪ ",
+    r"\b(?:a\s+)?half\b": " (1/2) ",
+    r"\b(\d+)\s*(?-i:C)\s*(\d+)\b": r"\1 choose \2",
+    r"\bfactorial\b(?!\s*\()": "!",
+    r"\blog₂": "log2",
+    r"\blog₁₀": "log10",
+    r"\bmodulo\b": "mod",
+    r"\boff\s+of\b": "off",
+    r"(?<=[\d)\s])(?<!\b0)[xX](?=\s*[\d(.$€£])": "*",
 }
-_OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
+_SIGNS = str.maketrans(
+    {**dict.fromkeys("×·∙⋅•∗✕✖", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–—‒‐‑﹣", "-"), **dict.fromkeys("“”", '"'), "％": "%"}
+)
+_TOKEN = re.compile(
+    r"""(?P<hex>0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)
+    |(?P<number>(?:\d{1,3}(?P<mark>[,'’\s])\d{3}(?:(?P=mark)\d{3})*(?![\d])|\d{1,2}(?:,\d\d)+,\d{3}(?!\d)|\d+(?:_\d+)*)(?:\.\d+(?:_\d+)*|\.(?!\d))?
+       |\.\d+)(?P<exponent>[eE][+-]?\d+)?
+    |(?P<part>[¼-¾⅐-⅞↉])
+    |(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]+)
+    |(?P<currency>US\$|[$€£¥₹]|\b(?:USD|EUR|GBP|JPY|INR|CHF|CAD|AUD|CNY|dollars?|euros?|pounds?)\b)
+    |(?P<name>[^\W\d_]\w*)
+    |(?P<sign>\*\*|//|[-+*/^%٪‰!(),\[\]{}|√∛∜=:°])
+    |(?P<space>\s+)""",
+    re.VERBOSE,
+)
 
 
 def build_calculator() -> Tool:
@@ -53,8 +81,10 @@ def build_calculator() -> Tool:
 
     return Tool(
         name="calculator",
-        description="Compute an arithmetic expression, such as (1 + 2) * 47^0.23, with sqrt, log, sin, round, min and the like.",
-        parameters=takes_text("expression", "Numbers, + - * / // % ^, brackets, functions, pi and e."),
+        description="Compute arithmetic, such as (1 + 2) * 47^0.23, 15% of 80 or comb(5, 2), with sqrt, log, sin, round and the like.",
+        parameters=takes_text(
+            "expression", "Numbers, + - * / // ^ mod, %, !, brackets, functions, pi and e; log is the natural logarithm."
+        ),
         effect=Effect.READ,
         run=calculator,
     )
@@ -64,84 +94,443 @@ def calculate(expression: str) -> str:
     """Return the value of the expression as Python writes the number.
 
     Raises:
-        ToolError: it is no arithmetic, has no value, or is too large to be computed here.
+        ToolError: it is no arithmetic, has no value, can mean two things, or is too large to be computed here.
     """
     if len(expression) > MAX_CHARS:
         raise ToolError(f"the expression is over {MAX_CHARS} characters; compute it in parts")
     try:
-        return repr(_evaluate(_parse(expression)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _render(_Reader(_tokenize(expression)).read())
+    except (ValueError, RecursionError, MemoryError):
         raise ToolError(f"{_show(expression)} is no arithmetic that has a value here") from None
     except ZeroDivisionError:
         raise ToolError(f"{_show(expression)} divides by zero") from None
     except OverflowError:
         raise ToolError(f"{_show(expression)} is too large") from None
-    except TypeError:
-        raise ToolError(f"{_show(expression)} gives a function the wrong number or kind of values") from None
 
 
-def _parse(expression: str) -> ast.AST:
-    with warnings.catch_warnings(action="ignore"):  # what a model wrote badly is no fault of this program
-        return ast.parse(expression.translate(_SIGNS).strip(), mode="eval").body
+# -- words and signs ----------------------------------------------------------------------------------------------------------------
 
 
-def _evaluate(node: ast.AST) -> Number:
-    match node:
-        case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
-            return _require_number(value)
-        case ast.Name(id=name) if name in _CONSTANTS:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Token:
+    """`is_apart_before`, `is_apart_after`: whether a space, or an end, stands there."""
+
+    kind: str
+    text: str
+    is_apart_before: bool
+    is_apart_after: bool
+
+
+def _tokenize(expression: str) -> Sequence[_Token]:
+    text = "".join(_plain(char) for char in expression).translate(_SIGNS)
+    for phrase, meaning in _PHRASES.items():
+        text = re.sub(phrase, meaning, text, flags=re.IGNORECASE)
+    tokens, at = [], 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if not match or not match.lastgroup:
+            raise ToolError(f"the calculator does not know {_show(text[at])}; it computes numbers, + - * / ^ %, brackets and functions")
+        kind = next(kind for kind in ("hex", "number", "part", "raised", "currency", "name", "sign", "space") if match[kind])
+        if kind != "space":
+            apart = at == 0 or text[at - 1].isspace(), match.end() == len(text) or text[match.end()].isspace()
+            tokens.append(_Token(kind=kind, text=match[0], is_apart_before=apart[0], is_apart_after=apart[1]))
+        at = match.end()
+    if len(currencies := {_currency(token.text) for token in tokens if token.kind == "currency"}) > 1:
+        raise ToolError(f"the amounts are in different currencies ({', '.join(sorted(currencies))}); convert them, and write numbers")
+    return tokens
+
+
+def _plain(char: str) -> str:
+    """The character as ASCII has it: digits of every script, and forms of full width."""
+    if unicodedata.category(char) == "Nd":
+        return str(unicodedata.digit(char))
+    return chr(ord(char) - 0xFEE0) if "！" <= char <= "～" else char
+
+
+def _currency(text: str) -> str:
+    return _CURRENCIES.get(text) or _CURRENCIES[text.removesuffix("s").lower()]
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Term:
+    """A value, and whether it was written as a percentage."""
+
+    value: Number
+    is_percent: bool = False
+
+
+_END = _Token(kind="end", text="", is_apart_before=True, is_apart_after=True)
+_PRODUCT_SIGNS = ("*", "/", "//", "%", "mod", "of", "off", "choose")
+
+
+class _Reader:
+    """Reads tokens by precedence, from the sum inwards, and computes as it goes."""
+
+    def __init__(self, tokens: Sequence[_Token]) -> None:
+        self._tokens, self._at, self._depth, self._function = tokens, 0, 0, ""
+
+    def read(self) -> Number:
+        if not self._tokens:
+            raise ToolError("the expression is empty; write one, such as 2 * (3 + 4)")
+        term = self._sum()
+        if self._next.kind != "end":
+            self._refuse_next()
+        return term.value
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at] if self._at < len(self._tokens) else _END
+
+    def _take(self, *texts: str) -> str:
+        """The next token's text when it is one of these, and then it is read; else nothing."""
+        if self._next.text not in texts or self._next.kind == "end":
+            return ""
+        self._at += 1
+        return self._tokens[self._at - 1].text
+
+    def _sum(self) -> _Term:
+        left = self._product()
+        while sign := self._take("+", "-"):
+            right = self._product()
+            if right.is_percent and not left.is_percent and left.value != 1:
+                raise ToolError(
+                    f"a number {sign} a percentage can mean two things: write 80 * (1 {sign} 10%) or 80 {sign} (10%), with your numbers"
+                )
+            value = _compute(sign, left.value, right.value)
+            left = _Term(value=value, is_percent=left.is_percent and right.is_percent)
+        return left
+
+    def _product(self) -> _Term:
+        left, last = self._signed(), ""
+        while True:
+            if sign := self._take_product_sign():
+                right = self._signed()
+                if sign == "off" and not left.is_percent:
+                    raise ToolError("off takes a percentage, as in 10% off 80")
+                left, last = _Term(value=_compute(sign, left.value, right.value)), sign
+            elif self._begins_operand():
+                if last in ("/", "//", "%", "mod"):
+                    raise ToolError("a product without a sign after a division can mean two things: set brackets, as in (6/2)*3 or 6/(2*3)")
+                left, last = _Term(value=_compute("*", left.value, self._power().value)), "*"
+            else:
+                return left
+
+    def _take_product_sign(self) -> str:
+        if self._next.text == "%" and not self._is_modulo():
+            return ""
+        return self._take(*_PRODUCT_SIGNS)
+
+    def _begins_operand(self) -> bool:
+        """Whether the next token begins something that is multiplied without a sign."""
+        token = self._next
+        if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (")", "]", "}", "!"):
+            both = f"{self._tokens[self._at - 1].text} {token.text}"
+            raise ToolError(f"{_show(both)}: two numbers side by side; put a sign between them, such as + or *")
+        if token.kind == "name":
+            return token.text not in _PRODUCT_SIGNS
+        return token.kind in ("number", "hex", "part", "currency") or (token.text in "([{√∛∜" and token.kind == "sign")
+
+    def _signed(self) -> _Term:
+        is_negative = False
+        while sign := self._take("+", "-"):
+            is_negative ^= sign == "-"
+        term = self._power()
+        return _Term(value=-term.value, is_percent=term.is_percent) if is_negative else term
+
+    def _power(self) -> _Term:
+        base = self._postfixed()
+        if self._next.kind == "raised":
+            raised = unicodedata.normalize("NFKC", self._take(self._next.text)).replace("−", "-")
+            return _Term(value=_compute("^", base.value, Fraction(raised)))
+        if self._take("^", "**"):
+            value = _compute("^", base.value, self._signed().value)
+            if self._next.text in ("(", "[", "{"):
+                raise ToolError("a bracket right after a power can mean two things: set brackets, as in (2^3)*4 or 2^(3*4)")
+            return _Term(value=value)
+        return base
+
+    def _postfixed(self) -> _Term:
+        value, is_percent = self._primary(), False
+        while True:
+            if self._next.kind == "name" and self._next.text in _SCALES:
+                value = _compute("*", value, Fraction(_SCALES[self._take(self._next.text)]))
+            elif self._next.kind == "currency":
+                self._at += 1
+            elif self._take("!"):
+                value = _factorial(value)
+                if self._next.text == "!":
+                    raise ToolError("!! can mean two things: set brackets, as in (3!)!")
+            elif self._take("‰"):
+                value = _compute("/", value, Fraction(1000))
+            elif self._next.text in ("%", "٪") and not self._is_modulo():
+                self._at += 1
+                value, is_percent = _compute("/", value, Fraction(100)), True
+            else:
+                return _Term(value=value, is_percent=is_percent)
+
+    def _is_modulo(self) -> bool:
+        """Whether the next token, a %, stands between two numbers to divide them; behind one alone it is a percentage."""
+        token, after = self._next, self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END
+        is_attached = not token.is_apart_before
+        if token.text == "٪":
+            return False
+        if after.text in ("+", "-"):
+            if is_attached and not token.is_apart_after:
+                raise ToolError("% can be a percentage or a remainder here: write (7%) - 4 or 7 mod -4, with your numbers")
+            return not is_attached
+        is_operand = after.text.casefold() in {**_FUNCTIONS, **_CONSTANTS} or after.text in ("(", "[", "{", "|", "√", "∛", "∜")
+        if not is_operand and after.kind not in ("number", "hex", "part", "currency"):
+            return False
+        if is_attached and token.is_apart_after:
+            raise ToolError("% can be a percentage or a remainder here: write 50% of 80 or 50 mod 80, with your numbers")
+        return True
+
+    def _primary(self) -> Number:
+        token = self._next
+        self._at += 1
+        match token.kind:
+            case "hex":
+                return _bounded(Fraction(int(token.text, 0)))
+            case "number":
+                return self._number(token.text)
+            case "part":
+                return _vulgar(token.text)
+            case "currency":
+                return self._signed().value
+            case "name":
+                return self._named(token.text)
+            case "sign" if token.text in _CLOSING:
+                return self._bracketed(token.text)
+            case "sign" if token.text in _ROOTS:
+                return _bounded(_ROOTS[token.text](self._postfixed().value))
+        self._at -= 1
+        return self._refuse_next()
+
+    def _number(self, text: str) -> Number:
+        value = _parse(text)
+        if "," in text and self._function and _FUNCTIONS[self._function].most != 1:
+            apart, joined = text.replace(",", ", "), text.replace(",", "")
+            raise ToolError(f"{text} within {self._function}(…) can be one number or several: write {apart} or {joined}")
+        if self._next.text == "," and not self._function:
+            decimals = self._tokens[self._at + 1].text if self._at + 1 < len(self._tokens) else ""
+            raise ToolError(
+                f"{_show(f'{text},{decimals}')}: write decimals with a point, {text.replace('.', '')}.{decimals}; a comma parts thousands"
+            )
+        return value + _vulgar(self._take(self._next.text)) if self._next.kind == "part" else value
+
+    def _bracketed(self, opening: str) -> Number:
+        with self._inside(""):
+            value = self._sum().value
+            self._close(_CLOSING[opening])
+        if opening == "|":
+            return max(value, -value)
+        return value
+
+    def _named(self, text: str) -> Number:
+        name = text if text in _CONSTANTS or text in _FUNCTIONS else text.casefold()
+        if self._next.text == "(" and name in _FUNCTIONS:
+            return _call(name, self._arguments(name))
+        if name in _CONSTANTS:
+            if self._next.text == "(":
+                raise ToolError(f"{text} is no function; write {text} * (…)")
             return _CONSTANTS[name]
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_evaluate(operand)
-        case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _evaluate(operand)
-        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
-            return _compute(type(sign), _evaluate(left), _evaluate(right))
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
-            return _call(name, [_evaluate(arg) for arg in args])
-    raise ToolError(f"only numbers, + - * / // % ^, brackets and {', '.join(sorted([*_FUNCTIONS, 'factorial', 'round']))} are computed")
+        if name in _FUNCTIONS:
+            raise ToolError(f"{text} is a function; write {text}(…) with brackets around its values")
+        raise ToolError(
+            f"the calculator does not know {_show(text)}; leave words and units out. There are: {', '.join(sorted(_FUNCTIONS))}, pi, e"
+        )
+
+    def _arguments(self, name: str) -> list[Number]:
+        self._at += 1
+        with self._inside(name):
+            values = [self._sum().value]
+            while self._take(","):
+                values.append(self._sum().value)
+            self._close(")")
+        return values
+
+    @contextmanager
+    def _inside(self, function: str) -> Iterator[None]:
+        """Read within brackets: those of a function, or plain ones."""
+        if self._depth == MAX_DEPTH:
+            raise ToolError(f"the brackets are more than {MAX_DEPTH} deep; compute it in parts")
+        outer, self._function, self._depth = self._function, function, self._depth + 1
+        yield
+        self._function, self._depth = outer, self._depth - 1
+
+    def _close(self, closing: str) -> None:
+        if not self._take(closing):
+            self._refuse_next(missing=closing)
+
+    def _refuse_next(self, *, missing: str = "") -> NoReturn:
+        text = self._next.text
+        if self._next.kind == "end":
+            raise ToolError(f"the expression ends too early{f'; {missing} is missing' if missing else ''}")
+        hint = {
+            "=": "leave out = and what follows it",
+            ":": "write / for a division",
+            "°": "write sin(radians(30)) for an angle in degrees",
+            ",": "a comma parts thousands, or the values of a function",
+        }.get(text, f"{missing} is missing" if missing else "a number or a bracket is wanted there")
+        raise ToolError(f"{_show(text)} does not fit where it stands; {hint}")
 
 
-def _compute(sign: type[ast.operator], left: Number, right: Number) -> Number:
-    if isinstance(left, int) and isinstance(right, int):
-        if sign is ast.Pow and right < 0:
-            left = float(left)
-        elif sign is ast.Pow:
-            _require_bits(left.bit_length() * right if abs(left) > 1 else 1)
-        elif sign is ast.Mult:
-            _require_bits(left.bit_length() + right.bit_length())
-    return _require_number(_OPERATORS[sign](left, right))
+# -- computing ----------------------------------------------------------------------------------------------------------------------
 
 
-def _call(name: str, values: list[Number]) -> Number:
-    if name == "factorial" and len(values) == 1:
-        n = values[0]
-        if not 0 <= n <= MAX_FACTORIAL or n != int(n):
-            raise ToolError(f"factorial takes a whole number from 0 to {MAX_FACTORIAL}")
-        return math.factorial(int(n))
-    if name == "round" and len(values) in (1, 2):
-        digits = int(values[1]) if len(values) == 2 else None
-        if digits is not None and abs(digits) > MAX_DIGITS:
-            raise ToolError(f"round takes at most {MAX_DIGITS} digits")
-        return _require_number(round(values[0], digits))
-    if name not in _FUNCTIONS:
-        raise ToolError(f"there is no function {name[:40]!r}; there are: {', '.join(sorted([*_FUNCTIONS, 'factorial', 'round']))}")
-    return _require_number(_FUNCTIONS[name](*values))
-
-
-def _require_bits(n_bits: int) -> None:
-    if n_bits > MAX_BITS:
+def _parse(text: str) -> Number:
+    digits, _, exponent = re.sub(r"[,'’_\s]", "", text).lower().partition("e")
+    if exponent and abs(int(exponent)) > MAX_EXPONENT:
         raise OverflowError
+    return _bounded(Fraction(digits.removesuffix(".")) * Fraction(10) ** int(exponent or 0))
 
 
-def _require_number(value: Any) -> Number:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("no real number")
+def _vulgar(text: str) -> Fraction:
+    return Fraction(unicodedata.numeric(text)).limit_denominator(100)
+
+
+def _compute(sign: str, left: Number, right: Number) -> Number:
+    if sign in ("^", "**"):
+        return _raise(left, right)
+    return _bounded(_OPERATORS[sign](left, right))
+
+
+def _raise(base: Number, exponent: Number) -> Number:
+    if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
+        n_bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(exponent.numerator)
+        if abs(base.numerator) <= 1 and base.denominator == 1:
+            n_bits = 1
+        if n_bits <= MAX_BITS:
+            return _bounded(base ** int(exponent))
+        if base.denominator == 1 and exponent > 0:
+            raise OverflowError
+    return _bounded(float(base) ** float(exponent))
+
+
+def _bounded(value: Any) -> Number:
     if isinstance(value, int):
-        _require_bits(value.bit_length())
-    elif not math.isfinite(value):
+        value = Fraction(value)
+    if isinstance(value, Fraction):
+        if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+            raise OverflowError
+        return value
+    if not isinstance(value, float):
+        raise ValueError("no real number")
+    if not math.isfinite(value):
         raise OverflowError
     return value
+
+
+def _render(value: Number) -> str:
+    if isinstance(value, Fraction):
+        return str(value.numerator) if value.denominator == 1 else repr(float(value))
+    return repr(value)
+
+
+def _whole(value: Number) -> int:
+    if value != int(value):
+        raise ToolError(f"{_render(value)[:40]} is no whole number, and one is wanted")
+    return int(value)
+
+
+def _factorial(value: Number) -> Number:
+    if not 0 <= value <= MAX_FACTORIAL or value != int(value):
+        raise ToolError(f"factorial takes a whole number from 0 to {MAX_FACTORIAL}")
+    return Fraction(math.factorial(int(value)))
+
+
+def _count(how: Callable[[int, int], int]) -> Callable[[Number, Number], int]:
+    """`math.comb` or `math.perm`, for what is not too large."""
+
+    def count(n: Number, k: Number) -> int:
+        of, taken = _whole(n), _whole(k)
+        few = min(taken, of - taken) if how is math.comb else taken
+        if few * of.bit_length() > 8 * MAX_BITS:
+            raise OverflowError
+        return how(of, taken)
+
+    return count
+
+
+def _round(value: Number, digits: Number = Fraction(0)) -> Number:
+    if not -MAX_DIGITS <= digits <= MAX_DIGITS:
+        raise ToolError(f"round takes at most {MAX_DIGITS} digits")
+    return _bounded(round(value, _whole(digits)) if digits else round(value))
+
+
+def _cube_root(value: Number) -> float:
+    root = math.cbrt(value)
+    return float(round(root)) if math.isclose(round(root), root, rel_tol=1e-15) else root
+
+
+def _floating(function: Callable[..., float]) -> Callable[..., float]:
+    return lambda *values: function(*map(float, values))
+
+
+def _of_whole(function: Callable[..., int]) -> Callable[..., int]:
+    return lambda *values: function(*map(_whole, values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Function:
+    """What computes it, and how many values it takes."""
+
+    compute: Callable[..., Any]
+    least: int = 1
+    most: int = 1
+
+
+_MANY = MAX_CHARS
+_FUNCTIONS: Mapping[str, _Function] = {
+    **{
+        name: _Function(compute=_floating(getattr(math, name)))
+        for name in "sqrt exp log2 log10 sin cos tan asin acos atan sinh cosh tanh degrees radians".split()
+    },
+    **{f"arc{name}": _Function(compute=_floating(getattr(math, f"a{name}"))) for name in ("sin", "cos", "tan")},
+    "log": _Function(compute=_floating(math.log), most=2),
+    "ln": _Function(compute=_floating(math.log)),
+    "atan2": _Function(compute=_floating(math.atan2), least=2, most=2),
+    "hypot": _Function(compute=_floating(math.hypot), most=_MANY),
+    **{name: _Function(compute=getattr(math, name)) for name in ("floor", "ceil", "trunc")},
+    "abs": _Function(compute=abs),
+    "cbrt": _Function(compute=_cube_root),
+    "factorial": _Function(compute=_factorial),
+    "round": _Function(compute=_round, most=2),
+    "min": _Function(compute=min, least=2, most=_MANY),
+    "max": _Function(compute=max, least=2, most=_MANY),
+    "sum": _Function(compute=lambda *values: sum(values), most=_MANY),
+    **{name: _Function(compute=lambda *values: sum(values) / len(values), most=_MANY) for name in ("mean", "avg", "average")},
+    **{name: _Function(compute=_of_whole(getattr(math, name)), most=_MANY) for name in ("gcd", "lcm")},
+    **{name: _Function(compute=_count(math.comb), least=2, most=2) for name in ("comb", "ncr", "c")},
+    **{name: _Function(compute=_count(math.perm), least=2, most=2) for name in ("perm", "npr", "p")},
+    "pow": _Function(compute=_raise, least=2, most=2),
+    "mod": _Function(compute=operator.mod, least=2, most=2),
+}
+_ROOTS: Mapping[str, Callable[[Number], float]] = {"√": math.sqrt, "∛": _cube_root, "∜": lambda value: math.sqrt(math.sqrt(value))}
+_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "of": operator.mul,
+    "off": lambda share, whole: whole * (1 - share),
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "mod": operator.mod,
+    "choose": _count(math.comb),
+}
+
+
+def _call(name: str, values: Sequence[Number]) -> Number:
+    function = _FUNCTIONS[name]
+    if not function.least <= len(values) <= function.most:
+        wanted = f"{function.least} to {function.most}" if function.least < function.most else str(function.least)
+        wanted = f"{function.least} or more" if function.most == _MANY else wanted
+        raise ToolError(f"{name} takes {wanted} value{'' if wanted == '1' else 's'}, and was given {len(values)}")
+    return _bounded(function.compute(*values))
 
 
 def _show(expression: str) -> str:

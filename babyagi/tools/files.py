@@ -174,9 +174,14 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
         if n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
             break
         lines.append(line)
-    total = f"{listing.n_files}{' or more' if listing.is_cut else ''} files"
-    if len(lines) < listing.n_files or listing.is_cut:
-        lines.append(f"[{len(lines)} of {total} shown; a pattern such as docs/* or *.md shows others]")
+    total, n_more = f"{listing.n_files} files", f"{listing.n_files - len(lines)} more"
+    if listing.is_cut:
+        total = f"{listing.n_files} or more files"
+        lines.append(
+            f"[{len(lines)} of {total} shown, {n_more} or many more; the folder is too large to look through: docs/* looks into docs]"
+        )
+    elif len(lines) < listing.n_files:
+        lines.append(f"[{len(lines)} of {total} shown, {n_more}; a pattern such as docs/* or *.md shows others]")
     return "\n".join([total, *lines])
 
 

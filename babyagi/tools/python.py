@@ -3,31 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import dedent
 from typing import Any
 
-from babyagi.sandbox.python import run_python
+from babyagi.sandbox.python import START_TIMEOUT_S, TIMEOUT_S, TURN_TIMEOUT_S, run_python
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, takes_text
 
 RESULT = "final_result"
+CODE = (
+    "Python code. What it prints is the answer; if it prints nothing, the value of its last line. "
+    f"If it assigns the variable {RESULT}, that alone is the answer. "
+    "It can import what comes with Python, and can only compute: no files, no network, no input, no other packages."
+)
 
 
 def build_python(*, name: str, description: str) -> Tool:
-    """Return a tool that runs code and gives the value of the variable `final_result`.
+    """Return a tool that runs code and gives the variable `final_result`, what was printed, or the value of the last line.
 
     Raises:
         ValueError: no tool can have that name.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        return Passage(text=await run_python(strip_fence(arguments["code"]), result=RESULT), origin=f"tool:{name}")
+        return Passage(text=await run_python(dedent(strip_fence(arguments["code"])), result=RESULT), origin=f"tool:{name}")
 
     return Tool(
         name=name,
         description=description,
-        parameters=takes_text("code", f"Python code that assigns its result to the variable {RESULT}."),
+        parameters=takes_text("code", CODE),
         effect=Effect.READ,
         run=run,
+        timeout_s=TURN_TIMEOUT_S + START_TIMEOUT_S + TIMEOUT_S,
     )
 
 

@@ -115,7 +115,7 @@ def test_a_folder_that_is_gone_is_an_error_without_its_path(tmp_path):
         "..",
         "../secret.txt",
         "docs/../../secret.txt",
-        "docs/../limits.md",
+        "docs/../../root/limits.md",
         "./../root/limits.md",
         "a\0b",
         "",
@@ -141,6 +141,69 @@ def test_nothing_but_a_shown_file_can_be_read(root, path):
     assert "\n" not in caught.value.what
     assert str(root.parent) not in caught.value.what
     assert len(caught.value.what) < 400
+
+
+@pytest.mark.parametrize("path", ["docs/../limits.md", "docs/deep/../../limits.md", "gone/../limits.md", "./docs/.././limits.md"])
+def test_dots_that_stay_inside_are_read_as_they_are_meant(root, path):
+    assert Folder(root).read(path).path == "limits.md"
+
+
+def test_an_absolute_path_within_the_folder_is_read_as_it_is_meant(root, tmp_path):
+    (tmp_path / "alias").symlink_to(root)
+    (tmp_path / "root2").mkdir()
+    (tmp_path / "root2" / "limits.md").write_text("outside", encoding="utf-8")
+
+    for folder in (root, tmp_path / "alias"):
+        for path in (f"{root}/limits.md", f"{folder}/limits.md", f"{folder}//docs/../limits.md", f"{folder}/./limits.md"):
+            assert Folder(folder).read(path).path == "limits.md"
+    assert (
+        paths(Folder(root).list(f"{root}/docs/*.txt"))
+        == paths(Folder(root).list("docs/deep/../*.txt"))
+        == ["docs/part2.txt", "docs/part10.txt"]
+    )
+    for path in (
+        f"{root}2/limits.md",
+        f"{root}/../root2/limits.md",
+        f"{tmp_path}/alias/limits.md",
+        f"{root}/.env",
+        f"{root}/../root/limits.md",
+    ):
+        with pytest.raises(ToolError):
+            Folder(root).read(path)
+    with pytest.raises(ToolError, match="this is the folder itself"):
+        Folder(root).read(str(root))
+
+
+def test_dots_behind_a_link_are_read_as_the_system_reads_them(root, tmp_path):
+    (root / "out").symlink_to(tmp_path / "outside")
+    (root / "deep").symlink_to("docs/deep")
+
+    assert Folder(root).read("deep/../part2.txt").path == "docs/part2.txt"
+    with pytest.raises(ToolError):
+        Folder(root).read("out/../secret.txt")
+
+
+def test_a_hard_link_to_what_is_outside_or_hidden_is_not_read(root, tmp_path):
+    (root / "linked.txt").hardlink_to(tmp_path / "secret.txt")
+    (root / "docs" / "key.txt").hardlink_to(root / ".env")
+    (root / "three.txt").hardlink_to(tmp_path / "outside" / "secret.txt")
+    (root / "docs" / "three.txt").hardlink_to(root / "three.txt")
+
+    for path in ("linked.txt", "docs/key.txt", "three.txt", "docs/three.txt"):
+        with pytest.raises(ToolError, match="it is a hard link, and its other name may be outside the folder"):
+            Folder(root).read(path)
+    assert not Folder(root).search("outside").hits and not Folder(root).search("secret").hits
+
+
+def test_a_hard_link_within_the_folder_is_read_and_so_is_what_a_killed_writer_left(root):
+    (root / "docs" / "twin.txt").hardlink_to(root / "limits.md")
+    Folder(root).write("new.md", "new")
+    (root / f".{'0' * 24}.part").hardlink_to(root / "new.md")
+
+    assert Folder(root).read("docs/twin.txt").text == Folder(root).read("limits.md").text == "# Limits\nten"
+    assert Folder(root).read("new.md").text == "new"
+    assert [hit.path for hit in Folder(root).search("limits").hits] == ["docs/twin.txt", "limits.md"]
+    assert not [path for path in paths(Folder(root).list()) if path.endswith(".part")]
 
 
 def test_a_link_that_leads_outside_is_refused_and_one_inside_is_followed(root, tmp_path):

@@ -1,4 +1,4 @@
-"""Writing below the folder: sixty ways out that are refused, ten ways in that work, and a race of links that wins nothing."""
+"""Writing below the folder: sixty ways out that are refused, twelve ways in that work, and a race of links that wins nothing."""
 
 import errno
 import json
@@ -11,12 +11,14 @@ import pytest
 
 from babyagi.errors import ToolError
 from babyagi.files import beneath
+from babyagi.files import folder as room
 from babyagi.files.beneath import FOLDER_FLAGS, open_beneath, open_step_by_step
 from babyagi.files.folder import Folder
 
 HOSTILE = json.loads((Path(__file__).parents[1] / "data" / "hostile_paths.json").read_text(encoding="utf-8"))
 NORMAL = [
     *("new.md", "docs/new.md", "a/b/c/d.txt", "Über.md", "with space.md", "ends.", "-dash", "日本.txt", "a..b/c", "docs/./plain.md"),
+    *("a/../x.md", "docs/deep/../up.md"),
 ]
 
 
@@ -56,9 +58,9 @@ def everything(folder):
     return found
 
 
-def test_there_are_sixty_hostile_and_ten_normal_paths():
+def test_there_are_sixty_hostile_and_twelve_normal_paths():
     assert len(set(HOSTILE)) >= 60
-    assert len(set(NORMAL)) == 10
+    assert len(set(NORMAL)) == 12
 
 
 @pytest.mark.parametrize("path", HOSTILE, ids=lambda path: repr(path[:30]))
@@ -76,7 +78,7 @@ def test_a_hostile_path_is_refused_and_nothing_is_changed(root, tmp_path, way, p
 def test_a_normal_path_is_written(root, way, path):
     assert Folder(root).write(path, "wörter\n") == 8
 
-    assert (root / path).read_text(encoding="utf-8") == "wörter\n"
+    assert Path(os.path.normpath(root / path)).read_text(encoding="utf-8") == "wörter\n"
     assert not [name for _, _, names in os.walk(root) for name in names if name.endswith(".part")]
 
 
@@ -103,6 +105,31 @@ def test_what_a_killed_writer_left_behind_is_no_hindrance(root, way, monkeypatch
 
     assert Folder(root).write("docs/a.md", "one") == 3
     assert list((root / "docs").glob(".*.part")) == []
+
+
+def test_an_absolute_path_below_the_folder_is_written_there(root, way):
+    Folder(root).write(f"{root}/docs/../absolute.md", "here")
+
+    assert (root / "absolute.md").is_symlink() is False and (root / "absolute.md").read_text(encoding="utf-8") == "here"
+
+
+def test_so_many_files_and_bytes_are_written_and_no_more(root, monkeypatch):
+    monkeypatch.setattr(room, "MAX_WRITTEN_FILES", 3)
+    monkeypatch.setattr(room, "MAX_WRITTEN_BYTES", 100)
+    folder = Folder(root)
+
+    folder.write("1.md", "x" * 60)
+    with pytest.raises(ToolError, match="this file has 50 bytes, and 40 of 100 bytes are left to write for this objective; write less"):
+        folder.write("2.md", "x" * 50)
+    for path in ("1.md", "docs", "../x"):  # what fails is not counted
+        with pytest.raises(ToolError):
+            folder.write(path, "x" * 40)
+    folder.write("2.md", "x" * 30)
+    folder.write("2.md", "x", replace=True)
+    with pytest.raises(ToolError, match="3 files were written for this objective, no more may be"):
+        folder.write("3.md", "")
+
+    assert not (root / "3.md").exists()
 
 
 def test_a_text_that_is_too_large_is_refused(root):

@@ -95,6 +95,32 @@ _ESCAPES = {
     "epoll": "must(libc.epoll_create(1))",
     "eventfd": "os.eventfd(0)",
     "random_device": "open('/dev/urandom', 'rb').read(1)",
+    # through modules that an ordinary program may import
+    "imported_os": "import os as own\nassert own.read(own.open(PATH, own.O_RDONLY), 99) == b'TOP SECRET'",
+    "path_read_text": "from pathlib import Path\nassert Path(PATH).read_text() == 'TOP SECRET'",
+    "path_write_text": "from pathlib import Path\nPath(PATH + '.made').write_text('x')",
+    "lines_of_a_source": "import linecache\nassert linecache.getlines(PATH) == ['TOP SECRET\\n']",
+    "copy_of_a_file": "import shutil\nshutil.copy(PATH, PATH + '.copy')",
+    "temporary_file": "import tempfile\ntempfile.TemporaryFile().close()",
+    "file_of_a_log": "import logging\nlogging.FileHandler(PATH).close()",
+    "archive_on_disk": "import zipfile\nzipfile.ZipFile(PATH + '.zip', 'w').close()",
+    "database_on_disk": "import sqlite3\nsqlite3.connect(PATH + '.db').execute('create table t (x)')",
+    "database_attached": "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('attach ? as d', (PATH + '.db',))\n"
+    "c.execute('create table d.t (x)')",
+    "database_by_uri": "import sqlite3\nsqlite3.connect('file:' + PATH + '.db?mode=rwc', uri=True).execute('create table t (x)')",
+    "database_vacuumed_into_a_file": "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('create table t (x)')\n"
+    "c.execute('vacuum into ?', (PATH + '.db',))",
+    "backup_of_a_database": "import sqlite3\nc = sqlite3.connect(':memory:')\nc.backup(sqlite3.connect(PATH + '.db'))",
+    "a_real_event_loop": "import asyncio\nasyncio.SelectorEventLoop().close()",
+    "program_of_a_real_event_loop": "import asyncio\nloop = asyncio.SelectorEventLoop()\n"
+    "process = loop.run_until_complete(asyncio.create_subprocess_exec('/bin/true'))\n"
+    "assert loop.run_until_complete(process.wait()) == 0\nloop.close()",
+    "real_import": "__builtins__['__import__'] = builtins.__import__\nimport subprocess\nsubprocess.run(['/bin/true'], check=True)",
+    "signal_to_itself": "import signal\nsignal.setitimer(signal.ITIMER_REAL, 0)",
+    "signal_handler": "import signal\nsignal.signal(signal.SIGUSR1, print)",
+    "write_to_the_error_output": "os.write(2, b'x')",
+    "read_the_input": "os.read(0, 1)",
+    "look_at_a_descriptor": "os.fstat(0)",
 }
 ESCAPES = {name: f"{REACH}{code}\nfinal_result = 'ESCAPED'" for name, code in _ESCAPES.items()}
 
@@ -116,18 +142,29 @@ REFUSED_ANYWAY = {
         "handle_of_a_file": "must(libc.name_to_handle_at(-100, PATH.encode(), (ctypes.c_int * 64)(), (ctypes.c_int * 1)(), 0))",
         "reboot": "must(libc.reboot(0))",
         "raise_the_limits": "sys.modules['resource'].setrlimit(0, (99, 99))",
+        "connection": "import asyncio\nasyncio.run(asyncio.open_connection('127.0.0.1', 9))",
+        "server": "import asyncio\nasyncio.run(asyncio.start_server(print, '127.0.0.1', 0))",
+        "name_resolution": "import asyncio\nasyncio.run(asyncio.open_connection('localhost', 9))",
+        "asyncio_program": "import asyncio\nasyncio.run(asyncio.create_subprocess_shell('true'))",
+        "extension_of_a_database": "import sqlite3\nc = sqlite3.connect(':memory:')\nc.enable_load_extension(True)\n"
+        "c.execute('select load_extension(?)', ('libm.so.6',))",
+        "process_pool": "import concurrent.futures.process as p\np.ProcessPoolExecutor().submit(len, '').result()",
         "x32_call": "must(libc.syscall(0x40000000 | 39))",
     }.items()
 }
 
-ONLY_COMPUTE = re.compile(r"the code may only compute: no files, no network, no other programs, no sleep \(line \d+\)")
+ONLY_COMPUTE = re.compile(r"the code may only compute: no files, no network, no other programs; put what .* \(line \d+\)")
 NO_MEMORY = re.compile(
-    r"the code wanted more memory than it may use( \(line \d+\))?|the code (crashed the interpreter|was stopped by the system.*)"
+    r"the code wanted more memory than the 512 MiB that it may use( \(line \d+\))?|"
+    r"the code (crashed the interpreter|was stopped by the system.*)"
 )
 TOO_LONG = re.compile(r"the code took longer than \S+ s and was stopped")
 CRASHED = re.compile(r"the code crashed the interpreter")
 WITHOUT_ANSWER = re.compile(r"the code ended the process without an answer")
 TOO_MUCH = re.compile(r"the code wrote more than its answer may have")
+NOTHING = re.compile(r"the code gave nothing: print what is wanted, end with an expression, or assign it to final_result")
+NEVER_COMES = re.compile(r"every task of the code waits for what never comes( \(line \d+\))?")
+RUNNER = "frame = sys._getframe()\nwhile 'ANSWER' not in frame.f_globals: frame = frame.f_back\n"
 ANY = re.compile(r"[^\n]{1,1000}")
 
 BOUNDED = {
@@ -160,7 +197,7 @@ BOUNDED = {
     "nested_signs": ("final_result = " + "-" * 10**5 + "1", ANY),
     "nested_lists": ("x = []\nfor _ in range(10 ** 5): x = [x]\nfinal_result = x", ANY),
     # ends of the process
-    "exit": ("raise SystemExit(0)", re.compile(r"SystemExit: 0 \(line 1\)")),
+    "exit": ("raise SystemExit(0)", NOTHING),
     "interrupt": ("raise KeyboardInterrupt", re.compile(r"KeyboardInterrupt \(line 1\)")),
     "hard_exit": (f"{REACH}os._exit(0)", WITHOUT_ANSWER),
     "hard_exit_with_a_code": (f"{REACH}os._exit(3)", CRASHED),
@@ -182,17 +219,65 @@ BOUNDED = {
     # the runner
     "builtins_broken": (f"{REACH}builtins.str = builtins.BaseException = None\nfinal_result = 1", ANY),
     "runner_broken": (f"{REACH}vars(sys.modules['__main__']).clear()\nfinal_result = 1", ANY),
-    "unknown_outcome": (f"{REACH}vars(sys.modules['__main__'])['ANSWER'] = 'Z'\nfinal_result = 1", WITHOUT_ANSWER),
-    "import_of_os": ("import os", re.compile(r"the code may not import os: only .*, zlib \(line 1\)")),
-    "import_of_socket": ("import socket", re.compile(r"the code may not import socket: only .*")),
-    "import_by_name": ("final_result = __import__('subprocess')", re.compile(r"the code may not import subprocess: only .*")),
+    "runner_broken_from_within": (f"{REACH}{RUNNER}frame.f_globals.clear()\nfinal_result = 1", ANY),
+    "unknown_outcome": (f"{REACH}{RUNNER}frame.f_globals['ANSWER'] = 'Z'\nfinal_result = 1", WITHOUT_ANSWER),
+    "import_of_os": ("import os", NOTHING),
+    "import_of_socket": ("import socket", re.compile(r"the code may not import socket: it can only compute, .*")),
+    "import_by_name": (
+        "final_result = __import__('subprocess')",
+        re.compile(r"the code may not import subprocess: it can only compute, .*"),
+    ),
     "import_of_a_submodule": ("import json.tool", re.compile(r"ModuleNotFoundError: .* \(line 1\)")),
+    "import_with_an_effect": ("import antigravity", re.compile(r"the code may not import antigravity: .*")),
+    "import_of_what_is_installed": ("import httpx", re.compile(r"there is no module httpx here: only those that come with Python .*")),
+    "import_of_what_lies_around": ("import lying_around", re.compile(r"there is no module lying_around here: .*")),
+    # what an ordinary program may do, without an end
+    "sleeps": ("import time\nwhile True: time.sleep(10 ** 6)", TOO_LONG),
+    "sleeps_beyond_all_clocks": ("import time\ntime.sleep(1e308)\ntime.sleep(1e308)\nprint(time.time_ns())", ANY),
+    "sleeps_backwards": ("import time\ntime.sleep(-1)", re.compile(r"ValueError: sleep length must be non-negative \(line 2\)")),
+    "loop_without_tasks": ("import asyncio\nasyncio.new_event_loop().run_forever()", NEVER_COMES),
+    "task_that_waits": ("import asyncio\nasync def f(): await asyncio.Event().wait()\nasyncio.run(f())", NEVER_COMES),
+    "await_that_waits": ("import asyncio\nawait asyncio.Event().wait()", NEVER_COMES),
+    "task_that_ticks": ("import asyncio\nasync def f():\n  while True: await asyncio.sleep(1)\nasyncio.run(f())", TOO_LONG),
+    "tasks_without_number": (
+        "import asyncio\nasync def f():\n  while True: asyncio.ensure_future(f()); await asyncio.sleep(0)\nasyncio.run(f())",
+        ANY,
+    ),
+    "threads_without_number": ("import threading\ndef f():\n  while True: threading.Thread(target=f).start()\nf()", ANY),
+    "work_without_number": (
+        "from concurrent.futures import ThreadPoolExecutor\npool = ThreadPoolExecutor()\ndef f(): return pool.submit(f).result()\nf()",
+        ANY,
+    ),
+    "thread_that_waits": ("import queue\nqueue.Queue().get()", re.compile(r"the code waits for another thread, .* \(line 2\)")),
+    "lock_taken_twice": ("import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()", ANY),
+    "query_without_an_end": (
+        "import sqlite3\nsqlite3.connect(':memory:').execute('with recursive c(x) as (select 1 union all select x + 1 from c) "
+        "select count(*) from c').fetchall()",
+        TOO_LONG,
+    ),
+    "database_without_bounds": (
+        "import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('create table t (x)')\n"
+        "while True: c.execute('insert into t values (zeroblob(10000000))')",
+        NO_MEMORY,
+    ),
+    "input": ("input('?')", re.compile(r"there is no input here, .* \(line 1\)")),
+    "input_of_a_filter": ("import sys\nfor line in sys.stdin: pass", re.compile(r"there is no input here, .* \(line 2\)")),
+    "prints_of_a_character": ("while True: print('x', end='')", TOO_LONG),
+    "bytes_without_end": ("import sys\nwhile True: sys.stdout.buffer.write(b'x' * 10 ** 6)", TOO_LONG),
+    "output_closed": ("import sys\nsys.stdout.close()\nx = 1", NOTHING),
+    "output_taken_away": ("import sys\nsys.stdout = None\nprint(1)", NOTHING),
+    "output_taken_apart": ("import sys\nsys.stdout.detach()", ANY),
+    "endless_text_of_the_last_line": ("class A:\n  def __repr__(self):\n    while True: pass\nA()", TOO_LONG),
+    "endless_text_of_an_exit": ("class A:\n  def __str__(self):\n    while True: pass\nraise SystemExit(A())", TOO_LONG),
+    "exit_with_a_word": ("import sys\nsys.exit('no data')", re.compile(r"the code ended itself: no data \(line 2\)")),
+    "zones_without_number": ("import zoneinfo\n" + " ".join(f"'A{n}/B'" for n in range(5 * 10**4)), ANY),
+    "zone_outside": ("import zoneinfo\nzoneinfo.ZoneInfo('..')", re.compile(r"ValueError: .*")),
     # the text of the program
     "null_character": ("final_result = 1\0", ANY),
     "lone_surrogate": ("final_result = '\ud800'", ANY),
     "syntax_error": ("final_result = (1", re.compile(r"SyntaxError: '\(' was never closed \(line 1\)")),
     "wrong_indentation": ("if True:\nfinal_result = 1", re.compile(r"IndentationError: .* \(line 2\)")),
-    "nothing": ("", re.compile(r"the code assigned nothing to final_result; what it prints is not read")),
+    "nothing": ("", NOTHING),
     "too_long_a_program": ("#" * 1_000_001, re.compile(r"the code has more than 1,000,000 characters")),
 }
 
@@ -204,7 +289,7 @@ OWN_ANSWERS = {
     "lone_surrogate_as_a_result": ("final_result = chr(0xd800) + 'x'", "?x"),
     "no_environment": (f"{REACH}final_result = [name for name in os.environ if name != 'LC_CTYPE']", "[]"),
     "nothing_of_ours": (f"{REACH}final_result = [name for name in sys.modules if 'babyagi' in name]", "[]"),
-    "no_arguments_of_ours": (f"{REACH}final_result = len(sys.argv)", "6"),
+    "no_arguments_of_ours": (f"{REACH}final_result = len(sys.argv)", "1"),
     "a_megabyte_of_program": ("x = 1\n" * 160_000 + "final_result = x", "1"),
     "another_text_type": (
         "class T(str):\n  def __getitem__(self, key): return 'mine'\n  def __len__(self): return 1\nfinal_result = T('x')",

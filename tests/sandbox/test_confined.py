@@ -210,7 +210,7 @@ except ToolError as error:
 """
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
 
-    assert ran.stdout == "the code wanted more memory than it may use (line 1)\n"
+    assert ran.stdout == "the code wanted more memory than the 300 MiB that it may use (line 1)\n"
 
 
 @needs_filter

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from babyagi.errors import ToolError
-from babyagi.sandbox import confined
-from babyagi.sandbox.python import run_python
+from babyagi.sandbox import confined, python
+from babyagi.sandbox.python import MAX_AT_ONCE, run_python
 from tests.sandbox.hostile import ANY, BOUNDED, ESCAPES, OWN_ANSWERS, REFUSED_ANYWAY, SECRET, TOO_LONG
 
 pytestmark = pytest.mark.skipif(
@@ -160,9 +161,21 @@ async def test_the_worst_that_a_program_may_do_is_to_choose_its_own_answer(name)
     [
         ("x = 1\nfinal_result = y", "NameError: name 'y' is not defined (line 2)"),
         ("def f(x):\n    return 1 / x\nfinal_result = f(0)", "ZeroDivisionError: division by zero (line 2)"),
-        ("print(3)", "the code assigned nothing to final_result; what it prints is not read"),
-        ("import time\ntime.sleep(1)", "the code may only compute: no files, no network, no other programs, no sleep (line 2)"),
-        ("open('x')", "the code may only compute: no files, no network, no other programs, no sleep (line 1)"),
+        ("x = 3", "the code gave nothing: print what is wanted, end with an expression, or assign it to final_result"),
+        (
+            "\nopen('x')",
+            "the code may only compute: no files, no network, no other programs; put what it needs into the code (io.StringIO is a file)"
+            " (line 2)",
+        ),
+        ("x = input()", "there is no input here, nobody to ask and no arguments: put the value into the code (line 1)"),
+        ("import numpy as np", "there is no module numpy here: only those that come with Python can be imported (line 1)"),
+        (
+            "import queue, threading\nq, got = queue.Queue(), []\nt = threading.Thread(target=lambda: got.append(q.get()))\n"
+            "t.start()\nq.put(1)\nt.join()\nprint(got)",
+            "the code waits for another thread, and here each runs to its end when it is started: start the one that gives before the one "
+            "that takes, or use asyncio (line 3)",
+        ),
+        ("print('total', 7)\nprint('rest')\nx", "NameError: name 'x' is not defined (line 3); it had printed: total 7 rest"),
         ("assert 1 == 2", "AssertionError (line 1)"),
     ],
 )
@@ -175,7 +188,102 @@ async def test_the_variable_and_the_length_of_its_text_are_the_callers(secret):
 
     cut = await run_python("answer = 'x' * 1000", result="answer", max_output_chars=100)
 
-    assert cut == "x" * 50 + "\n… cut: 950 more characters"
+    assert cut == "x" * 20 + "\n… cut: 960 more characters …\n" + "x" * 20
+
+
+@pytest.mark.parametrize(
+    ("code", "answer"),
+    [
+        ("print('noise')\nfinal_result = 6 * 7\n'last'", "42"),
+        ("print('a', 1)\nprint('b')\n'last'", "a 1\nb"),
+        ("x = 6\nx * 7", "42"),
+        ("def f():\n    print('in f')\n    return 3\nf()", "in f"),
+        ("'text'", "text"),
+        ("print()\n5", "5"),
+        ("import sys\nprint('why', file=sys.stderr)", "why"),
+        ("import sys\nprint('noise', file=sys.stderr)\nprint('answer')", "answer"),
+        ("import sys\nprint('done')\nsys.exit(0)\nprint('never')", "done"),
+        ("import asyncio\nasync def f():\n    return 3\nawait f() + 1", "4"),
+        ("import math, \\\n    statistics\nstatistics.mean([1, 3])", "2"),
+        ("import asyncio\nx = await asyncio.sleep(5, 'slept')\nprint(x)", "slept"),
+    ],
+)
+async def test_the_answer_is_the_variable_else_what_was_printed_else_the_last_line(code, answer):
+    assert await run_python(code) == answer
+
+
+async def test_of_much_that_is_printed_the_beginning_and_the_end_are_the_answer():
+    answer = await run_python("print('first')\nfor n in range(10 ** 5): print(f'line {n}')\nprint('last')", max_output_chars=1000)
+
+    assert answer.startswith("first\nline 0\n") and answer.endswith("\nline 99999\nlast")
+    assert len(answer) <= 1000 and re.search(r"\n… cut: \d+ more characters …\n", answer)
+
+
+async def test_nothing_waits_and_the_clocks_go_on_as_if_it_had():
+    code = """
+import asyncio, threading, time
+async def tick(n):
+    await asyncio.sleep(n)
+    order.append(n)
+async def main():
+    await asyncio.gather(*(tick(n) for n in (1800, 3600, 60)))
+order, began = [], time.monotonic()
+asyncio.run(main())
+time.sleep(7200)
+threading.Event().wait(timeout=100)
+print(order, round(time.monotonic() - began))
+"""
+    assert await run_python(code) == "[60, 1800, 3600] 10900"
+
+
+async def test_as_many_programs_as_wanted_take_turns_in_two_places():
+    hog = "keep = bytearray(300 * 2 ** 20)\nwhile True: pass"
+    most = 0
+
+    async def watch():
+        nonlocal most
+        while True:
+            most = max(most, len([pid for pid in children() if is_confined(pid)]))
+            await asyncio.sleep(0.01)
+
+    watching = asyncio.create_task(watch())
+    outcomes = await asyncio.gather(*(outcome(hog, timeout_s=BOUND_S) for _ in range(6)))
+    watching.cancel()
+
+    assert most == MAX_AT_ONCE
+    assert {str(said) for said in outcomes} == {f"the code took longer than {BOUND_S:g} s and was stopped"}  # each had all of its time
+
+
+async def test_programs_of_another_process_take_turns_with_ours():
+    holding = (
+        "import asyncio, sys; from babyagi.sandbox import python as box\n"
+        "places = [box._take_place() for _ in range(box.MAX_AT_ONCE)]\n"
+        "assert all(places) and box._take_place() is None\nprint('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout and other.stdin
+        assert other.stdout.readline() == b"held\n"
+        running = asyncio.create_task(run_python("final_result = 1"))
+        await asyncio.sleep(0.1)
+        assert len(children()) == 1 and not running.done()
+
+        other.stdin.close()
+
+        assert await running == "1"
+
+
+async def test_a_program_whose_turn_never_comes_is_not_begun_and_says_so(monkeypatch):
+    monkeypatch.setattr(python, "TURN_TIMEOUT_S", 0.05)
+    places = []
+    while place := python._take_place():
+        places.append(place)
+
+    said = await outcome("final_result = 1")
+    for place in places:
+        place.close()
+
+    assert str(said) == "2 other programs were running for 0.05 s; this one was not begun, try again"
+    assert await run_python("final_result = 1") == "1"
 
 
 async def test_many_programs_run_at_once_and_know_nothing_of_each_other():

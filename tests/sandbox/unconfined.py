@@ -9,21 +9,18 @@ import ctypes  # noqa: F401  # what `install_filter` imports in any case
 import json
 import os
 import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 
-loader = SourceFileLoader("confined", sys.argv[1])
-confined = module_from_spec(spec_from_loader("confined", loader))  # type: ignore[arg-type]
-sys.modules["confined"] = confined
-loader.exec_module(confined)
+sys.path.insert(0, os.path.dirname(sys.argv[1]))  # noqa: PTH120
+import confined  # type: ignore[import-not-found]
+import program  # type: ignore[import-not-found]
 
 
 def be_the_process(code):
-    confined.load_modules(code)
+    program.prepare(code)
     if sys.argv[2] == "filter":
         confined.install_filter(confined.find_prctl())
         confined.require_filter()
-    confined.write_all(confined.run(code, "final_result", 1000))
+    confined.write_all(program.run(code, "final_result", 1000, 2**29))
 
 
 def outcome_of(code):

@@ -38,12 +38,34 @@ RIGHT = {
     "gcd(12, 18)": "6",
 }
 
-HOSTILE = json.loads((Path(__file__).parents[1] / "data" / "hostile_expressions.json").read_text(encoding="utf-8"))
+DATA = Path(__file__).parents[1] / "data"
+HOSTILE = json.loads((DATA / "hostile_expressions.json").read_text(encoding="utf-8"))
+WRITTEN = json.loads((DATA / "written_arithmetic.json").read_text(encoding="utf-8"))
+HELD_OUT = json.loads((DATA / "written_arithmetic_held_out.json").read_text(encoding="utf-8"))
+UNCLEAR = json.loads((DATA / "unclear_arithmetic.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("expression", RIGHT)
 def test_arithmetic_is_right(expression):
     assert calculate(expression) == RIGHT[expression]
+
+
+@pytest.mark.parametrize("expression", WRITTEN | HELD_OUT)
+def test_arithmetic_is_read_as_people_write_it(expression):
+    assert calculate(expression) == (WRITTEN | HELD_OUT)[expression]
+
+
+@pytest.mark.parametrize("expression", UNCLEAR)
+def test_what_can_mean_two_things_is_refused_with_what_to_write(expression):
+    with pytest.raises(ToolError, match=UNCLEAR[expression]) as caught:
+        calculate(expression)
+
+    assert "\n" not in caught.value.what
+
+
+def test_decimal_numbers_are_exact():
+    assert calculate(" + ".join(["0.1"] * 10)) == "1"
+    assert calculate("3 * 1.1 - 3.3") == "0"
 
 
 def test_there_are_at_least_sixty_hostile_expressions():
@@ -69,7 +91,7 @@ def test_what_cannot_be_computed_is_refused(expression):
 
 
 @settings(max_examples=250)
-@given(st.text(st.sampled_from("0123456789.+-*/%^()e ,πsqrtlogfactorial[]{}'\"_:<>=\n"), max_size=60))
+@given(st.text(st.sampled_from("0123456789.+-*/%^()e ,πsqrtlogfactorial[]{}'\"_:<>=\n!√²½$€×|‰xkM"), max_size=60))
 def test_any_text_gives_a_number_or_an_error_for_the_model(expression):
     try:
         assert len(calculate(expression)) <= MAX_BITS

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from babyagi.errors import ToolError
+from babyagi.files import folder
 from babyagi.files.folder import Folder
 from babyagi.tasks import Effect
 from babyagi.tools.files import build_file_tools, build_write_file
@@ -76,7 +77,23 @@ async def test_a_listing_that_does_not_fit_says_how_to_see_the_rest(tools, tmp_p
     lines = (await use(tools["list_files"])).text.split("\n")
 
     assert lines[0] == "601 files"
-    assert re.fullmatch(r"\[\d+ of 601 files shown; a pattern such as docs/\* or \*\.md shows others\]", lines[-1])
+    said = re.fullmatch(r"\[(\d+) of 601 files shown, (\d+) more; a pattern such as docs/\* or \*\.md shows others\]", lines[-1])
+    assert said and int(said[1]) + int(said[2]) == 601 and int(said[1]) == len(lines) - 2
+
+
+async def test_a_listing_of_a_folder_that_is_too_large_says_so_and_a_pattern_looks_into_one_folder(tools, tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "MAX_WALKED", 20)
+    for place in ("a", "b", "c"):
+        (tmp_path / place).mkdir()
+        for n in range(15):
+            (tmp_path / place / f"{n}.txt").touch()
+
+    lines = (await use(tools["list_files"])).text.split("\n")
+    in_one = [(await use(tools["list_files"], f'{{"pattern": "{place}/*.txt"}}')).text.split("\n")[0] for place in ("a", "b", "c")]
+
+    assert lines[0].endswith(" or more files")
+    assert lines[-1].endswith(" or many more; the folder is too large to look through: docs/* looks into docs]")
+    assert in_one == ["15 files"] * 3
 
 
 async def test_a_failure_is_a_tool_error_of_one_line(tools):

@@ -30,3 +30,13 @@ async def test_the_result_is_what_the_code_assigned():
     assert (passage.text, passage.origin) == ("42", "tool:Calculator")
     with pytest.raises(ToolError):
         await tool.run({"code": "open('/etc/passwd')"})
+
+
+async def test_what_the_code_prints_is_the_answer_and_the_model_is_told_so():
+    tool = build_python(name="Python", description="computes")
+
+    passage = await tool.run({"code": "for n in range(3):\n    print(n, n ** 2)"})
+
+    assert passage.text == "0 0\n1 1\n2 4"
+    assert (await tool.run({"code": "    x = 6\n    if x:\n        x * 7\n    x * 7"})).text == "42"  # indented as a whole
+    assert "What it prints is the answer" in tool.parameters["properties"]["code"]["description"]

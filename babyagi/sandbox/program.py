@@ -1,0 +1,438 @@
+"""Running an ordinary program where nothing but computing is possible: its modules, what it prints, its value, and time without waiting.
+
+It stands beside `confined.py` in the same process, which imports it by its bare name: `prepare` before the wall, `run` behind it. Nothing
+here holds anybody; it lets a program that only computes run as it is written, and gives one that wants more a line that says what to do.
+
+No time is spent on waiting: a sleep, and an event loop in which every task waits, move the clocks of `time` on instead. Threads and
+executors run what they are given at once, one after the other. Not covered: the clock of `datetime`, which no sleep moves, and threads
+that wait for each other.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+import sys
+import time
+
+TYPE_CHECKING = False  # as in `typing`, which takes as long to load as half of the interpreter
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, ModuleType
+    from typing import Any
+
+ANSWER, FAULT = "A", "F"
+
+CODE_NAME = "<code>"
+MAX_FAULT_CHARS = 300
+MAX_SPLIT_CHARS = 100_000  # of a program whose last line is looked at: the tree of a megabyte takes 400 MB
+MAX_ZONES = 200
+_BYTES_PER_CHAR = 4
+_ONLY_A_TREE, _TOP_LEVEL_AWAIT, _IS_COROUTINE = 0x400, 0x2000, 0x80  # PyCF_ONLY_AST, PyCF_ALLOW_TOP_LEVEL_AWAIT, CO_COROUTINE
+
+# Modules of Python that a program may not import: they serve networks, other programs, machine code or a screen, or do something at once.
+NOT_HERE = frozenset(
+    "antigravity asynchat asyncore cgi cgitb crypt ctypes curses ensurepip ftplib http.client http.server idlelib imaplib lib2to3 "
+    "multiprocessing nis nntplib ossaudiodev poplib pty pydoc pydoc_data readline rlcompleter select selectors site smtpd smtplib socket "
+    "socketserver spwd ssl subprocess telnetlib test this tkinter turtle turtledemo urllib.request venv webbrowser wsgiref xmlrpc".split()
+)
+# What a module needs besides itself: what belongs to it, and what it imports only when it is used, in Python 3.11 to 3.13.
+NEEDED_BY = {
+    "argparse": "copy gettext locale shutil textwrap",
+    "asyncio": "concurrent.futures.thread",
+    "collections": "collections.abc copy heapq",
+    "concurrent": "concurrent.futures.thread",
+    "doctest": "pdb",
+    "email": "email.generator email.message email.mime.multipart email.mime.text email.parser email.policy email.utils",
+    "fractions": "decimal",
+    "gettext": "copy locale",
+    "html": "html.entities html.parser",
+    "importlib": "importlib.util",
+    "inspect": "importlib",
+    "linecache": "tokenize",
+    "logging": "traceback",
+    "pathlib": "urllib.parse",
+    "random": "hashlib",
+    "sqlite3": "sqlite3.dump",
+    "statistics": "heapq",
+    "tarfile": "bz2 gzip lzma",
+    "timeit": "linecache traceback",
+    "traceback": "ast linecache",
+    "unittest": "unittest._log unittest.async_case unittest.mock",
+    "urllib": "urllib.parse",
+    "uuid": "hashlib",
+    "weakref": "atexit copy gc",
+    "xml": "pyexpat xml.dom.expatbuilder xml.dom.minidom xml.etree.ElementTree xml.sax.saxutils",
+    "zipfile": "encodings.cp437",
+    "zoneinfo": "importlib.resources",
+}
+ALWAYS_LOADED = "copy unicodedata warnings weakref".split()
+_CODECS = " ".join(
+    f"encodings.{name}"
+    for name in "ascii base64_codec cp1250 cp1251 cp1252 cp437 cp850 hex_codec iso8859_1 iso8859_15 iso8859_2 latin_1 punycode "
+    "raw_unicode_escape rot_13 shift_jis unicode_escape utf_16 utf_16_be utf_16_le utf_32 utf_7 utf_8_sig".split()
+)
+# What the code needs when one of its words is this one.
+NEEDED_FOR = {
+    "await": "asyncio",
+    "decode": _CODECS,
+    "encode": _CODECS,
+    "encoding": _CODECS,
+    "idna": "encodings.idna",
+    "most_common": "heapq",
+    "random": "hashlib",
+    "singledispatch": "typing",
+    "singledispatchmethod": "typing",
+    "strptime": "_strptime",
+}
+
+
+class NotHereError(ImportError):
+    """The code wanted what there is none of here; its text says what to do."""
+
+
+class Clock:
+    """How far the clocks of `time` have been moved on."""
+
+    def __init__(self) -> None:
+        self.moved_s = 0.0
+
+    def sleep(self, seconds: Any, /) -> None:
+        """As `time.sleep`, without waiting."""
+        if seconds < 0:
+            raise ValueError("sleep length must be non-negative")
+        self.moved_s += seconds
+
+    def shift(self, read: Callable[[], Any], per_s: float) -> Callable[[], Any]:
+        """Return a clock that is so much ahead of this one, which counts `per_s` units a second, as a number of that type."""
+        return lambda: read() + type(per_s)(self.moved_s * per_s)
+
+
+class Output(io.RawIOBase):
+    """What was written: its beginning, its end, and how much was lost between them."""
+
+    name = "<output>"
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes, self._n_bytes = max_bytes, 0
+        self._beginning, self._end = bytearray(), bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        room = self._max_bytes - len(self._beginning)
+        self._beginning += data[:room]
+        self._end += data[room:]
+        if len(self._end) > 2 * self._max_bytes:
+            del self._end[: -self._max_bytes]
+        self._n_bytes += len(data)
+        return len(data)
+
+    def open(self) -> io.TextIOWrapper:
+        """Return what a program writes text to; all of it is here at once."""
+        return io.TextIOWrapper(self, "utf-8", "replace", write_through=True)
+
+    def read_text(self, max_chars: int) -> str:
+        n_lost = self._n_bytes - len(self._beginning) - len(self._end)
+        return cut((self._beginning + self._end).decode("utf-8", "replace").rstrip("\n"), max_chars, n_lost)
+
+
+# -- before the wall ----------------------------------------------------------------------------------------------------------------
+
+
+def prepare(code: str) -> None:
+    """Import what the code may import and names, because nothing can be opened later, and take the waiting out of it."""
+    clock = Clock()
+    for name in ("time", "monotonic", "perf_counter"):
+        replace(time, **{name: clock.shift(getattr(time, name), 1.0), f"{name}_ns": clock.shift(getattr(time, f"{name}_ns"), 10**9)})
+    replace(time, sleep=clock.sleep)
+    replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)  # executors ask for it, which is a system call
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # asyncio does without, and loads in half of the time
+    load_modules(code)
+    if "zoneinfo" in sys.modules:
+        load_zones(code)
+    if "threading" in sys.modules:
+        run_threads_at_once(clock)
+    if "asyncio" in sys.modules:
+        move_on_instead_of_waiting(clock)
+    if "sqlite3" in sys.modules:
+        keep_databases_in_memory()
+
+
+def load_modules(code: str) -> None:
+    split = str.maketrans(dict.fromkeys(".,;:()[]{}=+-*/%<>!&|^~@#'\"\\`", " "))
+    imported = {word for line in code.replace("\\\n", " ").split("\n") if "import" in line for word in line.translate(split).split()}
+    asked = NEEDED_FOR.keys() & set(code.translate(split).split())
+    load([*ALWAYS_LOADED, *sorted((imported & sys.stdlib_module_names) - NOT_HERE), *(NEEDED_FOR[word] for word in sorted(asked))])
+    seen: set[str] = set()
+    while new := [name for name in NEEDED_BY if name in sys.modules and name not in seen]:
+        seen.update(new)
+        load([NEEDED_BY[name] for name in new])
+
+
+def load(lists: list[str]) -> None:
+    for name in " ".join(lists).split():
+        try:
+            __import__(name)
+        except Exception:  # some are of other systems or versions, and the code's own import will say so
+            continue
+
+
+def load_zones(code: str) -> None:
+    """Read the time zones whose place the code names, alone or in `Europe/Berlin`; the library keeps them as long as somebody does."""
+    import zoneinfo
+
+    paths = [(root, os.path.join(folder, file)) for root in zoneinfo.TZPATH for folder, _, files in os.walk(root) for file in files]  # noqa: PTH118
+    names = {name for name in (path[len(root) + 1 :] for root, path in paths) if name[:1].isupper() and "." not in name}
+    asked = sorted(name for name in names if name.rpartition("/")[2] in code)[:MAX_ZONES]
+    replace(zoneinfo, kept=[zoneinfo.ZoneInfo(name) for name in asked], available_timezones=lambda: set(names))
+
+
+def run_threads_at_once(clock: Clock) -> None:
+    """Have each thread run to its end when it is started, and each executor do its work when it is given it."""
+    import threading
+
+    def wait(_condition: Any, timeout: float | None = None) -> bool:
+        if timeout is None:
+            raise NotHereError(
+                "the code waits for another thread, and here each runs to its end when it is started: "
+                "start the one that gives before the one that takes, or use asyncio"
+            )
+        clock.sleep(max(0.0, timeout))
+        return False
+
+    replace(
+        threading.Thread,
+        start=start_at_once,
+        join=lambda thread, timeout=None: None,
+        is_alive=lambda thread: thread is threading.main_thread(),
+    )
+    replace(threading.Condition, wait=wait)
+    if "concurrent.futures.thread" in sys.modules:
+        run_executors_at_once()
+
+
+def start_at_once(thread: Any) -> None:
+    """As `Thread.start`, and the thread has ended when it returns."""
+    import threading
+
+    if thread._started.is_set():
+        raise RuntimeError("threads can only be started once")
+    thread._started.set()
+    me = threading.get_ident()
+    starting, threading._active[me] = threading._active.get(me), thread  # type: ignore[attr-defined]
+    try:
+        thread.run()
+    except SystemExit:
+        pass
+    except NotHereError:  # else the program would go on with what the thread never did
+        raise
+    except Exception as error:
+        threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
+    finally:
+        threading._active[me] = starting  # type: ignore[attr-defined]
+
+
+def run_executors_at_once() -> None:
+    import concurrent.futures
+    from concurrent.futures.thread import ThreadPoolExecutor
+
+    def submit(executor: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        if executor._shutdown:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    replace(ThreadPoolExecutor, submit=submit)
+    replace(concurrent.futures, ProcessPoolExecutor=ThreadPoolExecutor)
+
+
+def move_on_instead_of_waiting(clock: Clock) -> None:
+    """Give asyncio a loop that has no descriptors: where it would wait, it moves the clock on to the next task's time."""
+    import asyncio
+    import signal
+
+    def refuse(*_args: Any, **_kwargs: Any) -> Any:
+        raise PermissionError(errno.EPERM, "no network and no other programs")
+
+    class Loop(asyncio.BaseEventLoop):
+        def __init__(self) -> None:
+            super().__init__()
+            self._selector = self
+
+        def select(self, timeout: float | None) -> list[Any]:
+            if timeout is None:
+                raise NotHereError("every task of the code waits for what never comes")
+            clock.sleep(max(0.0, timeout))
+            return []
+
+        def _process_events(self, event_list: list[Any]) -> None: ...
+
+        def _write_to_self(self) -> None: ...
+
+    outside = "getaddrinfo create_connection create_server create_datagram_endpoint create_unix_connection create_unix_server"
+    outside += " subprocess_exec subprocess_shell connect_read_pipe connect_write_pipe add_signal_handler"
+    replace(Loop, **dict.fromkeys(outside.split(), refuse))
+    replace(type(asyncio.get_event_loop_policy()), _loop_factory=Loop)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # so that asyncio.run does not want to set it
+
+
+def keep_databases_in_memory() -> None:
+    import sqlite3
+
+    real = sqlite3.connect
+
+    def connect(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = real(*args, **kwargs)
+        connection.execute("PRAGMA temp_store = MEMORY").close()
+        return connection
+
+    for module in (sqlite3, sqlite3.dbapi2):
+        replace(module, connect=connect)
+
+
+def replace(owner: Any, **new: Any) -> None:
+    for name, value in new.items():
+        setattr(owner, name, value)
+
+
+# -- behind the wall ----------------------------------------------------------------------------------------------------------------
+
+
+def run(code: str, result: str, max_chars: int, memory_bytes: int) -> str:
+    """Return the outcome of the code: `ANSWER` and a text of at most `max_chars`, or `FAULT` and one line.
+
+    The answer is the variable `result` where the code assigned it, else what it printed, else the value of its last line.
+    """
+    output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
+    for name, stream in (("stdin", NoInput()), ("stdout", output.open()), ("stderr", errors.open())):
+        replace(sys, **{name: stream, f"__{name}__": stream})
+    try:
+        said = compute(code, result, max_chars, (output, errors))
+        return ANSWER + said
+    except BaseException as error:
+        try:
+            before = output.read_text(MAX_FAULT_CHARS)
+            return FAULT + describe(error, memory_bytes) + (f"; it had printed: {before}" if before.strip() else "")
+        except BaseException:
+            return f"{FAULT}the code raised an error that cannot be shown"
+
+
+def compute(code: str, result: str, max_chars: int, outputs: tuple[Output, Output]) -> str:
+    main = type(sys)("__main__")
+    scope = vars(main)
+    scope["__builtins__"] = {**vars(builtins), "__import__": import_module, "input": refuse_input, "exit": sys.exit, "quit": sys.exit}
+    sys.modules["__main__"], sys.argv[:] = main, ["code.py"]
+    value = None
+    try:
+        value = execute(code, scope)
+    except SystemExit as error:
+        if error.code:
+            raise
+    if result in scope:
+        return cut(str(scope[result]), max_chars)
+    printed, reported = (output.read_text(max_chars) for output in outputs)
+    if printed.strip():
+        return printed
+    if value is not None:
+        return cut(str(value), max_chars)
+    if reported.strip():
+        return reported
+    raise NotHereError(f"the code gave nothing: print what is wanted, end with an expression, or assign it to {result}")
+
+
+def execute(code: str, scope: dict[str, Any]) -> Any:
+    """Return the value of the last line, None where it is a statement; `await` may stand outside of functions."""
+    parts: list[CodeType] = []
+    tree = compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True) if len(code) <= MAX_SPLIT_CHARS else code
+    if not isinstance(tree, str) and tree.body and type(tree.body[-1]).__name__ == "Expr":
+        import _ast
+
+        last = _ast.Expression(tree.body.pop().value)
+        parts = [compile(last, CODE_NAME, "eval", _TOP_LEVEL_AWAIT, dont_inherit=True)]
+    parts.insert(0, compile(tree, CODE_NAME, "exec", _TOP_LEVEL_AWAIT, dont_inherit=True))
+
+    async def run_all() -> Any:
+        for part in parts:
+            value = eval(part, scope)
+            value = await value if part.co_flags & _IS_COROUTINE else value
+        return value
+
+    if any(part.co_flags & _IS_COROUTINE for part in parts):
+        import asyncio
+
+        return asyncio.run(run_all())
+    return [eval(part, scope) for part in parts][-1]
+
+
+def import_module(name: str, *given: Any) -> ModuleType:
+    """As `__import__`, for the modules that there are here; C code imports the inner ones that it needs by this way too."""
+    first = name.partition(".")[0]
+    if first in NOT_HERE or name in NOT_HERE:
+        raise NotHereError(f"the code may not import {name[:100]}: it can only compute, without network, other programs or a screen")
+    if first not in sys.modules and first not in sys.stdlib_module_names:
+        raise NotHereError(f"there is no module {name[:100]} here: only those that come with Python can be imported")
+    return __import__(name, *given)
+
+
+def refuse_input(*_args: Any) -> Any:
+    raise NotHereError("there is no input here, nobody to ask and no arguments: put the value into the code")
+
+
+class NoInput:
+    """The standard input of a program that has none."""
+
+    __iter__ = __next__ = __getattr__ = refuse_input
+
+
+def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
+    """The text in at most `max_chars`: its beginning and its end, with a word about what is missing (`n_lost` in the middle already)."""
+    if len(text) <= max_chars and not n_lost:
+        return text
+    kept = max(0, max_chars - 60) // 2
+    mark = f"\n… cut: {len(text) - 2 * kept + n_lost} more characters …\n"
+    return text[:kept] + mark + (text[-kept:] if kept else "")
+
+
+def describe(error: BaseException, memory_bytes: int) -> str:
+    """What went wrong, in one line, with the line of the code."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    line, traceback = 0, error.__traceback__
+    while traceback is not None:
+        if traceback.tb_frame.f_code.co_filename == CODE_NAME:
+            line = traceback.tb_lineno
+        traceback = traceback.tb_next
+    error.__traceback__ = None
+    if isinstance(error, SyntaxError):
+        line = error.lineno or 0
+    said = explain(error, memory_bytes)
+    said = said if len(said) <= 2 * MAX_FAULT_CHARS else said[:MAX_FAULT_CHARS] + " …"
+    return f"{said} (line {line})" if line else said
+
+
+def explain(error: BaseException, memory_bytes: int) -> str:
+    text = " ".join(str(error.msg if isinstance(error, SyntaxError) else error).split())
+    if isinstance(error, NotHereError):
+        return text
+    if wants_outside(error, text):
+        return "the code may only compute: no files, no network, no other programs; put what it needs into the code (io.StringIO is a file)"
+    if isinstance(error, MemoryError):
+        return f"the code wanted more memory than the {memory_bytes >> 20} MiB that it may use"
+    if isinstance(error, SystemExit):
+        return f"the code ended itself: {text}"
+    return f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+def wants_outside(error: BaseException, text: str) -> bool:
+    """Whether the wall refused the code something, as the module that it went through puts it."""
+    if isinstance(error, OSError):
+        return error.errno in (errno.EPERM, errno.ENOENT) or type(error).__name__ == "gaierror"
+    return "unable to open database" in text or "can't start new thread" in text
