@@ -30,7 +30,7 @@ from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
-from babyagi.opening import open_index
+from babyagi.opening import open_index, require_result_store
 from babyagi.results import Results
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.hashing import HashEmbedder
@@ -382,6 +382,7 @@ async def open_app(
 async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
     """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
     settings = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd).settings
+    require_result_store(settings)
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
         await asyncio.to_thread(fetch_files)
     async with open_app(settings) as app:

@@ -5,6 +5,7 @@ Does not cover: whether a key is accepted and whether a model exists, which only
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import importlib.util
 import os
@@ -21,8 +22,8 @@ from typing import Any
 
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.text import has_colour, is_live_terminal
-from babyagi.errors import BabyagiError
-from babyagi.opening import describe_index
+from babyagi.errors import BabyagiError, SettingsError
+from babyagi.opening import ask_result_store, describe_index
 from babyagi.settings import Settings
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL
 
@@ -158,28 +159,18 @@ def _check_address(base_url: str) -> Check:
 
 
 def _check_result_store(settings: Settings) -> Check:
-    store = settings.effective_result_store
-    if store in ("weaviate", "pinecone") and importlib.util.find_spec(store) is None:
-        fix = f"pip install 'babyagi-daemon[{store}]', or set BABYAGI_RESULT_STORE=chroma"
-        return Check(name="result store", state=FAIL, found=f"the library of {store} is not installed", fix=fix)
-    if store != "chroma":
-        return Check(name="result store", state=OK, found=describe_index(settings))
-    if importlib.util.find_spec("chromadb") is None:
-        fix = "pip install 'chromadb>=1.5', or set BABYAGI_RESULT_STORE=builtin"
-        return Check(name="result store", state=FAIL, found="chromadb is not installed", fix=fix)
-    if settings.chroma_url:
-        return _check_chroma_server(settings.chroma_url)
-    return Check(name="result store", state=OK, found=describe_index(settings))
-
-
-def _check_chroma_server(url: str) -> Check:
-    host, port = host_and_port(url)
+    """Fails where a run would refuse to begin, warns where it would go on without."""
     try:
-        with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
-            return Check(name="result store", state=OK, found=f"a Chroma server at {url}")
-    except OSError as error:
-        fix = "start the server, or correct CHROMA_URL; meanwhile results are found by comparing the stored vectors"
-        return Check(name="result store", state=WARN, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
+        asyncio.run(ask_result_store(settings))
+    except SettingsError as error:
+        return Check(name="result store", state=FAIL, found=f"{error.what}: {error.why}", fix=error.fix)
+    except BabyagiError as error:
+        fix = f"{error.fix}; meanwhile results are found in the task store"
+        return Check(name="result store", state=WARN, found=f"{error.what}: {error.why}", fix=fix)
+    if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
+        fix = "babyagi run starts it, and says whether results get into it"
+        return Check(name="result store", state=WARN, found=f"{describe_index(settings)}, is not started yet", fix=fix)
+    return Check(name="result store", state=OK, found=describe_index(settings))
 
 
 def _check_embedder(settings: Settings) -> Check:

@@ -18,6 +18,7 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -66,6 +67,9 @@ class ChromaIndex:
         self._offload = offload
         self._chroma = _Chroma(directory, sync_threshold)
 
+    async def ping(self) -> None:
+        await self._run(self._chroma.look)
+
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         await self._run(lambda: self._chroma.upsert(collection, items))
 
@@ -96,6 +100,12 @@ class _Chroma:
         self._owner_fd: int | None = None
         self._client: Client | None = None
         self._collections: dict[str, Collection] = {}
+
+    def look(self) -> None:
+        with translating():
+            if find_spec("chromadb") is None:
+                raise ImportError("No module named 'chromadb'")
+            make_directory(self._directory)
 
     def upsert(self, name: str, items: Sequence[IndexItem]) -> None:
         with self._calling(reads_graph=True) as client:
@@ -184,7 +194,7 @@ class _Chroma:
         """Become the directory's one owner, if that is not so, and see how the last one ended."""
         if self._owner_fd is not None:
             return
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(self._directory)
         owner_fd = os.open(self._directory / OWNER_FILE, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -217,6 +227,13 @@ class _Chroma:
         if client is not None:
             with translating():
                 client.close()
+
+
+def make_directory(directory: Path) -> None:
+    """Make the directory where it is missing; raises OSError where nothing can be written in it."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(f"{directory} cannot be written")
 
 
 def _count_crashes(mark: Path) -> int:

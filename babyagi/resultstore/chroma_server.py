@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
-from babyagi.resultstore.base import Hit, IndexItem
+from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.resultstore.chroma_calls import (
     TIME_MENDS,
     batches,
@@ -51,6 +51,10 @@ class ChromaServerIndex:
         self._client: AsyncClientAPI | None = None
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._collections: dict[str, AsyncCollection] = {}
+
+    async def ping(self) -> None:
+        async with self._calling(PING_TIMEOUT_S) as client:
+            await client.count_collections()
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         async def put(found: AsyncCollection) -> bool:
@@ -105,9 +109,10 @@ class ChromaServerIndex:
     # -- calls -------------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _calling(self) -> AsyncIterator[AsyncClientAPI]:
-        with self._translating():
-            async with asyncio.timeout(self._timeout_s):
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[AsyncClientAPI]:
+        timeout_s = min(timeout_s or self._timeout_s, self._timeout_s)
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
                 async with self._opening:
                     self._client = self._client or await _open_client(self._url)
                 yield self._client
@@ -139,7 +144,7 @@ class ChromaServerIndex:
         return self._collections[name]
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, timeout_s: float) -> Iterator[None]:
         """Turn whatever the library, the server and the network raise into this project's two errors for an index."""
         try:
             yield
@@ -149,7 +154,7 @@ class ChromaServerIndex:
             fix = "pip install chromadb, or unset CHROMA_URL"
             raise IndexUnavailableError("Chroma cannot be imported", why=str(error), fix=fix, guide="results") from error
         except TimeoutError as error:
-            raise self._unavailable(f"no answer within {self._timeout_s:g} s") from error
+            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             why = f"{type(error).__name__}: {error}"[:500]
             if type(error).__name__ in DAMAGE and not any(sign in why.lower() for sign in TIME_MENDS):

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
-from babyagi.resultstore.base import Hit, IndexItem
+from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 
 CALL_TIMEOUT_S = 20.0
 READ_LAG_S = 5.0  # the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness, 2026-11-21)
@@ -56,6 +56,10 @@ class PineconeIndex:
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._index_by_dimension: dict[int, Any] = {}
         self._dimension_by_name: dict[str, int] = {}
+
+    async def ping(self) -> None:
+        async with self._calling(min(PING_TIMEOUT_S, self._timeout_s)):
+            await self._client.list_indexes()
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         if not items:
@@ -186,8 +190,9 @@ class PineconeIndex:
 
     @asynccontextmanager
     async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[None]:
-        with self._translating():
-            async with asyncio.timeout(timeout_s or self._timeout_s):
+        timeout_s = timeout_s or self._timeout_s
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
                 async with self._opening:
                     self._client = self._client or await asyncio.to_thread(self._open)
                 try:
@@ -209,7 +214,7 @@ class PineconeIndex:
         )
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, timeout_s: float) -> Iterator[None]:
         """Turn whatever the library, the service and the network raise into this project's two errors for an index."""
         try:
             yield
@@ -219,7 +224,7 @@ class PineconeIndex:
             why = f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not `pinecone-client`"
             raise IndexUnavailableError("Pinecone cannot be imported", why=why, fix=RENAMED, guide="results") from error
         except TimeoutError as error:
-            raise _unavailable(str(error) or f"no answer within {self._timeout_s:g} s") from error
+            raise _unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             why = " ".join(f"{type(error).__name__}: {error}".split()).replace(self._api_key or "\0", "***")[:500]
             status = getattr(error, "status_code", None) or getattr(error, "status", None)

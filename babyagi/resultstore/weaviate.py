@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
-from babyagi.resultstore.base import Hit, IndexItem
+from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 
 if TYPE_CHECKING:
     from weaviate import WeaviateAsyncClient
@@ -33,6 +33,8 @@ HTTP_PORT, GRPC_PORT = 8080, 50051
 EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
 # Whole words: the names of collections stand in what is said, too.
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
+PINGED = "Babyagi_ping"  # there is none
+NO_CLASS = re.compile(r"could not find class|class \S+ (not found|does(n't| not) exist)", re.IGNORECASE)
 REFUSED = re.compile(r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE)
 
 
@@ -61,6 +63,20 @@ class WeaviateIndex:
         self._client: WeaviateAsyncClient | None = None
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._known: set[str] = set()
+
+    async def ping(self) -> None:
+        """As the port has it: over both protocols. A server that is started here is not."""
+        if self._is_embedded and self._client is None:
+            with self._translating(PING_TIMEOUT_S):
+                await asyncio.to_thread(_import)
+            return
+        async with self._calling(PING_TIMEOUT_S) as client:
+            await client.collections.exists(PINGED)
+            try:
+                await client.collections.use(PINGED).query.fetch_objects(limit=1)
+            except Exception as error:
+                if not NO_CLASS.search(str(error)):
+                    raise
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         name = class_name(collection)
@@ -143,9 +159,10 @@ class WeaviateIndex:
         return name in self._known
 
     @asynccontextmanager
-    async def _calling(self) -> AsyncIterator[WeaviateAsyncClient]:
-        with self._translating():
-            async with asyncio.timeout(self._deadline_s):
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[WeaviateAsyncClient]:
+        timeout_s = min(timeout_s or self._deadline_s, self._deadline_s)
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
                 async with self._opening:
                     self._client = self._client or await self._open()
                 yield self._client
@@ -190,7 +207,7 @@ class WeaviateIndex:
     # -- errors ------------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, timeout_s: float) -> Iterator[None]:
         """Turn whatever the library, the server and the network raise into this project's two errors for an index."""
         try:
             yield
@@ -200,7 +217,7 @@ class WeaviateIndex:
             fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
             raise IndexUnavailableError("Weaviate cannot be imported", why=str(error), fix=fix, guide="results") from error
         except TimeoutError as error:
-            raise self._unavailable(f"no answer within {self._deadline_s:g} s") from error
+            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             raise self._explain(f"{type(error).__name__}: {error}") from error
 

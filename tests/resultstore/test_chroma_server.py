@@ -190,7 +190,7 @@ async def test_every_error_of_chroma_is_one_of_ours():
     assert set(DAMAGE) < {error_type.__name__ for error_type in error_types.values()}
     for error_type in error_types.values():
         expected = StoreUnusableError if error_type.__name__ in DAMAGE else IndexUnavailableError
-        with pytest.raises(expected), index._translating():
+        with pytest.raises(expected), index._translating(1.0):
             raise error_type("why")
-    with pytest.raises(IndexUnavailableError), index._translating():
+    with pytest.raises(IndexUnavailableError), index._translating(1.0):
         raise error_types["InternalError"]("database is locked")
