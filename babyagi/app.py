@@ -178,7 +178,7 @@ class App:
     @property
     def _notifier(self) -> Notifier | None:
         target = self.settings.notify.reveal()
-        return Notifier(self.store, make_sender(target)) if target else None
+        return Notifier(self.store, make_sender(target, self.settings.proxies)) if target else None
 
     # -- what belongs to the objective -----------------------------------------------------------------------------------
 
@@ -303,6 +303,7 @@ class App:
                 base_url=base_url,
                 api_key=self.settings.openai_api_key.reveal(),
                 timeout_s=self.settings.model_timeout_s,
+                proxies=self.settings.proxies,
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )

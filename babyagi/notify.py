@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from babyagi import log
+from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError
 from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
@@ -98,10 +99,10 @@ class Notifier:
             logger.warning("the notification of %s failed: %s", event.kind, error)
 
 
-def make_sender(target: str) -> Send:
+def make_sender(target: str, proxies: Proxies | None = None) -> Send:
     """What takes the JSON of an event to `target`: an http or https address, or a command, which is run without a shell."""
     if target.startswith(("http://", "https://")):
-        return lambda text: asyncio.to_thread(_post, target, text)
+        return lambda text: _post(target, text, (proxies or Proxies()).find(target))
     return lambda text: _run_command(shlex.split(target), text)
 
 
@@ -122,18 +123,14 @@ async def _run_command(command: list[str], text: str) -> None:
         raise RuntimeError(f"the command ended with code {process.returncode}")
 
 
-def _post(address: str, text: str) -> None:
-    from http.client import HTTPConnection, HTTPSConnection
-    from urllib.parse import urlsplit
+async def _post(address: str, text: str, proxy: str | None) -> None:
+    import httpx2
 
-    parts = urlsplit(address)
-    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = connect(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
-    try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("POST", path, text.encode(), {"Content-Type": "application/json"})
-        status = connection.getresponse().status
-    finally:
-        connection.close()
+    transport = httpx2.AsyncHTTPTransport(proxy=proxy)
+    async with (
+        httpx2.AsyncClient(follow_redirects=False, timeout=TIMEOUT_S, transport=transport) as client,
+        client.stream("POST", address, content=text.encode(), headers={"content-type": "application/json"}) as answer,
+    ):
+        status = answer.status_code  # what it says beside that is not read
     if status >= 300:
         raise RuntimeError(f"the address answered with {status}")

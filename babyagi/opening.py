@@ -86,7 +86,7 @@ def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
     if settings.chroma_url:
         from babyagi.resultstore.chroma_server import ChromaServerIndex
 
-        return ChromaServerIndex(settings.chroma_url)
+        return ChromaServerIndex(settings.chroma_url, proxies=settings.proxies)
     from babyagi.resultstore.chroma import ChromaIndex
 
     offload = ThreadOffload(name="chroma")
@@ -102,6 +102,7 @@ def _make_weaviate(settings: Settings) -> VectorIndex:
         api_key=settings.weaviate_api_key.reveal(),
         grpc_port=settings.weaviate_grpc_port,
         is_embedded=not settings.weaviate_url,
+        proxies=settings.proxies,
     )
 
 
@@ -109,7 +110,7 @@ def _make_pinecone(settings: Settings) -> VectorIndex:
     from babyagi.resultstore.pinecone import PineconeIndex
 
     cloud, region = settings.pinecone_place
-    return PineconeIndex(settings.pinecone_api_key.reveal(), cloud=cloud, region=region)
+    return PineconeIndex(settings.pinecone_api_key.reveal(), cloud=cloud, region=region, proxies=settings.proxies)
 
 
 async def drop_collection(settings: Settings, objective: Objective) -> str:

@@ -85,7 +85,8 @@ def test_the_image_is_built_in_two_stages_and_has_certificates():
 def test_no_secret_is_baked_into_the_image():
     set_at_build = re.findall(r"(?:^(?:ARG|ENV) |^ {4})([A-Z_]+)=", DOCKERFILE, re.MULTILINE)
 
-    assert set(set_at_build) == {"PYTHON_IMAGE", "PATH", "BABYAGI_HOME", "PYTHONUNBUFFERED"}
+    of_pip = {"PIP_NO_CACHE_DIR", "PIP_DISABLE_PIP_VERSION_CHECK"}
+    assert set(set_at_build) == {"PYTHON_IMAGE", "PATH", "BABYAGI_HOME", "PYTHONUNBUFFERED", *of_pip}
 
 
 def test_the_build_gets_what_it_copies():

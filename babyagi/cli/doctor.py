@@ -24,7 +24,7 @@ from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_cred
 from babyagi.cli.text import has_colour, is_live_terminal
 from babyagi.errors import BabyagiError, SettingsError
 from babyagi.opening import ask_result_store, describe_index
-from babyagi.settings import Settings
+from babyagi.settings import Settings, find_keys_in_clear
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -60,8 +60,15 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
-        checks.append(_check_address(settings.openai_base_url))
-    return [*checks, _check_result_store(settings), _check_embedder(settings), _check_terminal(), _check_log(settings.effective_log_file)]
+        checks.append(_check_address(settings))
+    return [
+        *checks,
+        *_check_network(settings),
+        _check_result_store(settings),
+        _check_embedder(settings),
+        _check_terminal(),
+        _check_log(settings.effective_log_file),
+    ]
 
 
 def _check_python() -> Check:
@@ -148,14 +155,27 @@ def _check_key(settings: Settings) -> Check:
     return Check(name="key", state=OK, found="OPENAI_API_KEY is set" if settings.openai_api_key else "none is set, and none is needed")
 
 
-def _check_address(base_url: str) -> Check:
-    host, port = host_and_port(base_url)
+def _check_address(settings: Settings) -> Check:
+    """Whether somebody listens at the endpoint, or at the proxy through which it is reached."""
+    base_url = settings.openai_base_url
+    proxy = settings.proxies.find(base_url)
+    host, port = host_and_port(proxy or base_url)
     try:
         with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
-            return Check(name="address", state=OK, found=f"{base_url} answers")
+            found = f"the proxy {host}:{port} listens; {base_url} is asked through it" if proxy else f"{base_url} answers"
+            return Check(name="address", state=OK, found=found)
     except OSError as error:
-        fix = "start the server, or correct OPENAI_BASE_URL"
+        fix = "correct the proxy, or name the host in NO_PROXY" if proxy else "start the server, or correct OPENAI_BASE_URL"
         return Check(name="address", state=FAIL, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
+
+
+def _check_network(settings: Settings) -> list[Check]:
+    """Which proxies are in use, without their passwords, and which keys everybody on the way can read."""
+    shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
+    used = [f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}" for scheme, proxy in shown.items() if proxy]
+    without = f", but for this machine and {settings.no_proxy}" if settings.no_proxy else ", but for this machine"
+    proxies = Check(name="proxy", state=OK, found=", ".join(used) + without if used else "none is named, and none is used")
+    return [proxies, *(Check(name="keys", state=WARN, found=line) for line in find_keys_in_clear(settings))]
 
 
 def _check_result_store(settings: Settings) -> Check:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from babyagi.addresses import read_proxies
 from babyagi.components.document import ROOT, AgentEntry, Document, ToolEntry, read_document
 from babyagi.components.kinds import PromptModel, PromptNode, PythonRuntime, SerpAPIComponent, read_kinds
 from babyagi.components.pipeline import Stage, Work, build_pipeline_tool, check_flow
@@ -165,7 +166,14 @@ class _Builder:
 
     def _build_search(self, search: SerpAPIComponent, name: str, description: str) -> Tool:
         key = search.api_key.reveal(self._variables)
-        return build_serpapi_search(key, name=name, description=description, top_k=search.top_k, base_url=search.base_url)
+        return build_serpapi_search(
+            key,
+            name=name,
+            description=description,
+            top_k=search.top_k,
+            base_url=search.base_url,
+            proxies=read_proxies(self._variables),
+        )
 
     def _note_model(self, node: PromptNode) -> None:
         if node.model is not None:

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote, quote_plus, urlsplit
 
+from babyagi.addresses import Proxies, is_loopback
 from babyagi.errors import SettingsError, ToolError
 
 MAX_BODY_BYTES = 2 * 2**20
 MAX_SHOWN_CHARS = 200
-_HERE = ("127.0.0.1", "::1", "localhost")
 _UNSHOWABLE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
@@ -31,7 +31,7 @@ def require_https(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE)
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
         is_usable = is_safe and bool(parts.hostname) and parts.port != 0 and not set("@?#\\") & set(url) and url.isprintable()
     except ValueError:
         is_usable = False
@@ -40,13 +40,16 @@ def require_https(url: str) -> str:
     return url.rstrip("/")
 
 
-async def get_json(url: str, params: Mapping[str, str], *, secret: str = "", timeout_s: float = 20.0) -> dict[str, Any]:
+async def get_json(
+    url: str, params: Mapping[str, str], *, secret: str = "", timeout_s: float = 20.0, proxies: Proxies | None = None
+) -> dict[str, Any]:
     """Return the JSON object at the address.
 
     Args:
         url: as `require_https` gave it, with a path.
         secret: one of the parameters' values, that nobody may see.
         timeout_s: seconds that all of it may take.
+        proxies: through which it is asked; the environment names none.
 
     Raises:
         ToolError: one line: unreachable, too slow, too long, an error status with a piece of what was said, or no JSON object.
@@ -55,7 +58,7 @@ async def get_json(url: str, params: Mapping[str, str], *, secret: str = "", tim
     try:
         with _unlogged():
             async with asyncio.timeout(timeout_s):
-                status, body = await _fetch(url, params)
+                status, body = await _fetch(url, params, (proxies or Proxies()).find(url))
     except TimeoutError:
         raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
     except _FetchError as error:
@@ -73,13 +76,13 @@ class _FetchError(Exception):
     """What went wrong on the way, as it follows the name of the host."""
 
 
-async def _fetch(url: str, params: Mapping[str, str]) -> tuple[int, bytes]:
+async def _fetch(url: str, params: Mapping[str, str], proxy: str | None) -> tuple[int, bytes]:
     """The status and the body. No error of the client leaves here: each of them may hold the address with the secret."""
     import httpx2
 
     try:
         async with (
-            httpx2.AsyncClient(follow_redirects=False, timeout=None) as client,
+            httpx2.AsyncClient(follow_redirects=False, timeout=None, transport=httpx2.AsyncHTTPTransport(proxy=proxy)) as client,
             client.stream("GET", url, params=dict(params), headers={"accept-encoding": "identity", "user-agent": "babyagi"}) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":

@@ -17,6 +17,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
+from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 
@@ -40,18 +41,29 @@ class PineconeIndex:
     Args:
         api_key: of a project. cloud, region: where an index is made that is not there yet.
         host: of the control plane, empty for Pinecone's own.
+        proxies: through which the service is reached; the environment names none.
         timeout_s: for each call; making an index may take longer.
     """
 
     is_memory = False
     read_lag_s = READ_LAG_S
 
-    def __init__(self, api_key: str, *, cloud: str, region: str, host: str = "", timeout_s: float = CALL_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        api_key: str,
+        *,
+        cloud: str,
+        region: str,
+        host: str = "",
+        timeout_s: float = CALL_TIMEOUT_S,
+        proxies: Proxies | None = None,
+    ) -> None:
         self._api_key = api_key
         self._cloud = cloud
         self._region = region
         self._host = host
         self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
         self._client: Any = None
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._index_by_dimension: dict[int, Any] = {}
@@ -210,7 +222,11 @@ class PineconeIndex:
             raise ImportError(str(error)) from error
         # Retries of the control plane; on a 429 of the data plane the library itself waits as long as the service asks, up to our deadline.
         return AsyncPinecone(
-            api_key=self._api_key, host=self._host or None, timeout=self._timeout_s, retry_config=RetryConfig(max_retries=1)
+            api_key=self._api_key,
+            host=self._host or None,
+            timeout=self._timeout_s,
+            retry_config=RetryConfig(max_retries=1),
+            proxy_url=self._proxies.find(self._host or "https://api.pinecone.io"),
         )
 
     @contextmanager

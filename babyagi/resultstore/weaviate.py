@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 
@@ -46,6 +47,7 @@ class WeaviateIndex:
         api_key: empty for a server that wants none.
         grpc_port: None for 50051, or for 443 in Weaviate's cloud.
         is_embedded: let the library download and start a server on this machine.
+        proxies: through which the server is reached; the environment names none.
         timeout_s: for each call; the start of an embedded server may take longer.
     """
 
@@ -53,13 +55,21 @@ class WeaviateIndex:
     read_lag_s = 0.0
 
     def __init__(
-        self, url: str, *, api_key: str = "", grpc_port: int | None = None, is_embedded: bool = False, timeout_s: float = CALL_TIMEOUT_S
+        self,
+        url: str,
+        *,
+        api_key: str = "",
+        grpc_port: int | None = None,
+        is_embedded: bool = False,
+        timeout_s: float = CALL_TIMEOUT_S,
+        proxies: Proxies | None = None,
     ) -> None:
         self._url = url
         self._api_key = api_key
         self._grpc_port = grpc_port
         self._is_embedded = is_embedded
         self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
         self._client: WeaviateAsyncClient | None = None
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._known: set[str] = set()
@@ -175,9 +185,13 @@ class WeaviateIndex:
         await asyncio.to_thread(_import)  # half a second
         import weaviate
         from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+        from weaviate.config import GrpcConfig
         from weaviate.embedded import EmbeddedOptions
 
-        config = AdditionalConfig(timeout=Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s), trust_env=False)
+        timeout = Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s)
+        proxy = None if self._is_embedded else self._proxies.find(self._url)
+        without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])  # by itself gRPC obeys the environment
+        config = AdditionalConfig(timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without)
         if self._is_embedded:
             options = EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT)
             make = partial(weaviate.WeaviateAsyncClient, embedded_options=options, additional_config=config, skip_init_checks=True)

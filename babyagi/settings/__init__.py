@@ -1,7 +1,7 @@
 """Settings: the only code that reads the environment and configuration files. One setting is declared in `fields.py`."""
 
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_fields
-from babyagi.settings.load import Loaded, load_here, load_settings, render_env_example, render_value, variables_here
+from babyagi.settings.load import Loaded, find_keys_in_clear, load_here, load_settings, render_env_example, render_value, variables_here
 from babyagi.settings.values import Declared, Secret
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Secret",
     "Settings",
     "declared_fields",
+    "find_keys_in_clear",
     "load_here",
     "load_settings",
     "render_env_example",

@@ -10,9 +10,19 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
+from babyagi.addresses import is_in_clear
 from babyagi.errors import SettingsError
-from babyagi.settings.fields import DEFAULT_MODEL, USE_LLAMA_SERVER, Settings, declared_fields
+from babyagi.settings.fields import (
+    DEFAULT_MODEL,
+    LOCAL_EMBEDDING_MODEL,
+    MODELS_WITHOUT_ENDPOINT,
+    ONNX_EMBEDDING_MODEL,
+    USE_LLAMA_SERVER,
+    Settings,
+    declared_fields,
+)
 from babyagi.settings.values import Declared, Secret, parse_path
 
 DEFAULT_SOURCE = "default"
@@ -273,6 +283,26 @@ def _find_notices(settings: Settings, given: Mapping[str, _Given]) -> Iterator[s
             names_by_notice.setdefault(declared.arrives_later, []).append(shown)
     for notice, names in names_by_notice.items():
         yield f"{', '.join(names)}: {notice}"
+    yield from find_keys_in_clear(settings)
+
+
+def find_keys_in_clear(settings: Settings) -> Iterator[str]:
+    """One line for each key that everybody on the way can read: over http to another machine."""
+    asks_a_model = not set(settings.model_by_role.values()) <= set(MODELS_WITHOUT_ENDPOINT)
+    asks_for_vectors = settings.effective_embedding_model not in (LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL)
+    asks_the_endpoint = asks_a_model or (asks_for_vectors and not settings.embedding_base_url)
+    key, weaviate_key = settings.openai_api_key, settings.weaviate_api_key
+    sent = [
+        ("OPENAI_API_KEY", key, "OPENAI_BASE_URL", settings.openai_base_url, asks_the_endpoint),
+        ("OPENAI_API_KEY", key, "BABYAGI_EMBEDDING_BASE_URL", settings.embedding_base_url, asks_for_vectors),
+        ("WEAVIATE_API_KEY", weaviate_key, "WEAVIATE_URL", settings.weaviate_url, settings.effective_result_store == "weaviate"),
+    ]
+    for name, given_key, variable, url, is_asked in sent:
+        if given_key and is_asked and is_in_clear(url):
+            yield f"{name} goes to {url} in clear: everybody on the way can read it; set {variable} to an https address"
+    if is_in_clear(settings.notify.reveal()):  # the address is as good as a key
+        host = urlsplit(settings.notify.reveal()).netloc
+        yield f"BABYAGI_NOTIFY sends to {host} in clear: everybody on the way can read it; set it to an https address"
 
 
 def _build_error(faults: list[str]) -> SettingsError:
@@ -317,6 +347,6 @@ def render_env_example() -> str:
         if declared.section:
             lines += ["", f"# == {declared.section} =="]
         if declared.variables:
-            older = f" Older name: {', '.join(declared.variables[1:])}." if declared.variables[1:] else ""
+            older = f" Other name: {', '.join(declared.variables[1:])}." if declared.variables[1:] else ""
             lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
     return "\n".join(lines) + "\n"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from babyagi.addresses import complete_proxy
+
 MAX_TEXT_BYTES = 1_000_000
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
@@ -124,6 +126,21 @@ def parse_url(text: str) -> str:
     if not is_usable:
         raise ValueError(expected)
     return text.strip().rstrip("/")
+
+
+def parse_proxy(text: str) -> Secret:
+    """The address of a proxy, as other programs take it, too: it may hold a password, and may lack its `http://`."""
+    from urllib.parse import urlsplit
+
+    address = complete_proxy(parse_name(text))
+    try:
+        parts = urlsplit(address)
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ValueError("http://HOST:PORT, perhaps with USER:PASSWORD@ (no SOCKS)")
+    return Secret(address)
 
 
 def parse_path(text: str) -> Path:
@@ -254,7 +271,7 @@ class Declared:
 
     @property
     def is_secret(self) -> bool:
-        return self.parse in (parse_secret, parse_notify, parse_task_store)
+        return self.parse in (parse_secret, parse_notify, parse_task_store, parse_proxy)
 
     @property
     def label(self) -> str:
