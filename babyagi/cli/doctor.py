@@ -144,7 +144,7 @@ def _check_model(settings: Settings) -> Check:
     try:
         import httpx2  # noqa: F401  # whether it can be imported is the question
     except Exception as error:  # a broken installation may raise anything
-        return Check(name="model", state=FAIL, found=f"the HTTP client cannot be imported: {error}", fix="pip install 'httpx2>=2'")
+        return Check(name="model", state=FAIL, found=f"the HTTP client cannot be imported: {error}", fix="pip install 'httpx2>=2.12'")
     return Check(name="model", state=OK, found=f"{name} at OpenAI")
 
 
