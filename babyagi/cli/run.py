@@ -128,6 +128,8 @@ async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
         objective = await pick_objective(store, selector)
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell_notices([f"nobody works on objective {objective.id} now; `babyagi resume --objective {objective.id}` goes on"])
+        if trouble := await find_trouble(store, objective.id):
+            tell(f"results do not get into the result store: {trouble}")
         view = _open_view(store, objective, as_json=as_json)
         after_id = 0 if as_json else await store.last_event_id(objective.id)
         await _follow_while(_wait_for_end(store, objective.id), Follower(store, objective.id, view, after_id=after_id), view)

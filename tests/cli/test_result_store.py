@@ -87,6 +87,8 @@ def test_an_absent_store_is_said_on_the_screen_in_the_report_and_in_the_status_a
     report = capsys.readouterr().out
     assert run_guarded(["status"]) == 0
     status = capsys.readouterr().out
+    assert run_guarded(["watch"]) == 0
+    assert shown in capsys.readouterr().err
     assert run_guarded(["status", "--json"]) == 0
 
     said = [place for place, line in enumerate(lines) if "results do not get into the result store" in line]
