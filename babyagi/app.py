@@ -37,7 +37,7 @@ from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.shared import open_search
 from babyagi.serving import Pace, Patience
-from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_settings
+from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, load_for_program
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
 from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Planning, Result, Role, Worker
@@ -382,7 +382,7 @@ async def open_app(
 
 async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
     """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
-    settings = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd).settings
+    settings = load_for_program(options, environ=environ, cwd=cwd)
     require_result_store(settings)
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
         await asyncio.to_thread(fetch_files)

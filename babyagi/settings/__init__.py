@@ -1,7 +1,16 @@
 """Settings: the only code that reads the environment and configuration files. One setting is declared in `fields.py`."""
 
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_fields
-from babyagi.settings.load import Loaded, find_keys_in_clear, load_here, load_settings, render_env_example, render_value, variables_here
+from babyagi.settings.load import (
+    Loaded,
+    find_keys_in_clear,
+    load_for_program,
+    load_here,
+    load_settings,
+    render_env_example,
+    render_value,
+    variables_here,
+)
 from babyagi.settings.values import Declared, Secret
 
 __all__ = [
@@ -12,6 +21,7 @@ __all__ = [
     "Settings",
     "declared_fields",
     "find_keys_in_clear",
+    "load_for_program",
     "load_here",
     "load_settings",
     "render_env_example",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,8 @@ from babyagi.settings.fields import (
     declared_fields,
 )
 from babyagi.settings.values import Declared, Secret, parse_path
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_SOURCE = "default"
 _MODEL_FIELDS = ("llm_model", "model_execution", "model_creation", "model_prioritization", "model_report")
@@ -49,8 +52,17 @@ class Loaded:
 
 
 def load_here(flags: Mapping[str, object]) -> Settings:
-    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process."""
-    return load_settings(flags=flags, environ={**os.environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=Path.cwd()).settings
+    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process. What a person
+    should know about them is logged."""
+    return load_for_program(flags, environ=os.environ, cwd=Path.cwd())
+
+
+def load_for_program(flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path) -> Settings:
+    """As `load_here`, with another environment and folder."""
+    loaded = load_settings(flags=flags, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd)
+    for notice in loaded.notices:
+        logger.warning("%s", notice)
+    return loaded.settings
 
 
 def variables_here() -> Mapping[str, str]:

@@ -6,7 +6,7 @@ import pytest
 
 from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
-from babyagi.settings import find_keys_in_clear, load_settings
+from babyagi.settings import find_keys_in_clear, load_here, load_settings
 
 KEY = "sk-of-the-endpoint"
 
@@ -69,6 +69,15 @@ def test_a_run_says_it_once_before_it_begins_and_goes_on(tmp_path, monkeypatch, 
     err = capsys.readouterr().err
     assert err.count("BABYAGI_NOTIFY sends to hooks.invalid in clear") == 1
     assert "secret" not in err
+
+
+def test_a_program_without_a_screen_finds_it_in_its_log(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    load_here({"openai_base_url": REMOTE})
+
+    assert [record.getMessage() for record in caplog.records if "OPENAI_API_KEY goes to" in record.getMessage()]
+    assert KEY not in caplog.text
 
 
 def checks(capsys, name):
