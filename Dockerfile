@@ -5,9 +5,17 @@ ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
+COPY locks ./locks
 COPY babyagi ./babyagi
-RUN python3 -m venv /opt/babyagi \
-    && /opt/babyagi/bin/pip install --no-cache-dir --disable-pip-version-check '.[postgres]' \
+ENV PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1
+# Everything is of a pinned version and a known hash, also what builds the package.
+RUN python3 -m venv /opt/build \
+    && /opt/build/bin/pip install --no-deps --require-hashes --requirement locks/build.txt \
+    && /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /opt/build/wheel . \
+    && python3 -m venv /opt/babyagi \
+    && /opt/babyagi/bin/pip install --no-deps --require-hashes --requirement locks/image.txt \
+    && /opt/babyagi/bin/pip install --no-deps --no-index /opt/build/wheel/*.whl \
     && /opt/babyagi/bin/pip uninstall --yes pip
 
 FROM ${PYTHON_IMAGE}

@@ -30,14 +30,14 @@ from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
-from babyagi.opening import open_index
+from babyagi.opening import open_index, require_result_store
 from babyagi.results import Results
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.shared import open_search
 from babyagi.serving import Pace, Patience
-from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, bare_environment, load_settings
+from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, bare_environment, load_for_program
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
 from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Planning, Result, Role, Worker
@@ -178,7 +178,7 @@ class App:
     @property
     def _notifier(self) -> Notifier | None:
         target = self.settings.notify.reveal()
-        return Notifier(self.store, make_sender(target, environ=bare_environment())) if target else None
+        return Notifier(self.store, make_sender(target, environ=bare_environment(), proxies=self.settings.proxies)) if target else None
 
     # -- what belongs to the objective -----------------------------------------------------------------------------------
 
@@ -330,6 +330,7 @@ class App:
                 base_url=base_url,
                 api_key=self.settings.openai_api_key.reveal(),
                 timeout_s=self.settings.model_timeout_s,
+                proxies=self.settings.proxies,
                 sleep=asyncio.sleep,
                 random=random.SystemRandom().random,
             )
@@ -408,9 +409,8 @@ async def open_app(
 
 async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
     """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
-    loaded = load_settings(flags=options, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd)
-    loaded.require_trust()
-    settings = loaded.settings
+    settings = load_for_program(options, environ=environ, cwd=cwd)
+    require_result_store(settings)
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
         await asyncio.to_thread(fetch_files)
     async with open_app(settings) as app:

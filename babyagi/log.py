@@ -41,6 +41,8 @@ PLAN_FAILED = "plan.failed"  # nothing could be planned from these results
 CONTEXT_CUT = "context.cut"  # a prompt holds results only in part, or not at all
 REPORT_WRITTEN = "report.written"
 RESULTS_INDEXED = "results.indexed"
+INDEX_UNAVAILABLE = "index.unavailable"  # results do not get into the result store; a worker tries again by itself
+INDEX_AVAILABLE = "index.available"
 
 STEP_INTENDED = "step.intended"
 STEP_RECORDED = "step.recorded"

@@ -20,7 +20,7 @@ from babyagi.agents.creation import Bringers, Finished, choose_known, create_tas
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
-from babyagi.agents.report import Written, render_report, write_answer
+from babyagi.agents.report import Aside, Written, render_report, write_answer
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -40,6 +40,7 @@ from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import estimate_tokens
 from babyagi.react.calling import side_by_side
 from babyagi.react.steps import Bounds as RunBounds
+from babyagi.resultstore.availability import find_trouble
 from babyagi.resultstore.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.resultstore.cutting import cut_result
 from babyagi.resultstore.nearness import Nearness
@@ -181,6 +182,10 @@ class Loop:
             return await journal.embed(embed_path("index", texts), texts)
 
         return await self._projector.run_once(embed=embed)
+
+    async def ping_index(self) -> None:
+        """See `VectorIndex.ping`."""
+        await self._projector.ping()
 
     # -- a task ------------------------------------------------------------------------------------------------------------
 
@@ -513,7 +518,8 @@ class Loop:
         results = await self._store.results(objective.id)
         asked = [(step.id, describe(step)) for step in await self._store.inbox(objective.id)]
         bounds = [_say_bound(event) for event in await self._store.events_of(objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID)]
-        markdown = render_report(objective, written=written, tasks=tasks, results=results, asked=asked, bounds=bounds)
+        aside = Aside(asked=asked, bounds=bounds, index_trouble=await find_trouble(self._store, objective.id))
+        markdown = render_report(objective, written=written, tasks=tasks, results=results, aside=aside)
         await self._store.record_report(claim, markdown=markdown)
 
     async def _excerpts_for(

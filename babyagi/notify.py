@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from babyagi import log
+from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError
 from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
@@ -109,14 +110,14 @@ class UndeliveredError(Exception):
     """What went wrong with a notification, in words of ours: those of others may hold the address, or a part of it."""
 
 
-def make_sender(target: str, *, environ: Mapping[str, str]) -> Send:
+def make_sender(target: str, *, environ: Mapping[str, str], proxies: Proxies | None = None) -> Send:
     """What takes the JSON of an event to `target`: an http or https address, or a command, which is run without a shell.
 
     Args:
         environ: all that the command gets as its environment.
     """
     if target.startswith(("http://", "https://")):
-        return lambda text: asyncio.to_thread(_post, target, text)
+        return lambda text: _post(target, text, (proxies or Proxies()).find(target))
     return lambda text: _run_command(shlex.split(target), text, environ)
 
 
@@ -137,18 +138,14 @@ async def _run_command(command: list[str], text: str, environ: Mapping[str, str]
         raise UndeliveredError(f"the command ended with code {process.returncode}")
 
 
-def _post(address: str, text: str) -> None:
-    from http.client import HTTPConnection, HTTPSConnection
-    from urllib.parse import quote, urlsplit
+async def _post(address: str, text: str, proxy: str | None) -> None:
+    import httpx2
 
-    parts = urlsplit(address)
-    connect = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-    connection = connect(parts.hostname or "", parts.port, timeout=TIMEOUT_S)
-    try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("POST", quote(path, safe=_SENT_AS_IT_IS), text.encode(), {"Content-Type": "application/json"})
-        status = connection.getresponse().status
-    finally:
-        connection.close()
+    transport = httpx2.AsyncHTTPTransport(proxy=proxy)
+    async with (
+        httpx2.AsyncClient(follow_redirects=False, timeout=TIMEOUT_S, transport=transport) as client,
+        client.stream("POST", address, content=text.encode(), headers={"content-type": "application/json"}) as answer,
+    ):
+        status = answer.status_code  # what it says beside that is not read
     if status >= 300:
         raise UndeliveredError(f"the address answered with {status}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from importlib.util import find_spec
 
 from babyagi.errors import BabyagiError, SettingsError
 from babyagi.resultstore.base import VectorIndex
@@ -11,13 +12,62 @@ from babyagi.settings import Settings
 from babyagi.tasks import Objective
 from babyagi.taskstore.offload import ThreadOffload
 
+MODULE_AND_PACKAGE = {
+    "chroma": ("chromadb", "chromadb"),
+    "weaviate": ("weaviate", "babyagi-daemon[weaviate]"),
+    "pinecone": ("pinecone", "babyagi-daemon[pinecone]"),
+}
+
+
+def require_result_store(settings: Settings) -> None:
+    """See, without asking anybody, that the chosen result store can be opened.
+
+    Raises:
+        SettingsError: its library is not installed, or a variable that it needs is not set.
+    """
+    store = settings.effective_result_store
+    module, package = MODULE_AND_PACKAGE.get(store, ("", ""))
+    if module and find_spec(module) is None:
+        other = "builtin" if store == "chroma" else "chroma"
+        raise SettingsError(
+            f"results are to go to {store.capitalize()}, and its library is not installed",
+            why=f"there is no Python module {module} here",
+            fix=f"pip install '{package}', or set BABYAGI_RESULT_STORE={other}",
+            guide="results",
+        )
+    if store == "weaviate" and not settings.weaviate_url and not settings.weaviate_use_embedded:
+        raise SettingsError(
+            "results are to go to Weaviate, and no server is named",
+            why="neither WEAVIATE_URL nor WEAVIATE_USE_EMBEDDED is set",
+            fix="set WEAVIATE_URL=http://HOST:8080, or BABYAGI_RESULT_STORE=chroma",
+            guide="results",
+        )
+    if store == "pinecone" and not settings.pinecone_api_key:
+        raise SettingsError(
+            "results are to go to Pinecone, and there is no key",
+            why="PINECONE_API_KEY is not set",
+            fix="set PINECONE_API_KEY, or BABYAGI_RESULT_STORE=chroma",
+            guide="results",
+        )
+
+
+async def ask_result_store(settings: Settings) -> None:
+    """Return when the chosen result store can be used; a server is asked, see `VectorIndex.ping`.
+
+    Raises:
+        IndexUnavailableError, StoreUnusableError: it cannot be used now. SettingsError: see `require_result_store`.
+    """
+    async with AsyncExitStack() as stack:
+        await open_index(settings, stack).ping()
+
 
 def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
     """The index, closed with the stack. Nothing is imported of a vendor, connected to or read before its first call.
 
     Raises:
-        SettingsError: a variable that it needs is not set.
+        SettingsError: see `require_result_store`.
     """
+    require_result_store(settings)
     index = _make_index(settings, stack)
     stack.push_async_callback(index.close)
     return index
@@ -36,7 +86,7 @@ def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
     if settings.chroma_url:
         from babyagi.resultstore.chroma_server import ChromaServerIndex
 
-        return ChromaServerIndex(settings.chroma_url)
+        return ChromaServerIndex(settings.chroma_url, proxies=settings.proxies)
     from babyagi.resultstore.chroma import ChromaIndex
 
     offload = ThreadOffload(name="chroma")
@@ -47,33 +97,20 @@ def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
 def _make_weaviate(settings: Settings) -> VectorIndex:
     from babyagi.resultstore.weaviate import WeaviateIndex
 
-    if not settings.weaviate_url and not settings.weaviate_use_embedded:
-        raise SettingsError(
-            "results are to go to Weaviate, and no server is named",
-            why="neither WEAVIATE_URL nor WEAVIATE_USE_EMBEDDED is set",
-            fix="set WEAVIATE_URL=http://HOST:8080, or BABYAGI_RESULT_STORE=chroma",
-            guide="results",
-        )
     return WeaviateIndex(
         settings.weaviate_url,
         api_key=settings.weaviate_api_key.reveal(),
         grpc_port=settings.weaviate_grpc_port,
         is_embedded=not settings.weaviate_url,
+        proxies=settings.proxies,
     )
 
 
 def _make_pinecone(settings: Settings) -> VectorIndex:
     from babyagi.resultstore.pinecone import PineconeIndex
 
-    if not settings.pinecone_api_key:
-        raise SettingsError(
-            "results are to go to Pinecone, and there is no key",
-            why="PINECONE_API_KEY is not set",
-            fix="set PINECONE_API_KEY, or BABYAGI_RESULT_STORE=chroma",
-            guide="results",
-        )
     cloud, region = settings.pinecone_place
-    return PineconeIndex(settings.pinecone_api_key.reveal(), cloud=cloud, region=region)
+    return PineconeIndex(settings.pinecone_api_key.reveal(), cloud=cloud, region=region, proxies=settings.proxies)
 
 
 async def drop_collection(settings: Settings, objective: Objective) -> str:

@@ -29,6 +29,7 @@ from babyagi.journal import Gate
 from babyagi.loop import Loop, is_fault_of_the_task, tries_for
 from babyagi.outages import MAX_MODEL_BACK_OFF_S, MAX_MODEL_WAIT_S, Outages
 from babyagi.presence import Presence
+from babyagi.resultstore.availability import Availability
 from babyagi.tasks import Claim, Duty, DutyClaim, Objective, ObjectiveStatus, StopReason
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.base_workers import Outlook
@@ -76,7 +77,7 @@ class Patience:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
     """What all objectives of one worker process share. `slots` are handed out in the order in which they were asked for, so that no
-    objective starves. `tell` says to the person what hinders this worker."""
+    objective starves. `tell` says to the person what hinders this worker. `is_followed`: the person is shown the objective's events."""
 
     store: TaskStore
     presence: Presence
@@ -86,6 +87,7 @@ class Process:
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     tell: Callable[[str], None]
+    is_followed: bool = True
 
 
 class Serving:
@@ -168,11 +170,12 @@ class Serving:
                 self._store,
                 loop,
                 self._presence,
-                objective_id=self._objective_id,
+                availability=Availability(self._store, self._objective_id, tell=None if self._process.is_followed else self._process.tell),
                 sleep=self._process.sleep,
                 on_unclear=self._rejoin_soon,
             )
             await self._presence.serve(self._objective_id)
+            await feeder.begin()
             async with asyncio.TaskGroup() as group:
                 feeding = group.create_task(feeder.feed())
                 await self._dispatch(group)

@@ -55,6 +55,7 @@ class WorkerLoop:
             sleep=surroundings.sleep,
             random=surroundings.random,
             tell=surroundings.tell,
+            is_followed=surroundings.around is None,
         )
         self._servings: dict[int, Serving] = {}
         self._shunned: set[int] = set()

@@ -118,10 +118,26 @@ n_requests() {
     cut -d ' ' -f 1 "$work/counts"
 }
 
-last_descendant() { # the process at the end of a chain of only children
-    local pid=$1 child
-    while child=$(pgrep -P "$pid" | head -n 1) && [ -n "$child" ]; do pid=$child; done
-    echo "$pid"
+descendants() { # of a process, parents before their children; some may be gone when this is read
+    local child
+    for child in $(pgrep -P "$1"); do
+        echo "$child"
+        descendants "$child"
+    done
+}
+
+program_below() { # the program itself, whatever runs it and whatever it runs
+    local pid
+    for _ in $(seq 100); do
+        for pid in $(descendants "$1"); do
+            if { tr '\0' ' ' <"/proc/$pid/cmdline"; } 2>/dev/null | grep -Eq '^[^ ]*python[^ ]* [^ ]*/babyagi( |$)'; then
+                echo "$pid"
+                return
+            fi
+        done
+        sleep 0.1
+    done
+    fail "the program is not running below process $1"
 }
 
 check_image() {
@@ -144,6 +160,9 @@ check_commands() {
     cat "$work/out"
     expect "health check of an empty home" 0 "$(code_of -- babyagi doctor --quick)"
     expect "doctor" 0 "$(code_of -- babyagi doctor)"
+    for library in chromadb weaviate pinecone psycopg; do
+        expect "the library $library" 0 "$(code_of -- python3 -c "import $library")"
+    done
     expect "demo" 0 "$(code_of -- babyagi demo)"
     expect "health check" 0 "$(code_of -- babyagi doctor --quick)"
 }
@@ -176,7 +195,7 @@ check_limit() {
 check_signal() {
     say "TERM, then going on"
     local variables=(LLM_MODEL=local OPENAI_BASE_URL="$(cat "$work/url")" BABYAGI_FILES=/files OBJECTIVE="What happens at a signal?")
-    local n_before code=0 command
+    local n_before code=0 command program
     n_before=$(n_requests)
     container_command "${variables[@]}" -- babyagi
     "${command[@]}" </dev/null >"$work/out" 2>&1 &
@@ -184,7 +203,8 @@ check_signal() {
     for _ in $(seq 300); do
         [ "$(n_requests)" -lt $((n_before + 3)) ] || break
     done
-    kill -TERM "$(last_descendant "$pid")"
+    program=$(program_below "$pid")
+    kill -TERM "$program"
     wait "$pid" || code=$?
     expect "exit code after TERM" 143 "$code"
     expect "the next start ends it" 0 "$(code_of "${variables[@]}" -- babyagi)"

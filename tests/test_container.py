@@ -1,7 +1,9 @@
 """The container's files, as far as they can be read; `docs/container-check.sh` builds the image and runs it."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from fnmatch import fnmatch
@@ -85,7 +87,8 @@ def test_the_image_is_built_in_two_stages_and_has_certificates():
 def test_no_secret_is_baked_into_the_image():
     set_at_build = re.findall(r"(?:^(?:ARG|ENV) |^ {4})([A-Z_]+)=", DOCKERFILE, re.MULTILINE)
 
-    assert set(set_at_build) == {"PYTHON_IMAGE", "PATH", "BABYAGI_HOME", "PYTHONUNBUFFERED"}
+    of_pip = {"PIP_NO_CACHE_DIR", "PIP_DISABLE_PIP_VERSION_CHECK"}
+    assert set(set_at_build) == {"PYTHON_IMAGE", "PATH", "BABYAGI_HOME", "PYTHONUNBUFFERED", *of_pip}
 
 
 def test_the_build_gets_what_it_copies():
@@ -148,3 +151,26 @@ def test_compose_takes_every_right_away(service):
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert service["read_only"] is True
+
+
+def test_the_check_finds_the_program_among_processes_that_come_and_go(tmp_path):
+    """As a container's tools start it: below other processes, beside children that are gone at once."""
+    program = tmp_path / "bin" / "babyagi"
+    program.parent.mkdir()
+    program.write_text("import subprocess, sys\nwhile sys.stdin: subprocess.run(['true'])\n")
+    script = (ROOT / "docs" / "container-check.sh").read_text(encoding="utf-8")
+    functions = "".join(re.findall(r"^(?:descendants|program_below|fail)\(\) \{.*?^\}\n", script, re.MULTILINE | re.DOTALL))
+    started = subprocess.Popen(
+        ["bash", "-c", f"sh -c 'sleep 0.01; {sys.executable} {program}; true' babyagi run & wait"], start_new_session=True
+    )
+    try:
+        found = subprocess.run(
+            ["bash", "-euc", f"{functions}\nprogram_below {started.pid}"], capture_output=True, text=True, timeout=60, check=False
+        )
+        command = Path(f"/proc/{found.stdout.strip()}/cmdline").read_bytes().split(b"\0")
+    finally:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+
+    assert (found.returncode, found.stderr) == (0, "")
+    assert command[:2] == [sys.executable.encode(), bytes(program)]

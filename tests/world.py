@@ -64,6 +64,7 @@ class World:
     protocol: str = "auto"
     lease_s: float = 600.0  # this clock is quick, and a busy machine is slow
     embedder: Embedder = field(default_factory=HashEmbedder)
+    index: Any = None  # a built-in one for each loop, when none is given
     _worker_numbers: Any = field(default_factory=lambda: count(1))
 
     def __post_init__(self) -> None:
@@ -79,7 +80,7 @@ class World:
 
     def open_loop(self, objective: Objective, gate: Gate) -> Loop:
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
-        index = BuiltinIndex()
+        index = self.index or BuiltinIndex()
         backends = Backends(
             store=self.store, models=self.models or dict.fromkeys(roles, self.model), embedder=self.embedder, gate=gate, sleep=self.sleep
         )

@@ -50,34 +50,41 @@ class Written:
     left_out: tuple[Result, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aside:
+    """What a person should know beside the answer.
+
+    `asked`: number and words of what they are asked. `bounds`: what a bound kept out, in words. `index_trouble`: why results do not get
+    into the result store, empty when they do.
+    """
+
+    asked: Sequence[tuple[int, str]] = ()
+    bounds: Sequence[str] = ()
+    index_trouble: str = ""
+
+
 def render_report(
-    objective: Objective,
-    *,
-    written: Written,
-    tasks: Sequence[Task],
-    results: Sequence[Result],
-    asked: Sequence[tuple[int, str]] = (),
-    bounds: Sequence[str] = (),
+    objective: Objective, *, written: Written, tasks: Sequence[Task], results: Sequence[Result], aside: Aside | None = None
 ) -> str:
     """Return the whole report as Markdown.
 
     Args:
         written: the model's part; without a text the results are given in full.
         tasks: all of the objective's, in the list's order. results: in the order in which they were recorded.
-        asked: number and words of what a person is asked. bounds: what a bound kept out, in words.
     """
+    aside = aside or Aside()
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
         _render_missing(objective),
         _render_dead(tasks),
-        _render_asked(objective, asked),
+        _render_asked(objective, aside.asked),
         written.text or _render_results(results, written.why_not),
         _render_left_out(written.left_out) if written.text else "",
         "---",
-        _render_facts(objective, tasks),
-        "\n".join(["## What a bound kept out", "", *(f"* {_one_line(line)}" for line in bounds)]) if bounds else "",
+        _render_facts(objective, tasks, index_trouble=aside.index_trouble),
+        _render_bounds(aside.bounds),
         _render_list("Not done", [task for task in tasks if task.status in (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)]),
         _render_list("Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED]),
         _render_list("Done", [task for task in tasks if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)]),
@@ -123,7 +130,13 @@ def _render_results(results: Sequence[Result], why: str) -> str:
     return "\n\n".join([said, *blocks])
 
 
-def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
+def _render_bounds(bounds: Sequence[str]) -> str:
+    if not bounds:
+        return ""
+    return "\n".join(["## What a bound kept out", "", *(f"* {_one_line(line)}" for line in bounds)])
+
+
+def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble: str) -> str:
     usage, limits = objective.usage, objective.spec.limits
     n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
     stop = (objective.stop_reason or StopReason.FAILED).words
@@ -136,6 +149,11 @@ def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
         f"cost {objective.spent}{cost_limit}",
         f"* Time: {objective.active_s:.0f} s. Models: {', '.join(sorted(set(objective.spec.model_by_role.values())))}",
     ]
+    if index_trouble:
+        lines.append(
+            f"* Result store: results did not get into it: {_one_line(index_trouble)}. No result is lost; "
+            f"`babyagi index rebuild --objective {objective.id}` fills it when it can be used"
+        )
     how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
     if how:
         lines.append(f"* To go on: {how}, then `babyagi resume --objective {objective.id}`")

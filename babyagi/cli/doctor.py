@@ -5,6 +5,7 @@ Does not cover: whether a key is accepted and whether a model exists, which only
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import importlib.util
 import os
@@ -25,10 +26,10 @@ from babyagi import private
 from babyagi.cli.logfile import open_log_file
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.text import has_colour, is_live_terminal
-from babyagi.errors import BabyagiError
-from babyagi.opening import describe_index
+from babyagi.errors import BabyagiError, SettingsError
+from babyagi.opening import ask_result_store, describe_index
 from babyagi.redaction import redact_url
-from babyagi.settings import Loaded, Settings, describe_waiting
+from babyagi.settings import Loaded, Settings, describe_waiting, find_keys_in_clear
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -65,9 +66,10 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
     if settings.openai_base_url:
-        checks.append(_check_address(settings.openai_base_url))
+        checks.append(_check_address(settings))
     return [
         *checks,
+        *_check_network(settings),
         _check_result_store(settings),
         _check_embedder(settings),
         _check_terminal(),
@@ -171,7 +173,7 @@ def _check_model(settings: Settings) -> Check:
     try:
         import httpx2  # noqa: F401  # whether it can be imported is the question
     except Exception as error:  # a broken installation may raise anything
-        return Check(name="model", state=FAIL, found=f"the HTTP client cannot be imported: {error}", fix="pip install 'httpx2>=2'")
+        return Check(name="model", state=FAIL, found=f"the HTTP client cannot be imported: {error}", fix="pip install 'httpx2>=2.12'")
     return Check(name="model", state=OK, found=f"{name} at OpenAI")
 
 
@@ -182,39 +184,43 @@ def _check_key(settings: Settings) -> Check:
     return Check(name="key", state=OK, found="OPENAI_API_KEY is set" if settings.openai_api_key else "none is set, and none is needed")
 
 
-def _check_address(base_url: str) -> Check:
-    host, port = host_and_port(base_url)
+def _check_address(settings: Settings) -> Check:
+    """Whether somebody listens at the endpoint, or at the proxy through which it is reached."""
+    base_url = settings.openai_base_url
+    proxy = settings.proxies.find(base_url)
+    host, port = host_and_port(proxy or base_url)
     try:
         with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
-            return Check(name="address", state=OK, found=f"{redact_url(base_url)} answers")
+            shown = redact_url(base_url)
+            found = f"the proxy {host}:{port} listens; {shown} is asked through it" if proxy else f"{shown} answers"
+            return Check(name="address", state=OK, found=found)
     except OSError as error:
-        fix = "start the server, or correct OPENAI_BASE_URL"
+        fix = "correct the proxy, or name the host in NO_PROXY" if proxy else "start the server, or correct OPENAI_BASE_URL"
         return Check(name="address", state=FAIL, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
 
 
+def _check_network(settings: Settings) -> list[Check]:
+    """Which proxies are in use, without their passwords, and which keys everybody on the way can read."""
+    shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
+    used = [f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}" for scheme, proxy in shown.items() if proxy]
+    without = f", but for this machine and {settings.no_proxy}" if settings.no_proxy else ", but for this machine"
+    proxies = Check(name="proxy", state=OK, found=", ".join(used) + without if used else "none is named, and none is used")
+    return [proxies, *(Check(name="keys", state=WARN, found=line) for line in find_keys_in_clear(settings))]
+
+
 def _check_result_store(settings: Settings) -> Check:
-    store = settings.effective_result_store
-    if store in ("weaviate", "pinecone") and importlib.util.find_spec(store) is None:
-        fix = f"pip install 'babyagi-daemon[{store}]', or set BABYAGI_RESULT_STORE=chroma"
-        return Check(name="result store", state=FAIL, found=f"the library of {store} is not installed", fix=fix)
-    if store != "chroma":
-        return Check(name="result store", state=OK, found=describe_index(settings))
-    if importlib.util.find_spec("chromadb") is None:
-        fix = "pip install 'chromadb>=1.5', or set BABYAGI_RESULT_STORE=builtin"
-        return Check(name="result store", state=FAIL, found="chromadb is not installed", fix=fix)
-    if settings.chroma_url:
-        return _check_chroma_server(settings.chroma_url)
-    return Check(name="result store", state=OK, found=describe_index(settings))
-
-
-def _check_chroma_server(url: str) -> Check:
-    host, port = host_and_port(url)
+    """Fails where a run would refuse to begin, warns where it would go on without."""
     try:
-        with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
-            return Check(name="result store", state=OK, found=f"a Chroma server at {url}")
-    except OSError as error:
-        fix = "start the server, or correct CHROMA_URL; meanwhile results are found by comparing the stored vectors"
-        return Check(name="result store", state=WARN, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
+        asyncio.run(ask_result_store(settings))
+    except SettingsError as error:
+        return Check(name="result store", state=FAIL, found=f"{error.what}: {error.why}", fix=error.fix)
+    except BabyagiError as error:
+        fix = f"{error.fix}; meanwhile results are found in the task store"
+        return Check(name="result store", state=WARN, found=f"{error.what}: {error.why}", fix=fix)
+    if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
+        fix = "babyagi run starts it, and says whether results get into it"
+        return Check(name="result store", state=WARN, found=f"{describe_index(settings)}, is not started yet", fix=fix)
+    return Check(name="result store", state=OK, found=describe_index(settings))
 
 
 def _check_embedder(settings: Settings) -> Check:

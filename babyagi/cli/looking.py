@@ -43,16 +43,18 @@ def status(objective: str, as_json: bool) -> None:
     """Show how one objective stands, and what to type next."""
     from babyagi.cli import json_shapes, render, worker_lines
     from babyagi.cli.session import pick_objective, with_store
+    from babyagi.resultstore.availability import find_trouble
 
-    async def fetch(store: TaskStore) -> tuple[Row, list[Worker]]:
+    async def fetch(store: TaskStore) -> tuple[Row, list[Worker], str]:
         found = await pick_objective(store, objective)
-        return (found, await store.counts(found.id)), await store.workers()
+        return (found, await store.counts(found.id)), await store.workers(), await find_trouble(store, found.id)
 
-    (found, counts), workers = with_store(fetch)
+    (found, counts), workers, trouble = with_store(fetch)
     if as_json:
-        print_json({**json_shapes.status_shape(found, counts), "n_workers": len(worker_lines.serving(workers, found.id))})
+        shape = {**json_shapes.status_shape(found, counts), "index_trouble": trouble}
+        print_json({**shape, "n_workers": len(worker_lines.serving(workers, found.id))})
     else:
-        lines = render.render_status(found, counts, terminal_width())
+        lines = render.render_status(found, counts, terminal_width(), index_trouble=trouble)
         echo_lines([*lines[:-1], Line(f"At work:  {worker_lines.render_serving(workers, found.id)}"), lines[-1]])
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from babyagi import log
 from babyagi.cli.json_shapes import event_shape
 from babyagi.cli.text import echo, fit, print_json_line
+from babyagi.resultstore.availability import describe_trouble
 from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
 
@@ -52,6 +53,8 @@ _OTHER_WORDS = {
     log.ORDER_APPLIED: "the list was ordered",
     log.REPORT_WRITTEN: "the report is written",
     log.RESULTS_INDEXED: "the index catches up",
+    log.INDEX_UNAVAILABLE: "results do not get into the result store; the run goes on without it",
+    log.INDEX_AVAILABLE: "results get into the result store again",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
     log.STEP_OVERSPENT: "the cost of an answer is not what it should be",
     log.STEP_LEFT_UNKNOWN: "a tool call was cut off that must not be repeated; a person must say what came of it",
@@ -83,6 +86,8 @@ def _describe_data(event: Event) -> str:
             return _describe_overspending(data)
         case log.MODEL_UNAVAILABLE:
             return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
+        case log.INDEX_UNAVAILABLE:
+            return f": {fit(describe_trouble(data), 400)}"
         case log.RESULTS_INDEXED:
             return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
     words = "; ".join(str(word) for word in _words_of(event) if word)

@@ -6,9 +6,9 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
+from babyagi.addresses import is_loopback
 from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError
-from babyagi.net.hosts import LOOPBACK
 from babyagi.redaction import redact_url
 from babyagi.settings import Settings
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL
@@ -73,7 +73,7 @@ def require_listener(settings: Settings, models: Iterable[str]) -> None:
     Elsewhere a refusal may be a proxy's or an outage's, and the run waits for its end.
     """
     host, port = host_and_port(settings.openai_base_url)
-    if host not in LOOPBACK or set(models) <= set(MODELS_WITHOUT_ENDPOINT):
+    if not is_loopback(host) or set(models) <= set(MODELS_WITHOUT_ENDPOINT):
         return
     try:
         socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S).close()

@@ -124,7 +124,7 @@ def _perhaps(objective: Objective) -> str:
     return f"${objective.usage.unconfirmed_cost_usd:.4f}" if objective.usage.unconfirmed_cost_usd > 0 else ""
 
 
-def render_status(objective: Objective, counts: Mapping[TaskStatus, int], width: int) -> list[Line]:
+def render_status(objective: Objective, counts: Mapping[TaskStatus, int], width: int, *, index_trouble: str = "") -> list[Line]:
     lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
     lines.append(Line(f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD))
     lines.append(Line(f"Status:   {render_status_words(objective)}"))
@@ -132,8 +132,16 @@ def render_status(objective: Objective, counts: Mapping[TaskStatus, int], width:
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
     lines.append(Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"))
     lines.append(Line(f"Model:    {one_line(model_of(objective))}"))
+    lines += _render_index_trouble(objective, "Results:  ", index_trouble)
     lines.append(Line(f"Next:     {next_command(objective)}"))
     return lines
+
+
+def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list[Line]:
+    if not trouble:
+        return []
+    how = f"`babyagi doctor` says more; when it can be used: babyagi index rebuild --objective {objective.id}"
+    return [Line(f"{head}they do not get into the result store: {fit(trouble, 400)}; none is lost. {how}", Style.YELLOW)]
 
 
 def next_command(objective: Objective) -> str:
@@ -230,12 +238,13 @@ def _render_unconfirmed(step: Step) -> str:
     return f"  ({n} {'call' if n == 1 else 'calls'} cut off, counted as paid)" if n else ""
 
 
-def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, home: str) -> list[Line]:
+def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, home: str, index_trouble: str = "") -> list[Line]:
     """The last lines of a run: why it stopped, what came of it, and what to type to look and to go on."""
     lines = [
         Line(f"Objective {objective.id} {_HOW_IT_STANDS.get(objective.status) or render_status_words(objective)}", Style.BOLD),
         Line(f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: {render_duration(objective.active_s)}."),
     ]
+    lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
         lines.append(Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})"))
     lines.append(Line(f"To look:    babyagi tasks, babyagi results, babyagi show TASK   (--objective {objective.id})"))

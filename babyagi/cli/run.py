@@ -20,6 +20,8 @@ from babyagi.cli.session import NOTHING, is_over, load, pick_objective, pick_unf
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
 from babyagi.cli.worker_lines import serving
 from babyagi.errors import SettingsError
+from babyagi.opening import require_result_store
+from babyagi.resultstore.availability import find_trouble
 from babyagi.settings import Loaded, Settings
 from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.base import TaskStore
@@ -45,6 +47,7 @@ def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool, 
     require_objective(loaded.settings)
     require_credentials(loaded.settings)
     require_living_models(loaded.settings)
+    require_result_store(loaded.settings)
     require_embedder(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
 
@@ -68,12 +71,14 @@ def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], al
         "embedding_model": "hash",
     }
     loaded = load(settings, reads_files=False)  # what it is to show is the same wherever it is typed
+    require_result_store(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json, is_demo=True))
 
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) -> int:
     """Go on with an unfinished objective, and return the exit code."""
     loaded = load(flags)
+    require_result_store(loaded.settings)
     require_embedder(loaded.settings)
     return asyncio.run(_resume(loaded, selector, as_json=as_json))
 
@@ -123,6 +128,8 @@ async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
         objective = await pick_objective(store, selector)
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell_notices([f"nobody works on objective {objective.id} now; `babyagi resume --objective {objective.id}` goes on"])
+        if trouble := await find_trouble(store, objective.id):
+            tell(f"results do not get into the result store: {trouble}")
         view = _open_view(store, objective, as_json=as_json)
         after_id = 0 if as_json else await store.last_event_id(objective.id)
         await _follow_while(_wait_for_end(store, objective.id), Follower(store, objective.id, view, after_id=after_id), view)
@@ -207,7 +214,8 @@ def tell(notice: str) -> None:
 
 async def _say_closing(store: TaskStore, objective: Objective, *, home: Path, as_json: bool) -> None:
     say = warn if as_json else echo
-    for line in render.render_closing(objective, await store.counts(objective.id), home=str(home)):
+    trouble = await find_trouble(store, objective.id)
+    for line in render.render_closing(objective, await store.counts(objective.id), home=str(home), index_trouble=trouble):
         say(line.text, line.style)
 
 

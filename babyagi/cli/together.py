@@ -14,6 +14,7 @@ from babyagi.cli.run import require_objective, tell, tell_notices, work_on
 from babyagi.cli.session import LATEST, is_over, load
 from babyagi.cli.text import Style, echo, fit, print_json, warn
 from babyagi.errors import NotFoundError
+from babyagi.opening import require_result_store
 from babyagi.settings import Loaded
 from babyagi.tasks import Objective
 from babyagi.taskstore.base import TaskStore
@@ -78,6 +79,7 @@ async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
 def join_objective(flags: Mapping[str, Any], *, selector: str = "", as_json: bool) -> int:
     """Work on an objective that somebody else started or will start, and return the exit code of its stop reason."""
     loaded = load(flags)
+    require_result_store(loaded.settings)
     require_embedder(loaded.settings)
     wanted = Wanted(selector=selector, text=loaded.settings.objective, instance_name=loaded.settings.instance_name)
     return asyncio.run(_join(loaded, wanted, as_json=as_json))
@@ -107,6 +109,7 @@ async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
 def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
     """Work on whatever the task store holds until a signal ends it, and return the exit code of that signal."""
     loaded = load(flags)
+    require_result_store(loaded.settings)
     require_embedder(loaded.settings)
     return asyncio.run(_serve_all(loaded, as_json=as_json))
 

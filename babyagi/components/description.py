@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from babyagi.addresses import read_proxies
 from babyagi.components.document import ROOT, AgentEntry, Document, ToolEntry, read_document
 from babyagi.components.kinds import PromptModel, PromptNode, PythonRuntime, SerpAPIComponent, read_kinds
 from babyagi.components.pipeline import Stage, Work, build_pipeline_tool, check_flow
@@ -85,6 +86,7 @@ class _Builder:
     def __init__(self, document: Document, granted: Granted) -> None:
         self._document = document
         self._keys = granted.keys
+        self._proxies = read_proxies(granted.variables)
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
         self._agents: dict[str, tuple[tuple[Tool, ...], Bounds]] = {}
         self._underway: list[str] = []
@@ -179,7 +181,14 @@ class _Builder:
 
     def _build_search(self, search: SerpAPIComponent, name: str, description: str) -> Tool:
         key = search.api_key.reveal(self._keys)
-        return build_serpapi_search(key, name=name, description=description, top_k=search.top_k, base_url=search.base_url)
+        return build_serpapi_search(
+            key,
+            name=name,
+            description=description,
+            top_k=search.top_k,
+            base_url=search.base_url,
+            proxies=self._proxies,
+        )
 
     def _note_model(self, node: PromptNode) -> None:
         if node.model is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError, EndlessAnswerError, MalformedReplyError, ModelRejectedError, ModelUnavailableError
 from babyagi.llm.breaker import Breaker
 from babyagi.llm.faults import Place, RefusedParameterError, build_refusal, judge, read_refusal, translate
@@ -42,6 +43,7 @@ class Endpoint:
         base_url: empty or None for OpenAI's own.
         api_key: empty where the server needs none.
         timeout_s: seconds that one call may take in all: waiting, retries and the body included.
+        proxies: through which the server is reached; the environment names none.
         sleep: waits that many seconds.
         random: a number from 0 up to 1, for the waits.
     """
@@ -52,6 +54,7 @@ class Endpoint:
         base_url: str | None = None,
         api_key: str = "",
         timeout_s: float = 120.0,
+        proxies: Proxies | None = None,
         sleep: Callable[[float], Awaitable[None]],
         random: Callable[[], float],
     ) -> None:
@@ -64,6 +67,7 @@ class Endpoint:
         self._shown_url = redact_url(self.base_url)
         self._api_key = api_key
         self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
         self._sleep = sleep
         self._random = random
         self._client: httpx2.AsyncClient | None = None
@@ -195,11 +199,12 @@ class Endpoint:
                     headers={"accept-encoding": "identity", "user-agent": "babyagi"},
                     follow_redirects=False,
                     timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                    transport=httpx2.AsyncHTTPTransport(proxy=self._proxies.find(self.base_url)),
                     event_hooks={"response": [self._begin_answer]},
                 )
             except (httpx2.InvalidURL, ValueError) as error:
                 raise ModelRejectedError(
-                    f"{place.url} cannot be asked", why=str(error), fix="check the proxy settings", guide="models"
+                    f"{place.url} cannot be asked", why=str(error), fix="check HTTPS_PROXY and HTTP_PROXY", guide="models"
                 ) from error
         return self._client
 

@@ -139,7 +139,7 @@ def _import_kind() -> Any:
         import_chroma()
         from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
     except ImportError as error:
-        raise _trouble(f"Chroma cannot be imported: {error}", fix="pip install 'chromadb>=1.5'") from error
+        raise _trouble(f"Chroma cannot be imported: {error}", fix="pip install 'chromadb>=1.5.9'") from error
     return ONNXMiniLM_L6_V2
 
 

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
+from babyagi.addresses import Proxies, is_loopback
 from babyagi.errors import SettingsError, ToolError
-from babyagi.net.hosts import LOOPBACK
 from babyagi.redaction import redact
 
 MAX_BODY_BYTES = 2 * 2**20
@@ -32,7 +32,7 @@ def require_https(url: str) -> str:
     """
     try:
         parts = urlsplit(url)
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in LOOPBACK)
+        is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
         is_usable = is_safe and bool(parts.hostname) and parts.port != 0 and not set("@?#\\") & set(url) and url.isprintable()
     except ValueError:
         is_usable = False
@@ -41,13 +41,16 @@ def require_https(url: str) -> str:
     return url.rstrip("/")
 
 
-async def get_json(url: str, params: Mapping[str, str], *, secret: str = "", timeout_s: float = 20.0) -> dict[str, Any]:
+async def get_json(
+    url: str, params: Mapping[str, str], *, secret: str = "", timeout_s: float = 20.0, proxies: Proxies | None = None
+) -> dict[str, Any]:
     """Return the JSON object at the address.
 
     Args:
         url: as `require_https` gave it, with a path.
         secret: one of the parameters' values, that nobody may see.
         timeout_s: seconds that all of it may take.
+        proxies: through which it is asked; the environment names none.
 
     Raises:
         ToolError: one line: unreachable, too slow, too long, an error status with a piece of what was said, or no JSON object.
@@ -56,7 +59,7 @@ async def get_json(url: str, params: Mapping[str, str], *, secret: str = "", tim
     try:
         with _unlogged():
             async with asyncio.timeout(timeout_s):
-                status, body = await _fetch(url, params)
+                status, body = await _fetch(url, params, (proxies or Proxies()).find(url))
     except TimeoutError:
         raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
     except _FetchError as error:
@@ -74,13 +77,13 @@ class _FetchError(Exception):
     """What went wrong on the way, as it follows the name of the host."""
 
 
-async def _fetch(url: str, params: Mapping[str, str]) -> tuple[int, bytes]:
+async def _fetch(url: str, params: Mapping[str, str], proxy: str | None) -> tuple[int, bytes]:
     """The status and the body. No error of the client leaves here: each of them may hold the address with the secret."""
     import httpx2
 
     try:
         async with (
-            httpx2.AsyncClient(follow_redirects=False, timeout=None) as client,
+            httpx2.AsyncClient(follow_redirects=False, timeout=None, transport=httpx2.AsyncHTTPTransport(proxy=proxy)) as client,
             client.stream("GET", url, params=dict(params), headers={"accept-encoding": "identity", "user-agent": "babyagi"}) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":

@@ -28,6 +28,9 @@ class Hit:
     score: float
 
 
+PING_TIMEOUT_S = 5.0  # a run begins with it
+
+
 class VectorIndex(Protocol):
     """Vectors by nearness. One collection per objective and embedding space.
 
@@ -40,6 +43,13 @@ class VectorIndex(Protocol):
 
     is_memory: bool
     read_lag_s: float
+
+    async def ping(self) -> None:
+        """Return when it can be used. A server is asked, with the key, and has `PING_TIMEOUT_S` to answer.
+
+        What runs in this process is not started by it; that what it needs is there is looked at.
+        """
+        ...
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         """Put the items in, creating the collection if there is none. Idempotent by id; all or raise."""

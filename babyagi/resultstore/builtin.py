@@ -57,6 +57,9 @@ class BuiltinIndex:
     def __init__(self) -> None:
         self._collections: dict[str, _Rows] = {}
 
+    async def ping(self) -> None:
+        return
+
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         rows = self._collections.get(collection, _Rows())
         _check_lengths([item.vector for item in items], rows)

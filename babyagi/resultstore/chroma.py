@@ -18,6 +18,7 @@ import os
 import shutil
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -67,6 +68,9 @@ class ChromaIndex:
         self._offload = offload
         self._chroma = _Chroma(directory, sync_threshold)
 
+    async def ping(self) -> None:
+        await self._run(self._chroma.look)
+
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         await self._run(lambda: self._chroma.upsert(collection, items))
 
@@ -97,6 +101,12 @@ class _Chroma:
         self._owner_fd: int | None = None
         self._client: Client | None = None
         self._collections: dict[str, Collection] = {}
+
+    def look(self) -> None:
+        with translating():
+            if find_spec("chromadb") is None:
+                raise ImportError("No module named 'chromadb'")
+            make_directory(self._directory)
 
     def upsert(self, name: str, items: Sequence[IndexItem]) -> None:
         with self._calling(reads_graph=True) as client:
@@ -191,7 +201,7 @@ class _Chroma:
         """Become the directory's one owner, if that is not so, and see how the last one ended."""
         if self._owner_fd is not None:
             return
-        private.make_folder(self._directory)
+        make_directory(self._directory)
         owner_fd = private.open_file(self._directory / OWNER_FILE)
         try:
             fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -224,6 +234,13 @@ class _Chroma:
         if client is not None:
             with translating():
                 client.close()
+
+
+def make_directory(directory: Path) -> None:
+    """Make the directory where it is missing; raises OSError where nothing can be written in it."""
+    private.make_folder(directory)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(f"{directory} cannot be written")
 
 
 def _count_crashes(mark: Path) -> int:

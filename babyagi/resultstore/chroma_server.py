@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from babyagi.addresses import Proxies
 from babyagi.chroma_import import import_chroma, showing_no_environment
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.redaction import redact
-from babyagi.resultstore.base import Hit, IndexItem
+from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.resultstore.chroma_calls import (
     TIME_MENDS,
     batches,
@@ -41,17 +42,23 @@ class ChromaServerIndex:
 
     Args:
         url: `http://HOST:PORT` or `https://…`. timeout_s: for each call.
+        proxies: through which the server is reached; the environment names none.
     """
 
     is_memory = False
     read_lag_s = 0.0
 
-    def __init__(self, url: str, *, timeout_s: float = CALL_TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None) -> None:
         self._url = url
         self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
         self._client: AsyncClientAPI | None = None
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._collections: dict[str, AsyncCollection] = {}
+
+    async def ping(self) -> None:
+        async with self._calling(PING_TIMEOUT_S) as client:
+            await client.count_collections()
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         async def put(found: AsyncCollection) -> bool:
@@ -106,11 +113,12 @@ class ChromaServerIndex:
     # -- calls -------------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _calling(self) -> AsyncIterator[AsyncClientAPI]:
-        with self._translating():
-            async with asyncio.timeout(self._timeout_s):
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[AsyncClientAPI]:
+        timeout_s = min(timeout_s or self._timeout_s, self._timeout_s)
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
                 async with self._opening:
-                    self._client = self._client or await _open_client(self._url)
+                    self._client = self._client or await _open_client(self._url, self._proxies.find(self._url))
                 yield self._client
 
     async def _use(self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]) -> T | None:
@@ -140,7 +148,7 @@ class ChromaServerIndex:
         return self._collections[name]
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, timeout_s: float) -> Iterator[None]:
         """Turn whatever the library, the server and the network raise into this project's two errors for an index."""
         try:
             yield
@@ -150,7 +158,7 @@ class ChromaServerIndex:
             fix = "pip install chromadb, or unset CHROMA_URL"
             raise IndexUnavailableError("Chroma cannot be imported", why=str(error), fix=fix, guide="results") from error
         except TimeoutError as error:
-            raise self._unavailable(f"no answer within {self._timeout_s:g} s") from error
+            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             why = redact(f"{type(error).__name__}: {error}")[:500]
             if type(error).__name__ in DAMAGE and not any(sign in why.lower() for sign in TIME_MENDS):
@@ -162,11 +170,26 @@ class ChromaServerIndex:
         return IndexUnavailableError(f"the Chroma server {self._url} cannot answer now", why=why, fix=fix, guide="results")
 
 
-async def _open_client(url: str) -> AsyncClientAPI:
+async def _open_client(url: str, proxy: str | None) -> AsyncClientAPI:
+    """As `chromadb.AsyncHttpClient` makes it, whose connections are those of all servers together and obey the environment."""
     await asyncio.to_thread(import_chroma)  # half a second
-    import chromadb
-    from chromadb.config import Settings
+    import httpx
+    from chromadb.api.async_api import AsyncServerAPI
+    from chromadb.api.async_client import AsyncClient
+    from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
 
     with showing_no_environment():
-        settings = Settings(anonymized_telemetry=False, chroma_server_ssl_verify=True)
-    return await chromadb.AsyncHttpClient(host=url, ssl=url.startswith("https:"), settings=settings)
+        settings = Settings(
+            anonymized_telemetry=False,
+            chroma_api_impl="chromadb.api.async_fastapi.AsyncFastAPI",
+            chroma_server_host=url,
+            chroma_server_http_port=8000,  # where the address names none
+            chroma_server_ssl_enabled=url.startswith("https:"),
+        )
+    client = AsyncClient(settings=settings)
+    client.tenant, client.database = DEFAULT_TENANT, DEFAULT_DATABASE
+    client._server = client._system.instance(AsyncServerAPI)  # type: ignore[type-abstract]  # it looks up which is configured
+    own = httpx.AsyncClient(timeout=None, headers={"Content-Type": "application/json"}, transport=httpx.AsyncHTTPTransport(proxy=proxy))
+    server: Any = client._server
+    server._clients = {hash(asyncio.get_running_loop()): own}
+    return client

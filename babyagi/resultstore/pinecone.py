@@ -17,9 +17,10 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
+from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.redaction import redact
-from babyagi.resultstore.base import Hit, IndexItem
+from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 
 CALL_TIMEOUT_S = 20.0
 READ_LAG_S = 5.0  # the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness, 2026-11-21)
@@ -41,22 +42,37 @@ class PineconeIndex:
     Args:
         api_key: of a project. cloud, region: where an index is made that is not there yet.
         host: of the control plane, empty for Pinecone's own.
+        proxies: through which the service is reached; the environment names none.
         timeout_s: for each call; making an index may take longer.
     """
 
     is_memory = False
     read_lag_s = READ_LAG_S
 
-    def __init__(self, api_key: str, *, cloud: str, region: str, host: str = "", timeout_s: float = CALL_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        api_key: str,
+        *,
+        cloud: str,
+        region: str,
+        host: str = "",
+        timeout_s: float = CALL_TIMEOUT_S,
+        proxies: Proxies | None = None,
+    ) -> None:
         self._api_key = api_key
         self._cloud = cloud
         self._region = region
         self._host = host
         self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
         self._client: Any = None
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._index_by_dimension: dict[int, Any] = {}
         self._dimension_by_name: dict[str, int] = {}
+
+    async def ping(self) -> None:
+        async with self._calling(min(PING_TIMEOUT_S, self._timeout_s)):
+            await self._client.list_indexes()
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         if not items:
@@ -187,8 +203,9 @@ class PineconeIndex:
 
     @asynccontextmanager
     async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[None]:
-        with self._translating():
-            async with asyncio.timeout(timeout_s or self._timeout_s):
+        timeout_s = timeout_s or self._timeout_s
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
                 async with self._opening:
                     self._client = self._client or await asyncio.to_thread(self._open)
                 try:
@@ -206,11 +223,15 @@ class PineconeIndex:
             raise ImportError(str(error)) from error
         # Retries of the control plane; on a 429 of the data plane the library itself waits as long as the service asks, up to our deadline.
         return AsyncPinecone(
-            api_key=self._api_key, host=self._host or None, timeout=self._timeout_s, retry_config=RetryConfig(max_retries=1)
+            api_key=self._api_key,
+            host=self._host or None,
+            timeout=self._timeout_s,
+            retry_config=RetryConfig(max_retries=1),
+            proxy_url=self._proxies.find(self._host or "https://api.pinecone.io"),
         )
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, timeout_s: float) -> Iterator[None]:
         """Turn whatever the library, the service and the network raise into this project's two errors for an index."""
         try:
             yield
@@ -220,7 +241,7 @@ class PineconeIndex:
             why = f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not `pinecone-client`"
             raise IndexUnavailableError("Pinecone cannot be imported", why=why, fix=RENAMED, guide="results") from error
         except TimeoutError as error:
-            raise _unavailable(str(error) or f"no answer within {self._timeout_s:g} s") from error
+            raise _unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             why = redact(" ".join(f"{type(error).__name__}: {error}".split()), secrets=[self._api_key])[:500]
             status = getattr(error, "status_code", None) or getattr(error, "status", None)

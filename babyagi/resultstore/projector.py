@@ -156,6 +156,10 @@ class Projector:
         """
         return await self._compare(n_probes, is_in_doubt=lambda report: bool(report.extra) or not report.is_whole)
 
+    async def ping(self) -> None:
+        """See `VectorIndex.ping`."""
+        await self._index.ping()
+
     async def drop(self) -> None:
         """Remove the objective's collection; what the task store owes is not changed by it."""
         await self._index.drop(self._collection)

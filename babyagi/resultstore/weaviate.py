@@ -18,9 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.redaction import redact
-from babyagi.resultstore.base import Hit, IndexItem
+from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 
 if TYPE_CHECKING:
     from weaviate import WeaviateAsyncClient
@@ -34,6 +35,8 @@ HTTP_PORT, GRPC_PORT = 8080, 50051
 EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
 # Whole words: the names of collections stand in what is said, too.
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
+PINGED = "Babyagi_ping"  # there is none
+NO_CLASS = re.compile(r"could not find class|class \S+ (not found|does(n't| not) exist)", re.IGNORECASE)
 REFUSED = re.compile(r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE)
 
 
@@ -45,6 +48,7 @@ class WeaviateIndex:
         api_key: empty for a server that wants none.
         grpc_port: None for 50051, or for 443 in Weaviate's cloud.
         is_embedded: let the library download and start a server on this machine.
+        proxies: through which the server is reached; the environment names none.
         timeout_s: for each call; the start of an embedded server may take longer.
     """
 
@@ -52,16 +56,38 @@ class WeaviateIndex:
     read_lag_s = 0.0
 
     def __init__(
-        self, url: str, *, api_key: str = "", grpc_port: int | None = None, is_embedded: bool = False, timeout_s: float = CALL_TIMEOUT_S
+        self,
+        url: str,
+        *,
+        api_key: str = "",
+        grpc_port: int | None = None,
+        is_embedded: bool = False,
+        timeout_s: float = CALL_TIMEOUT_S,
+        proxies: Proxies | None = None,
     ) -> None:
         self._url = url
         self._api_key = api_key
         self._grpc_port = grpc_port
         self._is_embedded = is_embedded
         self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
         self._client: WeaviateAsyncClient | None = None
         self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
         self._known: set[str] = set()
+
+    async def ping(self) -> None:
+        """As the port has it: over both protocols. A server that is started here is not."""
+        if self._is_embedded and self._client is None:
+            with self._translating(PING_TIMEOUT_S):
+                await asyncio.to_thread(_import)
+            return
+        async with self._calling(PING_TIMEOUT_S) as client:
+            await client.collections.exists(PINGED)
+            try:
+                await client.collections.use(PINGED).query.fetch_objects(limit=1)
+            except Exception as error:
+                if not NO_CLASS.search(str(error)):
+                    raise
 
     async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
         name = class_name(collection)
@@ -144,9 +170,10 @@ class WeaviateIndex:
         return name in self._known
 
     @asynccontextmanager
-    async def _calling(self) -> AsyncIterator[WeaviateAsyncClient]:
-        with self._translating():
-            async with asyncio.timeout(self._deadline_s):
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[WeaviateAsyncClient]:
+        timeout_s = min(timeout_s or self._deadline_s, self._deadline_s)
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
                 async with self._opening:
                     self._client = self._client or await self._open()
                 yield self._client
@@ -159,9 +186,13 @@ class WeaviateIndex:
         await asyncio.to_thread(_import)  # half a second
         import weaviate
         from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+        from weaviate.config import GrpcConfig
         from weaviate.embedded import EmbeddedOptions
 
-        config = AdditionalConfig(timeout=Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s), trust_env=False)
+        timeout = Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s)
+        proxy = None if self._is_embedded else self._proxies.find(self._url)
+        without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])  # by itself gRPC obeys the environment
+        config = AdditionalConfig(timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without)
         if self._is_embedded:
             options = EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT)
             make = partial(weaviate.WeaviateAsyncClient, embedded_options=options, additional_config=config, skip_init_checks=True)
@@ -191,7 +222,7 @@ class WeaviateIndex:
     # -- errors ------------------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _translating(self) -> Iterator[None]:
+    def _translating(self, timeout_s: float) -> Iterator[None]:
         """Turn whatever the library, the server and the network raise into this project's two errors for an index."""
         try:
             yield
@@ -201,7 +232,7 @@ class WeaviateIndex:
             fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
             raise IndexUnavailableError("Weaviate cannot be imported", why=str(error), fix=fix, guide="results") from error
         except TimeoutError as error:
-            raise self._unavailable(f"no answer within {self._deadline_s:g} s") from error
+            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             raise self._explain(f"{type(error).__name__}: {error}") from error
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
+from babyagi.addresses import Proxies, split_exceptions
 from babyagi.settings.objective_fields import DEFAULT_MODEL, NO_SECRET, ObjectiveFields
 from babyagi.settings.values import (
     Declared,
@@ -24,6 +25,7 @@ from babyagi.settings.values import (
     parse_path,
     parse_paths,
     parse_presence,
+    parse_proxy,
     parse_secret,
     parse_switch,
     parse_task_store,
@@ -111,6 +113,26 @@ class Settings(ObjectiveFields):
             "Ask this worker's models, not those that the objective was started with.",
             parse=parse_switch,
         ),
+    )
+
+    https_proxy: Secret = field(
+        default=NO_SECRET,
+        metadata=declare(
+            "HTTPS_PROXY https_proxy",
+            "The proxy through which https addresses are reached; this machine is always reached directly.",
+            parse=parse_proxy,
+            metavar="URL",
+            default_text="none",
+            section="The network",
+        ),
+    )
+    http_proxy: Secret = field(
+        default=NO_SECRET,
+        metadata=declare("HTTP_PROXY http_proxy", "The same for http addresses.", parse=parse_proxy, metavar="URL", default_text="none"),
+    )
+    no_proxy: str = field(
+        default="",
+        metadata=declare("NO_PROXY no_proxy", "Hosts, addresses and networks that are reached directly, separated by commas."),
     )
 
     home: Path = field(
@@ -289,6 +311,10 @@ class Settings(ObjectiveFields):
         if cloud not in ("aws", "gcp", "azure"):
             region, cloud = self.pinecone_environment, ""
         return self.pinecone_cloud or cloud or "aws", self.pinecone_region or region or "us-east-1"
+
+    @property
+    def proxies(self) -> Proxies:
+        return Proxies(http=self.http_proxy.reveal(), https=self.https_proxy.reveal(), exceptions=split_exceptions(self.no_proxy))
 
     @property
     def effective_embedding_model(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -10,13 +11,24 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 
+from babyagi.addresses import host_of, is_here, is_in_clear
 from babyagi.errors import SettingsError
-from babyagi.net.hosts import host_of, is_loopback
 from babyagi.redaction import redact, redact_url
 from babyagi.settings.env_files import EnvFile, is_trusted, read_env_file
-from babyagi.settings.fields import DEFAULT_MODEL, USE_LLAMA_SERVER, Settings, declared_fields
+from babyagi.settings.fields import (
+    DEFAULT_MODEL,
+    LOCAL_EMBEDDING_MODEL,
+    MODELS_WITHOUT_ENDPOINT,
+    ONNX_EMBEDDING_MODEL,
+    USE_LLAMA_SERVER,
+    Settings,
+    declared_fields,
+)
 from babyagi.settings.values import Declared, Secret, default_home, parse_path, parse_paths
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_SOURCE = "default"
 _MODEL_FIELDS = ("llm_model", "model_execution", "model_creation", "model_prioritization", "model_report")
@@ -98,13 +110,17 @@ def describe_waiting(waiting: Sequence[Untrusted]) -> str:
 
 
 def load_here(flags: Mapping[str, object]) -> Settings:
-    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process.
+    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process. What a person
+    should know about them is logged."""
+    return load_for_program(flags, environ=os.environ, cwd=Path.cwd())
 
-    Raises:
-        SettingsError: as `load_settings`, or a setting waits for trust.
-    """
-    loaded = load_settings(flags=flags, environ={**os.environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=Path.cwd())
+
+def load_for_program(flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path) -> Settings:
+    """As `load_here`, with another environment and folder."""
+    loaded = load_settings(flags=flags, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd)
     loaded.require_trust()
+    for notice in loaded.notices:
+        logger.warning("%s", notice)
     return loaded.settings
 
 
@@ -278,12 +294,12 @@ class _Reading:
         if any(found.name == address and found.file is file and found.is_waiting for found in self.untrusted):
             return True
         url = self._values.get(address, "")
-        return not url or is_loopback(url) or host_of(url) in _OWN_HOSTS
+        return not url or is_here(url) or host_of(url) in _OWN_HOSTS
 
     def must_hold_money(self) -> bool:
         """Whether a file that nobody has trusted names a model that costs: if it has no price, the limit of money must not go for it."""
         is_chosen = any(name in self.given and self.given[name].untrusted for name in _MODEL_FIELDS)
-        return is_chosen and not is_loopback(self._values.get("openai_base_url", ""))
+        return is_chosen and not is_here(self._values.get("openai_base_url", ""))
 
     def _find(self, name: str, declared: Declared) -> Iterator[_Given]:
         """What is given for a setting, that of the highest place first."""
@@ -392,6 +408,26 @@ def _find_notices(settings: Settings, given: Mapping[str, _Given]) -> Iterator[s
             names_by_notice.setdefault(declared.arrives_later, []).append(shown)
     for notice, names in names_by_notice.items():
         yield f"{', '.join(names)}: {notice}"
+    yield from find_keys_in_clear(settings)
+
+
+def find_keys_in_clear(settings: Settings) -> Iterator[str]:
+    """One line for each key that everybody on the way can read: over http to another machine."""
+    asks_a_model = not set(settings.model_by_role.values()) <= set(MODELS_WITHOUT_ENDPOINT)
+    asks_for_vectors = settings.effective_embedding_model not in (LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL)
+    asks_the_endpoint = asks_a_model or (asks_for_vectors and not settings.embedding_base_url)
+    key, weaviate_key = settings.openai_api_key, settings.weaviate_api_key
+    sent = [
+        ("OPENAI_API_KEY", key, "OPENAI_BASE_URL", settings.openai_base_url, asks_the_endpoint),
+        ("OPENAI_API_KEY", key, "BABYAGI_EMBEDDING_BASE_URL", settings.embedding_base_url, asks_for_vectors),
+        ("WEAVIATE_API_KEY", weaviate_key, "WEAVIATE_URL", settings.weaviate_url, settings.effective_result_store == "weaviate"),
+    ]
+    for name, given_key, variable, url, is_asked in sent:
+        if given_key and is_asked and is_in_clear(url):
+            yield f"{name} goes to {url} in clear: everybody on the way can read it; set {variable} to an https address"
+    if is_in_clear(settings.notify.reveal()):  # the address is as good as a key
+        host = urlsplit(settings.notify.reveal()).netloc
+        yield f"BABYAGI_NOTIFY sends to {host} in clear: everybody on the way can read it; set it to an https address"
 
 
 def _build_error(faults: list[str]) -> SettingsError:
@@ -437,6 +473,6 @@ def render_env_example() -> str:
         if declared.section:
             lines += ["", f"# == {declared.section} =="]
         if declared.variables:
-            older = f" Older name: {', '.join(declared.variables[1:])}." if declared.variables[1:] else ""
+            older = f" Other name: {', '.join(declared.variables[1:])}." if declared.variables[1:] else ""
             lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
     return "\n".join(lines) + "\n"

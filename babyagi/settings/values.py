@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from babyagi.net.hosts import host_of
+from babyagi.addresses import complete_proxy, host_of
 from babyagi.redaction import redact_url
 
 MAX_TEXT_BYTES = 1_000_000
@@ -137,6 +137,21 @@ def _is_address(text: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
         return False
+
+
+def parse_proxy(text: str) -> Secret:
+    """The address of a proxy, as other programs take it, too: it may hold a password, and may lack its `http://`."""
+    from urllib.parse import urlsplit
+
+    address = complete_proxy(parse_name(text))
+    try:
+        parts = urlsplit(address)
+        is_usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_usable = False
+    if not is_usable:
+        raise ValueError("http://HOST:PORT, perhaps with USER:PASSWORD@ (no SOCKS)")
+    return Secret(address)
 
 
 def parse_path(text: str) -> Path:
@@ -307,7 +322,7 @@ class Declared:
 
     @property
     def is_secret(self) -> bool:
-        return self.parse in (parse_secret, parse_notify, parse_task_store)
+        return self.parse in (parse_secret, parse_notify, parse_task_store, parse_proxy)
 
     @property
     def label(self) -> str:

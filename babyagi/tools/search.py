@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from babyagi.addresses import Proxies
 from babyagi.errors import ToolError
 from babyagi.net.get import get_json, require_https
 from babyagi.tasks import Effect, Passage
@@ -19,7 +20,9 @@ MAX_FIELD_CHARS = 1000
 _NOTHING_FOUND = "hasn't returned any results"
 
 
-def build_serpapi_search(api_key: str, *, name: str, description: str, top_k: int = 10, base_url: str = SERPAPI_URL) -> Tool:
+def build_serpapi_search(
+    api_key: str, *, name: str, description: str, top_k: int = 10, base_url: str = SERPAPI_URL, proxies: Proxies | None = None
+) -> Tool:
     """Return a tool that gives the first `top_k` of: the answer box, the organic results, what people also ask.
 
     Raises:
@@ -32,7 +35,7 @@ def build_serpapi_search(api_key: str, *, name: str, description: str, top_k: in
         query = arguments["query"].strip()[:MAX_QUERY_CHARS]
         if not query:
             raise ToolError("there is nothing to search for: the query is empty")
-        found = await get_json(url, {"engine": "google", "q": query, "api_key": api_key}, secret=api_key)
+        found = await get_json(url, {"engine": "google", "q": query, "api_key": api_key}, secret=api_key, proxies=proxies)
         return Passage(text=_render(found, top_k) or "The search found nothing.", origin=f"tool:{name}")
 
     return Tool(

@@ -106,7 +106,7 @@ def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_m
     assert run_guarded(["doctor"]) == 0
 
     said = capsys.readouterr().out
-    assert f"nobody listens at 127.0.0.1:{port}" in said and "correct CHROMA_URL" in said
+    assert f"the Chroma server http://127.0.0.1:{port} cannot answer now" in said and "CHROMA_URL names it" in said
 
 
 def test_the_doctor_finds_a_server_that_listens(monkeypatch, capsys):

@@ -23,6 +23,13 @@ ITEMS = [make_item(1, "bread and an oven"), make_item(2, "the orders table"), ma
 
 
 class VectorIndexContract:
+    async def test_a_ping_of_what_can_be_used_returns_and_changes_nothing(self, index):
+        await index.ping()
+        await index.upsert("one", ITEMS)
+        await index.ping()
+
+        assert sorted(await index.ids("one")) == sorted(item.id for item in ITEMS)
+
     async def test_the_nearest_comes_first_with_its_cosine_similarity(self, index):
         await index.upsert("one", ITEMS)
 

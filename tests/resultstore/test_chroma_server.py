@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -180,7 +181,9 @@ def test_a_server_may_choose_another_kind_of_index_as_long_as_it_measures_by_cos
 async def test_certificates_are_checked(index, url):
     await index.ids("one")
 
-    assert index._client._server._settings.chroma_server_ssl_verify is True
+    (client,) = index._client._server._clients.values()
+    context = client._transport._pool._ssl_context
+    assert context.check_hostname and context.verify_mode is ssl.CERT_REQUIRED
 
 
 async def test_every_error_of_chroma_is_one_of_ours():
@@ -190,7 +193,7 @@ async def test_every_error_of_chroma_is_one_of_ours():
     assert set(DAMAGE) < {error_type.__name__ for error_type in error_types.values()}
     for error_type in error_types.values():
         expected = StoreUnusableError if error_type.__name__ in DAMAGE else IndexUnavailableError
-        with pytest.raises(expected), index._translating():
+        with pytest.raises(expected), index._translating(1.0):
             raise error_type("why")
-    with pytest.raises(IndexUnavailableError), index._translating():
+    with pytest.raises(IndexUnavailableError), index._translating(1.0):
         raise error_types["InternalError"]("database is locked")

@@ -258,7 +258,7 @@ def make_every_error():
 def test_every_error_of_pinecone_is_one_of_ours(error):
     index = PineconeIndex("sk-test", cloud="aws", region="us-east-1")
 
-    with pytest.raises((IndexUnavailableError, StoreUnusableError)), index._translating():
+    with pytest.raises((IndexUnavailableError, StoreUnusableError)), index._translating(1.0):
         raise error
 
 

@@ -290,7 +290,7 @@ def make_every_error():
 def test_every_error_of_weaviate_is_one_of_ours(error):
     index = WeaviateIndex("http://127.0.0.1:9")
 
-    with pytest.raises((IndexUnavailableError, StoreUnusableError)) as raised, index._translating():
+    with pytest.raises((IndexUnavailableError, StoreUnusableError)) as raised, index._translating(1.0):
         raise error
 
     assert "127.0.0.1:9" in raised.value.what or "imported" in raised.value.what

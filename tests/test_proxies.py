@@ -1,0 +1,114 @@
+"""Every client obeys the proxies that it is given and none of the environment: a proxy of ours counts who comes."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+
+import httpx2
+import pytest
+
+from babyagi.addresses import Proxies
+from babyagi.errors import BabyagiError
+from babyagi.llm.endpoint import Endpoint
+from babyagi.net.get import get_json
+from babyagi.notify import make_sender
+from babyagi.resultstore.chroma_server import ChromaServerIndex
+from babyagi.resultstore.pinecone import PineconeIndex
+from babyagi.resultstore.weaviate import WeaviateIndex
+
+pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
+NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY")
+
+
+async def ask_model(base, proxies):
+    endpoint = Endpoint(base_url=base, timeout_s=2.0, proxies=proxies, sleep=asyncio.sleep, random=lambda: 0.0)
+    try:
+        await endpoint.post("/chat/completions", {}, model="m", parse=lambda found: found)
+    finally:
+        await endpoint.close()
+
+
+async def search(base, proxies):
+    await get_json(f"{base}/search.json", {"q": "tea"}, timeout_s=2.0, proxies=proxies)
+
+
+async def notify(base, proxies):
+    async with asyncio.timeout(2.0):
+        await make_sender(f"{base}/hook", environ={}, proxies=proxies)(json.dumps({}))
+
+
+async def ping(index):
+    try:
+        await index.ping()
+    finally:
+        await index.close()
+
+
+async def ask_chroma(base, proxies):
+    await ping(ChromaServerIndex(base, proxies=proxies))
+
+
+async def ask_pinecone(base, proxies):
+    await ping(PineconeIndex("k", cloud="aws", region="us-east-1", host=base, proxies=proxies))
+
+
+async def ask_weaviate(base, proxies):
+    await ping(WeaviateIndex(base, grpc_port=9, proxies=proxies))
+
+
+CLIENTS = [ask_model, search, notify, ask_chroma, ask_pinecone, ask_weaviate]
+
+
+@asynccontextmanager
+async def listening():
+    """The first line of each request that comes to a port of this machine; none is answered well."""
+    lines: list[str] = []
+
+    async def handle(reader, writer):
+        lines.append((await reader.readline()).decode("latin-1").strip())
+        writer.write(b"HTTP/1.1 503 no\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        with suppress(ConnectionError):
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", lines
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def attempt(client, base, proxies):
+    with suppress(BabyagiError, TimeoutError, RuntimeError, httpx2.HTTPError):
+        await client(base, proxies)
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda one: one.__name__)
+async def test_this_machine_is_reached_directly_whatever_names_a_proxy(client, monkeypatch):
+    async with listening() as (proxy, at_proxy), listening() as (base, at_server):
+        for name in NAMES:
+            monkeypatch.setenv(name, proxy)
+            monkeypatch.setenv(name.lower(), proxy)
+        await attempt(client, base, Proxies(http=proxy, https=proxy))
+
+        assert at_proxy == []
+        assert at_server
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda one: one.__name__)
+async def test_another_machine_is_reached_through_the_proxy_that_is_named_for_it(client):
+    async with listening() as (proxy, at_proxy):
+        await attempt(client, "http://db.invalid:8123", Proxies(http=proxy))
+
+        assert at_proxy and all("db.invalid" in line for line in at_proxy)
+
+
+@pytest.mark.parametrize("client", CLIENTS, ids=lambda one: one.__name__)
+async def test_another_machine_is_not_reached_through_a_proxy_of_the_environment_alone(client, monkeypatch):
+    async with listening() as (proxy, at_proxy):
+        for name in NAMES:
+            monkeypatch.setenv(name, proxy)
+        await attempt(client, "http://db.invalid:8123", None)
+
+        assert at_proxy == []
