@@ -11,7 +11,7 @@ from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError
 from babyagi.llm.endpoint import Endpoint
 from babyagi.net.get import get_json
-from babyagi.notify import make_sender
+from babyagi.notify import UndeliveredError, make_sender
 from babyagi.resultstore.chroma_server import ChromaServerIndex
 from babyagi.resultstore.pinecone import PineconeIndex
 from babyagi.resultstore.weaviate import WeaviateIndex
@@ -80,7 +80,7 @@ async def listening():
 
 
 async def attempt(client, base, proxies):
-    with suppress(BabyagiError, TimeoutError, RuntimeError, httpx2.HTTPError):
+    with suppress(BabyagiError, TimeoutError, UndeliveredError, httpx2.HTTPError):
         await client(base, proxies)
 
 

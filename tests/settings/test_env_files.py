@@ -81,6 +81,9 @@ HARMFUL = {
     "result_store": "builtin",
     "chroma_url": "http://127.0.0.1:9",
     "weaviate_url": "http://127.0.0.1:9",
+    "https_proxy": "http://127.0.0.1:9",
+    "http_proxy": "http://127.0.0.1:9",
+    "no_proxy": "*",
     "weaviate_grpc_port": "9",
     "weaviate_use_embedded": "on",
     "pinecone_api_key": "k",
@@ -194,11 +197,11 @@ def test_a_model_of_a_file_does_not_take_the_limit_of_money_away_when_it_has_no_
 def test_what_only_the_environment_can_say_is_named_and_reaches_nobody(load):
     before = dict(os.environ)
 
-    loaded = load("HTTPS_PROXY=http://127.0.0.1:9\nSSL_CERT_FILE=x\nPYTHONPATH=.\nSERP_PARAMS_BASE_URL=http://127.0.0.1:9\nMINE=1\n")
+    loaded = load("ALL_PROXY=http://127.0.0.1:9\nSSL_CERT_FILE=x\nPYTHONPATH=.\nSERP_PARAMS_BASE_URL=http://127.0.0.1:9\nMINE=1\n")
 
     assert dict(os.environ) == before and loaded.waiting == ()
     assert loaded.notices == (
-        "HTTPS_PROXY, SSL_CERT_FILE, PYTHONPATH, SERP_PARAMS_BASE_URL in .env: no effect, only settings are read from files; set it in the "
+        "ALL_PROXY, SSL_CERT_FILE, PYTHONPATH, SERP_PARAMS_BASE_URL in .env: no effect, only settings are read from files; set it in the "
         "environment",
     )
 

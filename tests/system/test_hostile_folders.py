@@ -180,7 +180,7 @@ def test_the_address_of_a_trusted_file_is_asked_with_the_key_of_the_shell(plant,
 
 
 @pytest.mark.parametrize(
-    "names", ["HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy", "SSL_CERT_FILE PYTHONPATH LD_PRELOAD OPENAI_ORG_ID PGHOST"]
+    "names", ["HTTP_PROXY HTTPS_PROXY", "ALL_PROXY FTP_PROXY", "SSL_CERT_FILE PYTHONPATH LD_PRELOAD OPENAI_ORG_ID PGHOST"]
 )
 def test_what_libraries_read_reaches_none_of_them_and_is_named(names, plant, folder, listener, capsys):
     plant("\n".join(f"{name}=http://127.0.0.1:{{port}}" for name in names.split()))
