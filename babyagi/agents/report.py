@@ -70,6 +70,7 @@ def render_report(
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
+        "" if objective.stop_reason else f"> This objective has not ended: it is {objective.status}. This is what there is so far.",
         _render_missing(objective),
         _render_dead(tasks),
         _render_asked(objective, asked),
@@ -126,11 +127,11 @@ def _render_results(results: Sequence[Result], why: str) -> str:
 def _render_facts(objective: Objective, tasks: Sequence[Task]) -> str:
     usage, limits = objective.usage, objective.spec.limits
     n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
-    stop = (objective.stop_reason or StopReason.FAILED).words
     detail = f" ({_one_line(objective.stop_detail)})" if objective.stop_detail else ""
+    stopped = [f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"] if objective.stop_reason else []
     cost_limit = f" of {limits.max_cost_usd:g}" if limits.max_cost_usd else ""
     lines = [
-        f"* Stopped: {objective.stop_reason}: {stop}{detail}",
+        *stopped,
         f"* Tasks: {n_done} done of {len(tasks)}",
         f"* Model calls before this report: {usage.calls}, tokens {usage.prompt_tokens} in and {usage.completion_tokens} out, "
         f"cost ${usage.cost_usd:.4f}{cost_limit}",
