@@ -70,7 +70,10 @@ def render_report(
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
-        "" if objective.stop_reason else f"> This objective has not ended: it is {objective.status}. This is what there is so far.",
+        ""
+        if objective.stop_reason
+        else f"> This objective has not ended: it is {objective.status}. This is what there is so far; "
+        f"`babyagi resume --objective {objective.id}` goes on.",
         _render_missing(objective),
         _render_dead(tasks),
         _render_asked(objective, asked),

@@ -83,6 +83,9 @@ def _describe_data(event: Event) -> str:
             return f" ({data.get('tokens', 0)} tokens, {data.get('reserved_tokens', 0)} reserved)"
         case log.MODEL_UNAVAILABLE:
             return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
+        case log.OBJECTIVE_ENDED:
+            said = "; ".join(fit(str(word), 200) for word in (data.get("reason"), data.get("detail")) if word)
+            return f" ({said}); `babyagi report` shows what was found, the model's words follow"
         case log.RESULTS_INDEXED:
             return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
     words = "; ".join(str(word) for word in _words_of(event) if word)
