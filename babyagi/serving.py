@@ -47,7 +47,6 @@ from babyagi.presence import Presence
 from babyagi.tasks import Claim, Duty, DutyClaim, Fence, Objective, ObjectiveStatus, Role, StopReason
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.base_workers import Outlook
-from babyagi.taskstore.rules import is_reached
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +54,7 @@ IDLE_WAIT_S = 1.0  # what only time changes is seen within this: a delay that ha
 STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
 TIME_LOOK_S = 1.0
+TIME_GRACE_S = 10.0  # what a call in flight brings is lost to the list once the objective has ended
 MAX_REPORT_TRIES = 3  # claims of the report during an outage, before the results stand in for the model's text
 MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are tasks to start
 MIN_ORDERED = 5  # tasks that can be started, and that were added since the last order: with fewer it is not worth a call
@@ -233,12 +233,14 @@ class Serving:
         return False
 
     async def _keep_time(self) -> None:
-        """End the objective when its time is up, whatever holds the slots or rests. Until cancelled."""
+        """Until cancelled: end the objective when its time is up, whatever holds the slots. Calls in flight have a moment to end."""
         while True:
             await self._process.sleep(TIME_LOOK_S)
             try:
                 objective = await self._store.objective(self._objective_id)
-                if objective.status is ObjectiveStatus.ACTIVE and is_reached(objective.spec.limits.max_time_s, objective.active_s):
+                limit_s = objective.spec.limits.max_time_s + (TIME_GRACE_S if self._running else 0.0)
+                is_over = objective.spec.limits.max_time_s and objective.active_s >= limit_s
+                if objective.status is ObjectiveStatus.ACTIVE and is_over:
                     await self._store.end_objective(self._objective_id, reason=StopReason.LIMIT_TIME)
                     self._wake.set()
             except BabyagiError as error:  # whoever works meets it too, and knows what to do

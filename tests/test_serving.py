@@ -359,7 +359,7 @@ def test_the_limit_of_time_ends_an_objective_whose_calls_all_hang(concurrency):
         world = VirtualWorld(model=Stuck(Script({"Begin": propose(*REFUSED)})), pace=Pace(concurrency=concurrency))
         objective = await world.start(limits=Limits(max_time_s=25))
         working = asyncio.ensure_future(world.open_worker(objective).run(objective.id))
-        await asyncio.sleep(28)
+        await asyncio.sleep(25 + 12)
         soon = await world.store.objective(objective.id)
         markdown = await load_report(world.store, soon)
         ended, _ = await working

@@ -12,6 +12,7 @@ from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
 
 NAME_WIDTH = 80
+REPORT_LINE = "babyagi report --objective {id} shows what was found; the model is asked for its summary"
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
 
 _TASK_WORDS = {
@@ -83,9 +84,6 @@ def _describe_data(event: Event) -> str:
             return f" ({data.get('tokens', 0)} tokens, {data.get('reserved_tokens', 0)} reserved)"
         case log.MODEL_UNAVAILABLE:
             return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
-        case log.OBJECTIVE_ENDED:
-            said = "; ".join(fit(str(word), 200) for word in (data.get("reason"), data.get("detail")) if word)
-            return f" ({said}); `babyagi report` shows what was found, the model's words follow"
         case log.RESULTS_INDEXED:
             return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
     words = "; ".join(str(word) for word in _words_of(event) if word)
@@ -149,6 +147,7 @@ class PlainView:
 
     async def fetch(self, events: Sequence[Event]) -> None:
         self._pending = [line for event in events if (line := await self._names.render_event(event))]
+        self._pending += [REPORT_LINE.format(id=event.objective_id) for event in events if event.kind == log.OBJECTIVE_ENDED]
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []
