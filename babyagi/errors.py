@@ -9,10 +9,11 @@ BabyagiError
 │   ├── IndexUnavailableError   the result store's index; the loop goes on without it
 │   │   └── IndexOwnedElsewhereError   another process feeds it
 │   └── ModelUnavailableError   outage, rate limit, cut connection
+│       └── OverdueError        no whole answer in time
 ├── the task ends with it, the others go on
 │   ├── ContextTooLongError     the prompt does not fit the model
 │   ├── RequestRefusedError     this request can never work (content filter, refusal)
-│   └── EndlessAnswerError      an answer over the bound of bytes, or still coming at the deadline
+│   └── EndlessAnswerError      an answer over the bound of bytes, or one that a model which answers others never ends
 ├── a person mends it: four lines on stderr, an exit code, no traceback
 │   ├── SettingsError           usage: a wrong flag, variable or file
 │   ├── CredentialsError        no key, or a key that is refused
@@ -101,6 +102,18 @@ class ModelUnavailableError(BabyagiError):
         self.is_limit = is_limit
 
 
+class OverdueError(ModelUnavailableError):
+    """A call was cut off at its deadline.
+
+    Args:
+        has_begun: its answer had begun to come; where the model answers something small meanwhile, it was the fault of this call.
+    """
+
+    def __init__(self, what: str, *, fix: str = "", has_begun: bool = False) -> None:
+        super().__init__(what, fix=fix, may_be_billed=True)
+        self.has_begun = has_begun
+
+
 class ContextTooLongError(BabyagiError):
     """The prompt does not fit into the model's context."""
 
@@ -110,7 +123,7 @@ class RequestRefusedError(BabyagiError):
 
 
 class EndlessAnswerError(BabyagiError):
-    """An answer was longer than we take, or still coming at the deadline; it is asked for once more, never for ever."""
+    """An answer was longer than we take, or still coming at the deadline from a model that answers others; it is asked for once more."""
 
 
 class SettingsError(BabyagiError):

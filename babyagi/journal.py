@@ -24,7 +24,9 @@ from babyagi.errors import (
     EndlessAnswerError,
     LimitReachedError,
     MalformedReplyError,
+    ModelUnavailableError,
     ObjectiveStoppedError,
+    OverdueError,
     ParkedError,
     RequestRefusedError,
     SettingsError,
@@ -46,10 +48,15 @@ FAULTS_OF_A_CALL = (MalformedReplyError, ContextTooLongError, RequestRefusedErro
 
 
 class Gate:
-    """Closed when this worker must make no further call (a drain); every journal of the worker looks at it before each call."""
+    """What the journals of a worker share: closed when it must make no further call (a drain), and which models are silent.
+
+    `silent` names, for each model whose last call got no answer, a role that asks it.
+    """
 
     def __init__(self) -> None:
         self.reason = ""
+        self.silent: dict[str, Role] = {}
+        self._silent_since_s: dict[str, float] = {}
 
     def close(self, reason: str) -> None:
         self.reason = reason
@@ -57,6 +64,14 @@ class Gate:
     def check(self) -> None:
         if self.reason:
             raise ObjectiveStoppedError(self.reason)
+
+    def note_silence(self, model: str, role: Role) -> None:
+        self.silent[model], self._silent_since_s[model] = role, _now_s()
+
+    def note_answer(self, model: str, *, sent_s: float) -> None:
+        """An answer to what was asked before the silence says nothing about it."""
+        if sent_s >= self._silent_since_s.get(model, sent_s):
+            self.silent.pop(model, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +160,11 @@ class Journal:
         found: Mapping[str, Any] = json.loads(output)
         return found
 
-    async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion:
+    async def complete(self, path: str, prompt: Prompt, *, role: Role, timeout_s: float | None = None) -> Completion:
         """Return the model's completion: the one recorded at this path, or a new one.
+
+        Args:
+            timeout_s: after which the call is cut off; None leaves that to the model.
 
         Raises:
             LimitReachedError, ObjectiveStoppedError, LeaseLostError: no call was made.
@@ -157,7 +175,7 @@ class Journal:
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
-            completion = await model.complete(prompt, role=role)
+            completion = await self._ask_model(model, prompt, role, timeout_s)
         except BabyagiError as error:
             await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
             raise
@@ -166,6 +184,24 @@ class Journal:
             key=step.key, output=completion.to_json(), usage=completion.usage, model=completion.model, origins=origins
         )
         return Completion.from_json(recorded.output or "")
+
+    async def _ask_model(self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None) -> Completion:
+        """Ask, and note whether the model answers at all; a refusal is an answer."""
+        gate, sent_s = self._backends.gate, _now_s()
+        try:
+            async with asyncio.timeout(timeout_s):
+                completion = await model.complete(prompt, role=role)
+        except TimeoutError as error:
+            gate.note_silence(model.name, role)
+            raise OverdueError(f"{model.name} gave no answer in {timeout_s} s") from error
+        except ModelUnavailableError:
+            gate.note_silence(model.name, role)
+            raise
+        except FAULTS_OF_A_CALL:
+            gate.note_answer(model.name, sent_s=sent_s)
+            raise
+        gate.note_answer(model.name, sent_s=sent_s)
+        return completion
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes back as an error observation.
@@ -374,6 +410,10 @@ def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
     if not error.may_be_billed:
         return Usage()
     return charge_of(reservation)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _digest(text: str) -> str:

@@ -20,7 +20,7 @@ from babyagi.agents.creation import Bringers, Finished, choose_known, create_tas
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
-from babyagi.agents.report import Aside, Written, render_report, write_answer
+from babyagi.agents.report import Written, write_answer
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -29,18 +29,16 @@ from babyagi.errors import (
     LimitReachedError,
     MalformedReplyError,
     ModelRejectedError,
-    ModelUnavailableError,
     ParkedError,
     RequestRefusedError,
     StaleOrderError,
 )
-from babyagi.inbox import describe
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
-from babyagi.llm.prompt import estimate_tokens
+from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.react.calling import side_by_side
 from babyagi.react.steps import Bounds as RunBounds
-from babyagi.resultstore.availability import find_trouble
+from babyagi.reporting import compose_report
 from babyagi.resultstore.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.resultstore.cutting import cut_result
 from babyagi.resultstore.nearness import Nearness
@@ -50,7 +48,7 @@ from babyagi.tasks import (
     Claim,
     Duty,
     DutyClaim,
-    Event,
+    Fence,
     Lack,
     Objective,
     Planning,
@@ -81,9 +79,8 @@ CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 N_LATEST = 4  # results, the newest, that creation is shown for what a check missed
 ANSWER_PART = "Answer this part of the objective: {part}"  # where creation proposes nothing for a part that is missing
-BOUNDS_THAT_BIT = (log.TASK_PROPOSAL_DROPPED, log.CONTEXT_CUT, log.PLAN_FAILED)
-MAX_BOUNDS_SAID = 20
-MAX_REPORT_TRIES = 4  # claims of the report during an outage, before the results stand in for the model's text
+PROBE_TIMEOUT_S = 18.0  # one after the other, about sixteen in five minutes of an endpoint that hangs
+PROBE = Prompt(messages=(Message(speaker=Speaker.USER, text="Reply with the word ok.", origins=("program",)),), max_output_tokens=16)
 FAULTS_OF_THE_TASK = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, MalformedReplyError)
 
 
@@ -173,6 +170,18 @@ class Loop:
                 await self._finish_report(claim, objective, Written(why_not=why))
             case Duty.INDEX:
                 await self._store.release_duty(claim)
+
+    async def probe(self, fence: Fence, *, number: int, role: Role) -> None:
+        """Ask for one word, under a claim that is held for other work, to see whether the role's model answers. Costs 48 tokens at most.
+
+        Args:
+            number: unlike that of every other probe under the claim.
+
+        Raises:
+            Whatever `Journal.complete` raises; `OverdueError` after `PROBE_TIMEOUT_S`.
+        """
+        journal = Journal(self._backends, fence=fence)
+        await journal.complete(f"probe/{fence.claim_no}/{number}", PROBE, role=role, timeout_s=PROBE_TIMEOUT_S)
 
     async def feed_index(self, claim: DutyClaim) -> int:
         """Feed one batch of results to the result store, and return how many it was."""
@@ -505,22 +514,12 @@ class Loop:
                 answer = await write_answer(objective, excerpts=excerpts, journal=journal, max_output_tokens=max_output_tokens)
             else:
                 why = "no task was finished"
-        except ModelUnavailableError as error:
-            if claim.fence.claim_no < MAX_REPORT_TRIES:
-                raise
-            why = f"the model could not be reached: {error.what}"
         except (LimitReachedError, CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK) as error:
             why = error.what
         await self._finish_report(claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out)))
 
     async def _finish_report(self, claim: DutyClaim, objective: Objective, written: Written) -> None:
-        tasks = await self._store.tasks(objective.id)
-        results = await self._store.results(objective.id)
-        asked = [(step.id, describe(step)) for step in await self._store.inbox(objective.id)]
-        bounds = [_say_bound(event) for event in await self._store.events_of(objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID)]
-        aside = Aside(asked=asked, bounds=bounds, index_trouble=await find_trouble(self._store, objective.id))
-        markdown = render_report(objective, written=written, tasks=tasks, results=results, aside=aside)
-        await self._store.record_report(claim, markdown=markdown)
+        await self._store.record_report(claim, markdown=await compose_report(self._store, objective, written))
 
     async def _excerpts_for(
         self, objective: Objective, results: Sequence[Result], budget_tokens: int
@@ -544,16 +543,6 @@ def _fault_of_last_try(task: Task) -> str:
     if task.lack is not None:
         return task.lack.what
     return task.error if task.try_no > 1 else ""
-
-
-def _say_bound(event: Event) -> str:
-    match event.kind:
-        case log.CONTEXT_CUT:
-            return f"task {event.task_id} was shown only parts of results {', '.join(map(str, event.data.get('cut', ())))}"
-        case log.PLAN_FAILED:
-            return f"nothing could be planned from tasks {', '.join(map(str, event.data['task_ids']))}: {event.data['reason']}"
-        case _:
-            return f"this proposed task was left out: {event.data.get('name', '')}"
 
 
 def _read_name(entry: Sequence[Any]) -> TaskName:

@@ -16,21 +16,36 @@ from babyagi import log
 from babyagi.errors import (
     PERSON_MENDS,
     BabyagiError,
+    ContextTooLongError,
+    CredentialsError,
+    EndlessAnswerError,
     LeaseLostError,
     LimitReachedError,
+    ModelRejectedError,
     ModelUnavailableError,
     NotFoundError,
     ObjectiveStoppedError,
+    OverdueError,
+    RequestRefusedError,
     StoreUnavailableError,
     StoreUnusableError,
 )
 from babyagi.feeding import Feeder
 from babyagi.journal import Gate
-from babyagi.loop import Loop, is_fault_of_the_task, tries_for
-from babyagi.outages import MAX_MODEL_BACK_OFF_S, MAX_MODEL_WAIT_S, Outages
+from babyagi.llm.retry import MAX_HOLD_S
+from babyagi.loop import FAULTS_OF_THE_TASK, Loop, is_fault_of_the_task, tries_for
+from babyagi.outages import (
+    MAX_MODEL_BACK_OFF_S,
+    MAX_MODEL_WAIT_S,
+    N_FREE_TRIES,
+    OVERDUE_BACK_OFF_S,
+    PARTIAL_BACK_OFF_S,
+    Outages,
+    SameFaults,
+)
 from babyagi.presence import Presence
 from babyagi.resultstore.availability import Availability
-from babyagi.tasks import Claim, Duty, DutyClaim, Objective, ObjectiveStatus, StopReason
+from babyagi.tasks import Claim, Duty, DutyClaim, Fence, Objective, ObjectiveStatus, Role, StopReason
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.base_workers import Outlook
 
@@ -39,6 +54,9 @@ logger = logging.getLogger(__name__)
 IDLE_WAIT_S = 1.0  # what only time changes is seen within this: a delay that has passed, a limit of time
 STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
+TIME_LOOK_S = 1.0
+TIME_GRACE_S = 10.0  # what a call in flight brings is lost to the list once the objective has ended
+MAX_REPORT_TRIES = 3  # claims of the report during an outage, before the results stand in for the model's text
 MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are tasks to start
 MIN_ORDERED = 5  # tasks that can be started, and that were added since the last order: with fewer it is not worth a call
 HINDRANCE_PAUSE_S = 30.0
@@ -54,6 +72,17 @@ class Release(Protocol):
     """Gives a claim back as it was."""
 
     async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One piece of work, the claim that it is done under, and the two ways to give that back. `task_id` is None for a duty."""
+
+    do: Callable[[], Awaitable[None]]
+    fence: Fence
+    task_id: int | None = None
+    release: Release
+    fail: Fail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +142,9 @@ class Serving:
         self._hindrance_pause_s = HINDRANCE_PAUSE_S
         self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
         self._outages = Outages(clock=_now_s, random=process.random)
+        self._same_faults = SameFaults()
+        self._judging = asyncio.Lock()
+        self._n_probes = 0
 
     async def run(self) -> Objective:
         """Work until the objective has ended and its report is written, it is paused, or this worker drains; return how it is then.
@@ -177,9 +209,10 @@ class Serving:
             await self._presence.serve(self._objective_id)
             await feeder.begin()
             async with asyncio.TaskGroup() as group:
-                feeding = group.create_task(feeder.feed())
+                beside = [group.create_task(feeder.feed()), group.create_task(self._keep_time())]
                 await self._dispatch(group)
-                feeding.cancel()
+                for task in beside:
+                    task.cancel()
             if self._fatal is not None:
                 raise self._fatal
             if not self._is_draining:  # a drain has its time, and the next run catches up
@@ -201,6 +234,20 @@ class Serving:
                 return True
             await self._wait(HINDERED_LOOK_S)
         return False
+
+    async def _keep_time(self) -> None:
+        """Until cancelled: end the objective when its time is up, whatever holds the slots. Calls in flight have a moment to end."""
+        while True:
+            await self._process.sleep(TIME_LOOK_S)
+            try:
+                objective = await self._store.objective(self._objective_id)
+                limit_s = objective.spec.limits.max_time_s + (TIME_GRACE_S if self._running else 0.0)
+                is_over = objective.spec.limits.max_time_s and objective.active_s >= limit_s
+                if objective.status is ObjectiveStatus.ACTIVE and is_over:
+                    await self._store.end_objective(self._objective_id, reason=StopReason.LIMIT_TIME)
+                    self._wake.set()
+            except BabyagiError as error:  # whoever works meets it too, and knows what to do
+                logger.warning("the time cannot be looked at now: %s", error.what)
 
     # -- claiming ------------------------------------------------------------------------------------------------------
 
@@ -301,79 +348,172 @@ class Serving:
     # -- one piece of work, and everything that can become of it ---------------------------------------------------------
 
     async def _guard_turn(self, claim: Claim, objective: Objective) -> None:
+        async def do() -> None:
+            await self._require_model(claim.fence)
+            await self._loop.run_turn(claim, objective)
+            self._same_faults.clear()
+
         async def release(reason: str, delay_s: float = 0.0) -> None:
             await self._store.release_task(claim, delay_s=delay_s, reason=reason)
 
         async def fail(error: str, max_failures: int) -> None:
             await self._store.fail_task(claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S)
 
-        await self._guard(self._loop.run_turn(claim, objective), release=release, fail=fail)
+        await self._guard(Piece(do=do, fence=claim.fence, task_id=claim.task.id, release=release, fail=fail))
 
     async def _guard_duty(self, claim: DutyClaim, objective: Objective) -> None:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
+        is_hopeless = len(errors) >= self._pace.max_failures  # and the run's end must not wait for it
+
+        async def do() -> None:
+            if is_hopeless:
+                await self._loop.give_up_duty(claim, objective, why=errors[-1])
+            elif claim.duty is Duty.REPORT:
+                await self._report(claim, objective)
+            else:
+                await self._require_model(claim.fence)
+                await self._loop.run_duty(claim, objective)
 
         async def release(reason: str, delay_s: float = 0.0) -> None:
             logger.info("%s is put off: %s", claim.duty, reason)
             await self._store.release_duty(claim, delay_s=delay_s)
 
         async def fail(error: str, max_failures: int) -> None:
-            errors.append(error)
-            if len(errors) > max_failures:
+            if is_hopeless:
                 self.fail(BabyagiError(f"the {claim.duty} can neither be done nor given up: {error}", guide="recovery"))
+            errors.extend([error] * (1 + self._pace.max_failures - max_failures))
             await release(error, delay_s=RETRY_DELAY_S)
 
-        is_hopeless = len(errors) >= self._pace.max_failures  # and the run's end must not wait for it
-        loop = self._loop
-        work = loop.give_up_duty(claim, objective, why=errors[-1]) if is_hopeless else loop.run_duty(claim, objective)
-        await self._guard(work, release=release, fail=fail)
+        await self._guard(Piece(do=do, fence=claim.fence, release=release, fail=fail))
 
-    async def _guard(self, work: Awaitable[None], *, release: Release, fail: Fail) -> None:
+    async def _report(self, claim: DutyClaim, objective: Objective) -> None:
+        """Ask for the report's text, and not for long: without it the results stand in for it."""
+        try:
+            await self._require_model(claim.fence)
+            await self._loop.run_duty(claim, objective)
+        except ModelUnavailableError as error:
+            is_short = not isinstance(error, OverdueError) and (error.retry_after_s or 0.0) <= MAX_MODEL_WAIT_S
+            if is_short and claim.fence.claim_no < MAX_REPORT_TRIES:
+                raise
+            await self._loop.give_up_duty(claim, objective, why=f"the model could not be reached: {error.what}")
+        except (LimitReachedError, CredentialsError, ModelRejectedError) as error:
+            await self._loop.give_up_duty(claim, objective, why=error.what)
+
+    async def _guard(self, piece: Piece) -> None:
         """Do the work; whatever it raises ends here."""
         try:
-            await self._attempt(work, release=release, fail=fail)
+            await self._attempt(piece)
         except LeaseLostError as error:
             logger.warning("somebody else holds this now: %s", error.what)
             self._presence.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
-            await self._release_when_possible(release, error.what)
+            await self._release_when_possible(piece.release, error.what)
         except StoreUnusableError as error:
             self.fail(error)
 
-    async def _attempt(self, work: Awaitable[None], *, release: Release, fail: Fail) -> None:
+    async def _attempt(self, piece: Piece) -> None:
         """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
         n_outages = self._outages.n
         try:
-            await work
+            await self._do(piece)
             await self._note_success(n_outages)
         except LimitReachedError as error:
-            await release(error.what)
+            await piece.release(error.what)
             await self._store.end_objective(self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what)
         except ObjectiveStoppedError as error:
-            await release(error.what)
+            await piece.release(error.what)
         except ModelUnavailableError as error:
-            await release(f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error))
+            await piece.release(f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error))
         except (LeaseLostError, StoreUnavailableError):
             raise
         except PERSON_MENDS as error:
             self.fail(error)
-            await release(error.what)
+            await piece.release(error.what)
         except Exception as error:
             if isinstance(error, BabyagiError) and is_fault_of_the_task(error):
-                await fail(error.what, tries_for(error, self._pace.max_failures))
+                await piece.fail(error.what, tries_for(error, self._pace.max_failures))
             else:  # ours: the task fails with its traceback in the log, the worker lives
                 logger.exception("a piece of work raised what nobody expected")
-                await fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+                await piece.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+
+    # -- whose fault it is ---------------------------------------------------------------------------------------------
+
+    async def _do(self, piece: Piece) -> None:
+        try:
+            await piece.do()
+        except OverdueError as error:
+            raise (await self._judge_overdue(error, piece.fence) if error.has_begun else error) from error
+        except FAULTS_OF_THE_TASK as error:
+            if piece.task_id is None or not self._same_faults.note(error, piece.task_id):
+                raise
+            raise await self._judge_fault(error, piece.fence) from error
+
+    async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
+        """An outage, or where the model answers something small meanwhile, a fault of the work."""
+        async with self._judging:
+            if self._outages.is_down:
+                return error  # as others have found out
+            try:
+                refusal = await self._probe(fence)
+            except (ModelUnavailableError, ObjectiveStoppedError):
+                self._outages.is_down = True
+                return error
+        return error if refusal is not None else EndlessAnswerError(error.what, fix=error.fix, guide=error.guide, may_be_billed=True)
+
+    async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
+        """What several tasks met in a row: their own fault, an outage, or an endpoint that refuses everything, which ends the objective.
+
+        Raises:
+            ModelUnavailableError: an outage. ObjectiveStoppedError: no call may be made any more.
+        """
+        async with self._judging:
+            refusal = await self._probe(fence)
+        if refusal is None:
+            self._same_faults.clear()
+            return error
+        detail = f"the endpoint refuses even a question of one line: {refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
+        await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
+        return ObjectiveStoppedError(detail)
+
+    async def _require_model(self, fence: Fence) -> None:
+        """After an outage, ask something small before the work.
+
+        Raises:
+            ModelUnavailableError: the outage goes on.
+        """
+        if self._outages.is_down:
+            self._outages.is_partial = False
+            await self._probe(fence)
+            self._outages.is_down, self._outages.is_partial = False, True  # what it refuses is for the work to find out
+
+    async def _probe(self, fence: Fence) -> BabyagiError | None:
+        """Ask the model that is silent for one word; return its refusal, if it refuses even that. Raises as `Loop.probe`."""
+        self._n_probes += 1
+        role = next(iter(self._gate.silent.values()), Role.EXECUTION)
+        try:
+            await self._loop.probe(fence, number=self._n_probes, role=role)
+        except (ContextTooLongError, RequestRefusedError) as error:
+            return error
+        except EndlessAnswerError as error:
+            raise ModelUnavailableError(error.what, may_be_billed=True) from error
+        return None
 
     async def _wait_for_model(self, error: ModelUnavailableError) -> float:
         """Rest, say so, and return the seconds before the task is tried again."""
-        is_known = self._outages.is_resting
-        delay_s = max(self._outages.back_off(MAX_MODEL_BACK_OFF_S), error.retry_after_s or 0.0)
+        outages, is_known = self._outages, self._outages.is_resting
+        delay_s = max(outages.back_off(MAX_MODEL_BACK_OFF_S), error.retry_after_s or 0.0)
+        if outages.is_partial:
+            delay_s = max(delay_s, PARTIAL_BACK_OFF_S)
+        elif isinstance(error, OverdueError):
+            delay_s = OVERDUE_BACK_OFF_S
+        delay_s = min(delay_s, MAX_HOLD_S)
+        is_costly = error.may_be_billed or outages.n > N_FREE_TRIES  # the next question had better be small
+        outages.is_down = (is_costly and not error.is_limit) or (is_known and outages.is_down)
         if not is_known:
-            rest_s = min(delay_s, MAX_MODEL_WAIT_S)
-            self._rest(rest_s)
-            self._outages.waits_for_model = True
-            data = {"reason": error.what, "why": error.why, "retry_in_s": round(rest_s, 1)}
+            self._rest(min(delay_s, MAX_MODEL_WAIT_S) if error.is_limit else delay_s)
+            outages.waits_for_model = True
+            data = {"reason": error.what, "why": error.why, "retry_in_s": round(delay_s, 1)}
             await self._store.append_event(self._objective_id, kind=log.MODEL_UNAVAILABLE, data=data)
         return delay_s
 
@@ -381,7 +521,10 @@ class Serving:
         if self._hindrance:
             self._process.tell(f"this worker works on objective {self._objective_id} again")
             self._hindrance, self._hindrance_pause_s = "", HINDRANCE_PAUSE_S
-        if n_outages == self._outages.n and self._outages.end():  # else it began before the outage, and does not say that it is over
+        if n_outages != self._outages.n or self._outages.is_down:
+            return  # it began before the outage, and does not say that it is over
+        self._outages.work_again()
+        if not self._gate.silent and self._outages.end():  # else it asked no model, or another one
             with suppress(BabyagiError):  # the work is committed; a line on the screen is not worth its claim
                 await self._store.append_event(self._objective_id, kind=log.MODEL_AVAILABLE, data={})
 

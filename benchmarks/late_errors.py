@@ -31,7 +31,7 @@ from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
 from benchmarks.table import print_table, verdict
 from tests.prompts import asks_for_missing, results_in
-from tests.scripted import agree, is_check
+from tests.scripted import agree, is_check, is_probe
 from tests.virtual import VirtualClock, VirtualWorld, run_virtually
 from tests.world import make_spec
 
@@ -99,6 +99,8 @@ class LateModel:
 
 def _answer(prompt: Prompt, role: Role) -> str:
     text = "\n".join(message.text for message in prompt.messages)
+    if is_probe(prompt):
+        return "ok"
     match role:
         case Role.EXECUTION:
             return f"The result of {re.findall(r'^[0-9]+: (.*)$', text, re.MULTILINE)[-1]}."

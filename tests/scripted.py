@@ -6,20 +6,28 @@ from collections.abc import Callable
 
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, estimate_tokens, prompt_text_bytes
+from babyagi.loop import PROBE
 from babyagi.tasks import Reservation, Role, Usage
 
 
 class ScriptedModel:
     """`answer` gives the reply to a prompt: its text, a tuple of tool calls, a whole completion, or an error to raise.
 
-    It is asked for checks only with `answers_checks`; else every check agrees.
+    It is asked for checks only with `answers_checks`; else every check agrees. And for probes with `answers_probes`; else each is answered.
     """
 
     def __init__(
-        self, answer: Callable[[Prompt, Role], object], *, name: str = "scripted", cost_usd: float = 0.0, answers_checks: bool = False
+        self,
+        answer: Callable[[Prompt, Role], object],
+        *,
+        name: str = "scripted",
+        cost_usd: float = 0.0,
+        answers_checks: bool = False,
+        answers_probes: bool = False,
     ) -> None:
         self.name = name
         self._answers_checks = answers_checks
+        self._answers_probes = answers_probes
         self.calls: list[tuple[Role, Prompt]] = []
         self._answer = answer
         self._cost_usd = cost_usd
@@ -29,7 +37,11 @@ class ScriptedModel:
 
     async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
         self.calls.append((role, prompt))
-        answer = agree(prompt) if is_check(prompt) and not self._answers_checks else self._answer(prompt, role)
+        answer: object
+        if is_probe(prompt) and not self._answers_probes:
+            answer = "ok"
+        else:
+            answer = agree(prompt) if is_check(prompt) and not self._answers_checks else self._answer(prompt, role)
         if isinstance(answer, BaseException):
             raise answer
         if isinstance(answer, Completion):
@@ -62,6 +74,10 @@ def _quote(text: str) -> str:
     """The first words of a result as a prompt shows it, up to where something is left out."""
     words = text.partition("\n")[0].partition(" … ")[0]
     return words if len(words) <= 200 else words[:200].rpartition(" ")[0] or words[:200]
+
+
+def is_probe(prompt: Prompt) -> bool:
+    return prompt == PROBE
 
 
 def is_check(prompt: Prompt) -> bool:

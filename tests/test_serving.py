@@ -4,10 +4,18 @@ from contextlib import asynccontextmanager
 import pytest
 
 from babyagi import log
-from babyagi.errors import CredentialsError, ModelUnavailableError, SettingsError
-from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
+from babyagi.errors import (
+    CredentialsError,
+    MalformedReplyError,
+    ModelUnavailableError,
+    OverdueError,
+    RequestRefusedError,
+    SettingsError,
+)
+from babyagi.reporting import load_report
+from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker import Pace, Patience, Surroundings, WorkerLoop
-from tests.scripted import ScriptedModel
+from tests.scripted import ScriptedModel, is_probe
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, propose, task_of
 from tests.virtual import VirtualWorld, run_virtually
@@ -194,7 +202,7 @@ class SlowModel(ScriptedModel):
     """The execution of `Slow` takes 100 s; the first call for anything that is not `Begin` finds the endpoint away."""
 
     async def complete(self, prompt, *, role):
-        if role is Role.EXECUTION and task_of(prompt).endswith(": Slow"):
+        if role is Role.EXECUTION and not is_probe(prompt) and task_of(prompt).endswith(": Slow"):
             await asyncio.sleep(100)
         return await super().complete(prompt, role=role)
 
@@ -218,3 +226,158 @@ def test_after_an_outage_work_goes_on_beside_a_call_that_hangs_since_before_it()
             await world.until_over(objective)
 
     run_virtually(live())
+
+
+REFUSED = ("Quick", "Quicker", "Quickest", "Quickly", "Quickset")
+
+
+class Faulty(ScriptedModel):
+    """Has an error for every task but `Begin`, and what `probed` says for a probe."""
+
+    def __init__(self, error, *, probed):
+        self.script = Script({"Begin": propose(*REFUSED)})
+        self.error, self.probed, self.n_probes = error, probed, 0
+        super().__init__(self.answer, answers_probes=True)
+
+    def answer(self, prompt, role):
+        if is_probe(prompt):
+            self.n_probes += 1
+            return self.probed
+        is_struck = role is Role.EXECUTION and not task_of(prompt).endswith(": Begin")
+        return self.error if is_struck and self.error is not None else self.script(prompt, role)
+
+
+def run_faulty(model, **limits):
+    async def live():
+        world = VirtualWorld(model=model, pace=Pace(concurrency=1))
+        ended = await world.run(limits=Limits(**limits))
+        return ended, await world.store.tasks(ended.id), [event.kind for event in await world.store.events(ended.id, limit=10_000)]
+
+    return run_virtually(live())
+
+
+def test_what_three_tasks_in_a_row_meet_is_their_fault_where_the_model_answers_a_small_question():
+    model = Faulty(RequestRefusedError("refused"), probed="ok")
+
+    ended, tasks, _ = run_faulty(model)
+
+    assert [task.status for task in tasks[1:]] == [TaskStatus.DEAD] * len(REFUSED)
+    assert model.n_probes == 1
+    assert ended.stop_reason is not StopReason.FAILED  # the first task was answered, and a check decides
+
+
+def test_an_endpoint_that_refuses_a_small_question_too_ends_the_objective_as_failed_with_its_reason():
+    refusal = RequestRefusedError("refused (400)", why="bad thing")
+
+    ended, tasks, _ = run_faulty(Faulty(refusal, probed=refusal))
+
+    assert ended.stop_reason is StopReason.FAILED
+    assert "refused (400) (bad thing)" in ended.stop_detail
+    assert [task.status for task in tasks[1:]] == [TaskStatus.DEAD] * 2 + [TaskStatus.QUEUED] * 3
+    assert [task.failures for task in tasks[3:]] == [0] * 3
+
+
+def test_what_three_tasks_in_a_row_meet_is_an_outage_where_nobody_answers_a_small_question():
+    model = Faulty(MalformedReplyError("garbage"), probed=ModelUnavailableError("away"))
+
+    ended, tasks, kinds = run_faulty(model, max_time_s=300)
+
+    assert ended.stop_reason is StopReason.LIMIT_TIME and kinds.count(log.MODEL_UNAVAILABLE) > 3
+    assert [task.failures for task in tasks[1:]] == [1, 1, 0, 0, 0]
+
+
+def test_an_answer_that_never_ends_is_an_outage_where_nobody_answers_a_small_question_and_else_the_fault_of_the_task():
+    overdue = OverdueError("it dripped", has_begun=True)
+
+    down, tasks_down, _ = run_faulty(Faulty(overdue, probed=OverdueError("it dripped", has_begun=True)), max_time_s=300)
+    _, tasks_up, _ = run_faulty(Faulty(overdue, probed="ok"), max_time_s=300)
+
+    assert down.stop_reason is StopReason.LIMIT_TIME and {task.failures for task in tasks_down} == {0}
+    assert [(task.status, task.failures) for task in tasks_up[1:]] == [(TaskStatus.DEAD, 2)] * len(REFUSED)
+
+
+def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work():
+    class Hanging(Faulty):
+        async def complete(self, prompt, *, role):
+            is_struck = is_probe(prompt) or (role is Role.EXECUTION and not task_of(prompt).endswith(": Begin"))
+            if is_struck and 10 <= asyncio.get_running_loop().time() < 310:
+                await asyncio.sleep(120)
+                raise OverdueError("no answer in 120 s")
+            if is_struck and asyncio.get_running_loop().time() < 10:
+                await asyncio.sleep(10)
+            return await super().complete(prompt, role=role)
+
+    model = Hanging(None, probed="ok")
+
+    async def live():
+        world = VirtualWorld(model=model, pace=Pace(concurrency=1))
+        ended = await world.run()
+        return ended, await world.store.events(ended.id, limit=10_000)
+
+    ended, events = run_virtually(live())
+
+    assert ended.stop_reason is StopReason.FINISHED
+    cut_off = [event.data for event in events if event.kind == log.STEP_ABANDONED]
+    charged = [data["prompt_tokens"] + data["completion_tokens"] for data in cut_off if data["key"].startswith("probe/")]
+    assert 8 <= len(charged) <= 20 and max(charged) <= 50
+    assert len(cut_off) - len(charged) <= 1  # the call that was in flight
+    said = [event.at for event in events if event.kind == log.MODEL_AVAILABLE]
+    assert len(said) == 1 and 310 <= (said[0] - events[0].at).total_seconds() <= 330
+
+
+def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
+    script = Script({"Begin": propose(*REFUSED)})
+
+    def limited(prompt, role):
+        is_free = task_of(prompt).endswith(": Begin") or asyncio.get_running_loop().time() > 500
+        return script(prompt, role) if is_free else ModelUnavailableError("limited", is_limit=True, retry_after_s=1e8)
+
+    async def live():
+        other = ScriptedModel(script, name="other")
+        models = dict.fromkeys((Role.CREATION, Role.PRIORITIZATION, Role.REPORT), other) | {Role.EXECUTION: ScriptedModel(limited)}
+        world = VirtualWorld(models=models, pace=Pace(concurrency=2))
+        ended = await world.run()
+        return ended, await world.store.events(ended.id, limit=10_000)
+
+    ended, events = run_virtually(live())
+
+    assert ended.stop_reason is StopReason.FINISHED
+    began = next(event.at for event in events if event.kind == log.MODEL_UNAVAILABLE)
+    said = [event.at for event in events if event.kind == log.MODEL_AVAILABLE]
+    assert len(said) == 1 and 450 <= (said[0] - began).total_seconds() <= 500 + 60  # a held endpoint is asked once a minute
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_the_limit_of_time_ends_an_objective_whose_calls_all_hang(concurrency):
+    class Stuck(ScriptedModel):
+        async def complete(self, prompt, *, role):
+            if role is Role.EXECUTION and not is_probe(prompt) and not task_of(prompt).endswith(": Begin"):
+                await asyncio.sleep(3000)
+            return await super().complete(prompt, role=role)
+
+    async def live():
+        world = VirtualWorld(model=Stuck(Script({"Begin": propose(*REFUSED)})), pace=Pace(concurrency=concurrency))
+        objective = await world.start(limits=Limits(max_time_s=25))
+        working = asyncio.ensure_future(world.open_worker(objective).run(objective.id))
+        await asyncio.sleep(25 + 12)
+        soon = await world.store.objective(objective.id)
+        markdown = await load_report(world.store, soon)
+        ended, _ = await working
+        return soon, markdown, ended, await world.store.report(objective.id), await world.store.tasks(objective.id)
+
+    soon, markdown, ended, report, tasks = run_virtually(live())
+
+    assert soon.stop_reason is ended.stop_reason is StopReason.LIMIT_TIME
+    assert "No summary was written (the model is asked for it now" in markdown and "a result" in markdown
+    assert [task.status for task in tasks[1 : 1 + concurrency]] == [TaskStatus.RECORDED] * concurrency  # a call in flight is awaited
+    assert "No summary" not in report
+
+
+def test_an_objective_of_which_no_task_was_answered_names_the_most_frequent_reason():
+    refusal = RequestRefusedError("refused (400)")
+    model = ScriptedModel(lambda prompt, role: refusal, answers_probes=True)
+
+    ended, tasks, _ = run_faulty(model)
+
+    assert (ended.stop_reason, [task.status for task in tasks]) == (StopReason.FAILED, [TaskStatus.DEAD])
+    assert ended.stop_detail == "no task was answered, 1 was given up: refused (400)"

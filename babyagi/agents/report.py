@@ -77,6 +77,10 @@ def render_report(
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
+        ""
+        if objective.stop_reason
+        else f"> This objective has not ended: it is {objective.status}. This is what there is so far; "
+        f"`babyagi resume --objective {objective.id}` goes on.",
         _render_missing(objective),
         _render_dead(tasks),
         _render_asked(objective, aside.asked),
@@ -139,11 +143,11 @@ def _render_bounds(bounds: Sequence[str]) -> str:
 def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble: str) -> str:
     usage, limits = objective.usage, objective.spec.limits
     n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
-    stop = (objective.stop_reason or StopReason.FAILED).words
     detail = f" ({_one_line(objective.stop_detail)})" if objective.stop_detail else ""
     cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
+    stopped = [f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"] if objective.stop_reason else []
     lines = [
-        f"* Stopped: {objective.stop_reason}: {stop}{detail}",
+        *stopped,
         f"* Tasks: {n_done} done of {len(tasks)}",
         f"* Model calls before this report: {usage.calls}, tokens {usage.prompt_tokens} in and {usage.completion_tokens} out, "
         f"cost {objective.spent}{cost_limit}",

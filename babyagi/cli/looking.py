@@ -12,7 +12,6 @@ from babyagi.cli.text import Line, echo, echo_lines, print_json, terminal_width,
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
-    from babyagi.errors import NotFoundError
     from babyagi.tasks import Objective, Result, Step, Task, Worker
     from babyagi.taskstore.base import TaskStore
 
@@ -161,29 +160,19 @@ def show(task_id: int, objective: str, as_json: bool) -> None:
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of standard output.")
 @json_option
 def report(objective: str, report_format: str, output: Path | None, as_json: bool) -> None:
-    """Print the report of an objective that has ended."""
+    """Print the report of an objective.
+
+    Before it has one, what its tasks have found so far stands in for it.
+    """
     from babyagi.cli.session import pick_objective, with_store
+    from babyagi.reporting import load_report
 
     async def fetch(store: TaskStore) -> tuple[Objective, str]:
         found = await pick_objective(store, objective)
-        markdown = await store.report(found.id)
-        if markdown is None:
-            raise _no_report(found)
-        return found, markdown
+        return found, await load_report(store, found)
 
     found, markdown = with_store(fetch)
     _give_report(found, markdown, as_json=as_json or report_format == "json", output=output)
-
-
-def _no_report(objective: Objective) -> NotFoundError:
-    from babyagi.errors import NotFoundError
-
-    return NotFoundError(
-        f"objective {objective.id} has no report yet",
-        why=f"it is {objective.status.value}; the report is written when it ends",
-        fix=f"babyagi resume --objective {objective.id}, or babyagi results --objective {objective.id} for what is there",
-        guide="objectives",
-    )
 
 
 def _give_report(objective: Objective, markdown: str, *, as_json: bool, output: Path | None) -> None:

@@ -13,6 +13,7 @@ from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
 
 NAME_WIDTH = 80
+REPORT_LINE = "babyagi report --objective {id} shows what was found; the model is asked for its summary"
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
 
 _TASK_WORDS = {
@@ -159,6 +160,7 @@ class PlainView:
 
     async def fetch(self, events: Sequence[Event]) -> None:
         self._pending = [line for event in events if (line := await self._names.render_event(event))]
+        self._pending += [REPORT_LINE.format(id=event.objective_id) for event in events if event.kind == log.OBJECTIVE_ENDED]
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []

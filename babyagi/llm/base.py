@@ -49,7 +49,7 @@ class ChatModel(Protocol):
         """Send the prompt once, retrying only what surely was not billed and is over within seconds.
 
         Raises:
-            ModelUnavailableError: an outage or a rate limit; time mends it.
+            ModelUnavailableError: an outage or a rate limit; time mends it. OverdueError: no whole answer came in time.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
             EndlessAnswerError: the answer had no end; asking once more may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.

@@ -10,6 +10,7 @@ from collections import deque
 from babyagi.errors import ModelUnavailableError
 
 N_FAILURES = 5
+N_MENDING = 2
 WINDOW_S = 60.0  # one call at a time that takes 10 s to fail opens it too
 # An outage of 5 minutes then costs at most 5 + 16 requests, and work goes on within 20 s of its end.
 PROBE_EVERY_S = 19.0
@@ -28,6 +29,7 @@ class Breaker:
         self._probe_at: float | None = None  # None: closed
         self._free_at_by_model: dict[str, float] = {}
         self._retrier: object = None
+        self._n_to_mend = 0  # answers in a row that are wanted, since it was open, before a call may ask again
 
     def check(self, model: str, *, now_s: float) -> None:
         """Let a request through, or refuse it before it is sent.
@@ -54,6 +56,8 @@ class Breaker:
         if self._probe_at is None and len(sent) == N_FAILURES and max(sent) - min(sent) <= WINDOW_S:
             self._why = error.what
             self._probe_at = sent_s + PROBE_EVERY_S
+        if self._probe_at is not None or self._n_to_mend:
+            self._n_to_mend = N_MENDING
         return max(0.0, self._probe_at - now_s) if self._probe_at is not None else 0.0
 
     def note_answer(self, *, sent_s: float) -> None:
@@ -61,10 +65,14 @@ class Breaker:
         later = [failure_s for failure_s in self._failures_sent_at if failure_s > sent_s]
         self._failures_sent_at = deque(later, maxlen=N_FAILURES)
         if not later:
+            self._n_to_mend = max(0, self._n_to_mend - 1)
             self._probe_at = self._retrier = None
 
     def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
-        """Whether this call may ask again: after an outage one call at a time does, so that not all of them find out."""
+        """Whether this call may ask again: when something fails one call at a time does, so that not all of them find out, and after the
+        breaker was open none before `N_MENDING` requests in a row were answered."""
+        if self._n_to_mend and not error.is_limit:
+            return False
         if not error.is_limit and self._retrier is None:
             self._retrier = caller
         return error.is_limit or self._retrier is caller

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from babyagi.addresses import Proxies
-from babyagi.errors import BabyagiError, EndlessAnswerError, MalformedReplyError, ModelRejectedError, ModelUnavailableError
+from babyagi.errors import BabyagiError, EndlessAnswerError, MalformedReplyError, ModelRejectedError, ModelUnavailableError, OverdueError
 from babyagi.llm.breaker import Breaker
 from babyagi.llm.faults import Place, RefusedParameterError, build_refusal, judge, read_refusal, translate
-from babyagi.llm.retry import retrying
+from babyagi.llm.retry import MAX_HOLD_S, retrying
 from babyagi.redaction import redact_url
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Endpoint:
 
         Raises:
             RefusedParameterError: the request was understood and refused; it may work without one of its parameters.
-            EndlessAnswerError: the answer was too long, or still coming at the deadline.
+            EndlessAnswerError: the answer was too long. OverdueError: it was not there, or still coming, at the deadline.
             Whatever `ChatModel.complete` raises.
         """
         place, caller = self._place(model), asyncio.current_task()
@@ -111,7 +111,7 @@ class Endpoint:
             raise self._overdue(place, self._in_flight_by_call.get(caller)) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
-                self._breaker.hold(model, until_s=_now_s() + error.retry_after_s)
+                self._breaker.hold(model, until_s=_now_s() + min(error.retry_after_s, MAX_HOLD_S))
             raise
         finally:
             self._in_flight_by_call.pop(caller, None)
@@ -140,14 +140,14 @@ class Endpoint:
         except MalformedReplyError as error:
             raise _unreadable(place, error.what) from error
 
-    def _overdue(self, place: Place, request: _InFlight | None) -> BabyagiError:
+    def _overdue(self, place: Place, request: _InFlight | None) -> ModelUnavailableError:
         """Return the error for a call whose deadline has come: with a request in flight, or (None) between two."""
         what = f"{place.model} at {place.url} gave no answer in {self._timeout_s:g} s"
-        if request is not None and request.has_begun:
-            return EndlessAnswerError(f"{what}, though it had begun to", fix=LONGER, guide="models", may_be_billed=True)
-        overdue = ModelUnavailableError(what, fix=LONGER, may_be_billed=request is not None)
-        if request is not None:
-            self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
+        if request is None:
+            return ModelUnavailableError(what, fix=LONGER)
+        begun = ", though it had begun to" if request.has_begun else ""
+        overdue = OverdueError(what + begun, fix=LONGER, has_begun=request.has_begun)
+        self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
         return overdue
 
     async def close(self) -> None:

@@ -15,6 +15,7 @@ MAX_REQUESTS = 4
 MAX_WAIT_S = 5.0
 FIRST_DELAY_S = 0.5
 MAX_RETRY_AFTER_S = 86_400.0
+MAX_HOLD_S = 60.0  # however long an endpoint asks to wait, it is asked again once a minute
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | N
             asked_s = float(headers.get(name, "")) * seconds_per_unit
             if isfinite(asked_s):
                 return _bound(asked_s)
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):
         return _bound((parsedate_to_datetime(headers.get("retry-after", "")) - now).total_seconds())
     return None
 

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -388,10 +389,15 @@ def conclude(snapshot: Snapshot) -> StopReason | None:
     return StopReason.STALLED if snapshot.is_stalled else StopReason.FAILED
 
 
-def explain(reason: StopReason, snapshot: Snapshot) -> str:
-    """What a person must know beyond the reason that `conclude` gave."""
+def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = ()) -> str:
+    """What a person must know beyond the reason that `conclude` gave.
+
+    Args:
+        errors: of the tasks that were given up; the most frequent one is named.
+    """
     if reason is StopReason.FAILED:
-        return f"no task was answered, {snapshot.n_dead} were given up"
+        why = f": {Counter(errors).most_common(1)[0][0]}" if errors else ""
+        return f"no task was answered, {snapshot.n_dead} {'was' if snapshot.n_dead == 1 else 'were'} given up{why}"
     if reason not in (StopReason.STALLED, StopReason.WAITING) or not snapshot.is_stalled:
         return ""
     if snapshot.n_fruitless >= MAX_FRUITLESS:

@@ -157,7 +157,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
             reason = rules.conclude(snapshot)
             if reason is None:
                 return objective
-            moves.end(tx, objective_id, reason=reason, detail=rules.explain(reason, snapshot))
+            dead = tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json([TaskStatus.DEAD]), limit=moves.ALL_ROWS)
+            errors = [task["error"] for task in dead]
+            moves.end(tx, objective_id, reason=reason, detail=rules.explain(reason, snapshot, errors=errors))
             return moves.read_objective(tx, objective_id)
 
         return await self._write(work, objective_id)

@@ -186,11 +186,13 @@ def test_the_report_is_given_as_markdown_as_json_and_into_a_file(tmp_path, capsy
     assert run_guarded(["report", "--output", str(tmp_path / "no" / "r.md")]) == 2
 
 
-def test_an_objective_without_a_report_says_so(capsys):
+def test_the_report_of_an_objective_that_has_not_ended_is_what_there_is_so_far_and_how_to_go_on(capsys):
     homes.fill_home()
 
-    assert run_guarded(["report"]) == 8
-    assert "babyagi resume" in capsys.readouterr().err
+    assert run_guarded(["report"]) == 0
+    out = capsys.readouterr().out
+    assert "has not ended: it is active" in out and "babyagi resume --objective" in out
+    assert "Stopped" not in out
 
 
 def test_pause_cancel_and_extend_change_what_status_says(capsys):

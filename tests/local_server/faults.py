@@ -375,14 +375,31 @@ def _build() -> dict[str, Fault]:
 
 FAULTS: Mapping[str, Fault] = _build()
 
+_SLOW_DOWN = error_body("slow", **_RATE)
+_MORE = {
+    fault.name: fault
+    for fault in (
+        Fault(name="429-year-9999", status=429, headers={"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, body=_SLOW_DOWN),
+        Fault(name="429-ms-huge", status=429, headers={"retry-after-ms": "1e14"}, body=_SLOW_DOWN),
+        Fault(name="503-huge", status=503, headers={"retry-after": "100000000"}, body=error_body("overloaded")),
+        *(Fault(name=f"{status}-loop", status=status, headers={"location": CHAT}, body=b"") for status in (301, 302, 303, 307, 308)),
+        Fault(name="308-other-host", status=308, headers={"location": "{elsewhere}"}, body=b""),
+        Fault(name="hang-after-header", paths=BOTH, script=lambda events: [], wire=Wire.STREAM_HANG),
+        Fault(name="hang-mid-body", paths=BOTH, script=lambda events: [b'{"choices": [{"mess'], wire=Wire.STREAM_HANG),
+        Fault(name="drip", paths=BOTH, script=lambda events: [b'{"choices": ['], wire=Wire.STREAM_COMMENTS),
+        Fault(name="reset-mid-body", paths=BOTH, script=lambda events: [b'{"choices": ['], wire=Wire.STREAM_RESET),
+        Fault(name="endless-body", paths=BOTH, script=lambda events: [b" " * 2**18], wire=Wire.STREAM_ENDLESS),
+    )
+}
+
 
 def fault_named(name: str) -> Fault | None:
-    """Return the fault of that name; beside those in `FAULTS`, `429-retry-SECONDS` and `400-param:NAME` are faults."""
+    """Return the fault of that name; beside those in `FAULTS` and `_MORE`, `429-retry-SECONDS` and `400-param:NAME` are faults."""
     if found := re.fullmatch(r"429-retry-(\d+(?:\.\d+)?)", name):
         return _retry_after(found.group(1))
     if found := re.fullmatch(r"400-param:(\w+)", name):
         return _unsupported_param(found.group(1))
-    return FAULTS.get(name)
+    return FAULTS.get(name) or _MORE.get(name)
 
 
 def applies_to(fault: Fault, path: str) -> bool:

@@ -24,7 +24,8 @@ LOWER_LIMITS = set(
 ONE_VALUE = {"embedding_model"}
 KEYS = {"openai_api_key": ("openai_base_url", "embedding_base_url"), "weaviate_api_key": ("weaviate_url",), "serpapi_api_key": ()}
 WAITS = set(
-    """files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
+    """http_proxy https_proxy no_proxy
+    files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level extra_env_files trust_env_file
     llama gpt_4""".split()

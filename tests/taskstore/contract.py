@@ -234,7 +234,7 @@ class TaskStoreContract:
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
         ended = await store.conclude_objective(objective_id)
-        assert (ended.stop_reason, ended.stop_detail) == (StopReason.FAILED, "no task was answered, 1 were given up")
+        assert (ended.stop_reason, ended.stop_detail) == (StopReason.FAILED, "no task was answered, 1 was given up: no")
 
     async def test_extending_reopens_a_limit_and_owes_the_report_anew_under_a_new_owner(self, store):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
