@@ -1,0 +1,17 @@
+-- The schema, version 3: lost workers apart from failures, delays that a clock cannot lengthen, and seals.
+
+-- `n_lost` counts the workers in a row that were lost while they held the task, without a step of it. `delay_us` is how long the delay was
+-- that ends at `not_before_us`, so that a clock which jumped back is noticed. A `seal` is the checksum of what never changes, NULL in rows
+-- of earlier versions.
+ALTER TABLE task ADD COLUMN n_lost INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN delay_us INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE task ADD COLUMN seal INTEGER;
+
+ALTER TABLE duty ADD COLUMN delay_us INTEGER NOT NULL DEFAULT 0;
+
+ALTER TABLE objective ADD COLUMN seal INTEGER;
+ALTER TABLE objective ADD COLUMN report_seal INTEGER;
+ALTER TABLE event ADD COLUMN seal INTEGER;
+ALTER TABLE vector ADD COLUMN seal INTEGER;
+
+UPDATE meta SET value = '3' WHERE key = 'schema_version';
