@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from babyagi.agents.prompting import prompt_version
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.folder import Folder
-from babyagi.home import home_id, new_worker_id, remember_folder, remembered_folder, take_name
+from babyagi.home import home_id, is_bearer_dead, new_worker_id, remember_folder, remembered_folder, take_name
 from babyagi.journal import Backends, Gate
 from babyagi.llm.base import ChatModel, Embedder
 from babyagi.llm.credentials import missing_key
@@ -31,6 +31,7 @@ from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
 from babyagi.opening import open_index, require_result_store
+from babyagi.presence import reap_namesakes
 from babyagi.results import Results
 from babyagi.resultstore.base import VectorIndex
 from babyagi.resultstore.hashing import HashEmbedder
@@ -162,6 +163,7 @@ class App:
             sleep=asyncio.sleep,
             random=random.SystemRandom().random,
             new_id=lambda: new_worker_id(self._identity.name),
+            knows_dead=partial(is_bearer_dead, settings.home),
             tell=self._tell,
             around=around,
         )
@@ -402,7 +404,7 @@ async def open_app(
     async with open_store(settings, tell=tell) as store:
         with take_name(settings.home, settings.worker_name) as name:
             home, now = home_id(settings.home), utc_now()
-            await store.reap_workers(name=name, home=home)
+            await reap_namesakes(store, name=name, home=home)
             identity = Worker(id=new_worker_id(name), name=name, host=socket.gethostname(), pid=os.getpid(), home=home, lease_until=now)
             yield App(settings, store, identity=identity, ask_human=ask_human, tell=tell)
 

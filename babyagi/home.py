@@ -14,6 +14,7 @@ from babyagi import private
 from babyagi.errors import SettingsError, StoreUnusableError
 
 MAX_WORKERS_PER_NAME = 64
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def new_worker_id(name: str) -> str:
@@ -53,18 +54,43 @@ def take_name(home: Path, wanted: str) -> Iterator[str]:
     Who holds a name's lock knows that whoever had the name before is dead, and need not wait for leases.
     """
     base = wanted or socket.gethostname()
-    folder = home / "locks"
-    private.make_folder(folder)
+    private.make_folder(home / "locks")
     for number in range(1, MAX_WORKERS_PER_NAME + 1):
         name = base if number == 1 else f"{base}-{number}"
-        with open(folder / f"{name.replace('/', '_')}.lock", "a", opener=private.open_file) as lock:
+        with open(_lock_path(home, name), "a", opener=private.open_file) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 continue
+            lock.truncate(0)
+            lock.write(_boot_id())
+            lock.flush()
             yield name
             return
     raise SettingsError(f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already", fix="set BABYAGI_WORKER_NAME")
+
+
+def is_bearer_dead(home: Path, name: str) -> bool:
+    """Whether the last bearer of this name in this home is dead for sure: it ran under this very kernel, which frees the lock of the name
+    with the process. Where another kernel shares the folder, its locks may not be seen here, so nothing is known."""
+    try:
+        with _lock_path(home, name).open(encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return "" != lock.read() == _boot_id()
+    except OSError:  # held, or not there
+        return False
+
+
+def _lock_path(home: Path, name: str) -> Path:
+    return home / "locks" / f"{name.replace('/', '_')}.lock"
+
+
+def _boot_id() -> str:
+    """What tells this start of this kernel from all others; empty where that cannot be known."""
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def remember_folder(home: Path, uid: str, folder: Path) -> None:

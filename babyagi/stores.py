@@ -26,10 +26,10 @@ async def open_store(settings: Settings, *, tell: Callable[[str], None] = lambda
     offload = ThreadOffload(name="taskstore", n_threads=N_SERVER_CONNECTIONS if is_server else 1)
     try:
         if is_server:
-            store = await open_postgres(address, offload=offload, max_failures=settings.max_failures, tell=tell)
+            store = await open_postgres(address, offload=offload, tell=tell)
         else:
             path = Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
-            store = await open_sqlite(path, clock=utc_now, offload=offload, max_failures=settings.max_failures, tell=tell)
+            store = await open_sqlite(path, clock=utc_now, offload=offload, tell=tell)
         try:
             yield store
         finally:

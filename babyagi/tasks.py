@@ -305,7 +305,8 @@ class Lack:
 class Task:
     """One task. `id` and `name` never change; the list is ordered by `(rank, id)`.
 
-    `lack` is what its last try lacked, None when that is answered or was never so; `n_lacks` tries of it lacked something.
+    `lack` is what its last try lacked, None when that is answered or was never so; `n_lacks` tries of it lacked something. `n_lost`
+    workers in a row were lost while they held it, without a step of it that was recorded.
     """
 
     id: int
@@ -319,6 +320,7 @@ class Task:
     try_no: int = 1
     claim_no: int = 0
     failures: int = 0
+    n_lost: int = 0
     error: str = ""
     lack: Lack | None = None
     n_lacks: int = 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import BabyagiError, NotFoundError, StoreUnavailableError, StoreUnusableError
-from babyagi.presence import Presence
+from babyagi.presence import KnowsDead, Presence, knows_nobody_dead
 from babyagi.serving import OpenLoop, Pace, Patience, Process, Serving
 from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.base import TaskStore
@@ -28,12 +28,14 @@ Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a worker is handed from outside: who it is, its time, its chance, its ids, and whom it tells what hinders it."""
+    """What a worker is handed from outside: who it is, its time, its chance, its ids, what tells it that another worker is dead, and
+    whom it tells what hinders it."""
 
     identity: Worker
     sleep: Callable[[float], Awaitable[None]]
     random: Callable[[], float]
     new_id: Callable[[], str]
+    knows_dead: KnowsDead = knows_nobody_dead
     tell: Callable[[str], None] = logger.warning
     around: Around | None = None
 
@@ -42,7 +44,14 @@ class WorkerLoop:
     """Serves one objective to its end, or all of a store until a signal asks to stop."""
 
     def __init__(self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, surroundings: Surroundings) -> None:
-        self.presence = Presence(store, surroundings.identity, lease_s=pace.lease_s, sleep=surroundings.sleep, new_id=surroundings.new_id)
+        self.presence = Presence(
+            store,
+            surroundings.identity,
+            lease_s=pace.lease_s,
+            sleep=surroundings.sleep,
+            new_id=surroundings.new_id,
+            knows_dead=surroundings.knows_dead,
+        )
         self._store = store
         self._pace = pace
         self._surroundings = surroundings

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi import inbox, log
+from babyagi.presence import reap_namesakes
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import (
     Limits,
@@ -223,7 +224,7 @@ async def make_file(folder: Path) -> None:
 async def play(scenario: Scenario, folder: Path, *, life: int) -> None:
     """Live one life to its end."""
     clock = VirtualClock(start=START + timedelta(seconds=LIFE_S * life))
-    store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline, max_failures=1000)
+    store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline)
     tools = [tool for tool in make_tools(folder) if tool.name in scenario.tools]
     embedder: Any = CountingEmbedder(folder) if scenario.is_wired else HashEmbedder(8)
     world = VirtualWorld(
@@ -235,7 +236,7 @@ async def play(scenario: Scenario, folder: Path, *, life: int) -> None:
         pace=Pace(concurrency=scenario.concurrency, lease_s=scenario.lease_s, max_failures=1000),
         _worker_numbers=iter(range(1000 * life, 1000 * life + 1000)),
     )
-    await store.reap_workers(name=world.worker_name)
+    await reap_namesakes(store, name=world.worker_name, home="")
     spec = make_spec(initial_task=scenario.initial_task, limits=scenario.limits, embedding_space=embedder.space)
     objective, _ = await store.create_objective(spec, uid="uid")
     await scenario.play(Life(folder=folder, store=store, world=world, objective_id=objective.id))

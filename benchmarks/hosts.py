@@ -36,7 +36,6 @@ class Event:
     name: str
     happens: Callable[[Network, PostgresServer], Awaitable[None]]
     n_lost_workers: int = 0  # those that have to come back under a new id
-    may_fail: bool = False  # a worker that is silent in its first call of a task may have died of it, for all that others know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +53,7 @@ class Seen:
     @property
     def is_good(self) -> bool:
         came_back = sum(n - 1 for n in self.n_ids_by_host.values()) >= self.event.n_lost_workers
-        is_clean = self.event.may_fail or self.found.n_failures == 0
-        return self.found.is_whole and is_clean and came_back and all(self.n_by_host.values()) and not self.trouble
+        return self.found.is_whole and self.found.n_failures == 0 and came_back and all(self.n_by_host.values()) and not self.trouble
 
 
 async def nothing(network: Network, server: PostgresServer) -> None:
@@ -82,7 +80,7 @@ async def cut_server(network: Network, server: PostgresServer, *, for_s: float =
 
 EVENTS = {
     "calm": Event(name="nothing", happens=nothing),
-    "host": Event(name=f"one host cut off for {CUT_S:g} s", happens=cut_host, n_lost_workers=1, may_fail=True),
+    "host": Event(name=f"one host cut off for {CUT_S:g} s", happens=cut_host, n_lost_workers=1),
     "stop": Event(name=f"PostgreSQL stopped for {OUTAGE_S:g} s", happens=stop_server),
     "silence": Event(name=f"PostgreSQL silent for {OUTAGE_S:g} s", happens=cut_server),
 }

@@ -26,6 +26,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, LeaseLostError
+from babyagi.presence import reap_namesakes
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector
 from babyagi.resultstore.search import ResultSearch
@@ -57,7 +58,7 @@ async def open_store(home: Path, stack: AsyncExitStack) -> tuple[TaskStore, Obje
 
 async def enter(store: TaskStore, objective: Objective, name: str) -> Worker:
     """A worker whose predecessor of the same name is dead."""
-    await store.reap_workers(name=name, home="chaos")
+    await reap_namesakes(store, name=name, home="chaos")
     await store.reap_workers()
     worker = Worker(
         id=f"{name}-{secrets.token_hex(4)}", name=name, host="here", pid=os.getpid(), lease_until=datetime.now(UTC), home="chaos"

@@ -26,6 +26,7 @@ from typing import Any
 from babyagi.errors import ModelUnavailableError, StoreUnavailableError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt
+from babyagi.presence import reap_namesakes
 from babyagi.tasks import Limits, Objective, Reservation, Role, TaskStatus, Usage
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
@@ -120,7 +121,7 @@ async def _live(seed: int, rate: float, folder: Path | None) -> Counter[str]:
     """One run to its end; raises when a promise breaks. Returns how often each verb, and the model, failed late."""
     chance = random.Random(seed)
     clock, model = VirtualClock(), LateModel(chance, rate)
-    store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline, max_failures=1000) if folder else None
+    store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline) if folder else None
     world = VirtualWorld(model=model, clock=clock, store=store)
     late = LateStore(world.store, chance, rate)
     limits = Limits(max_tasks=0, max_calls=chance.choice(MAX_CALLS), max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -140,7 +141,7 @@ async def _run(world: VirtualWorld, objective: Objective) -> None:
             assert ended.has_report, "it came back without a report"
             return
         with suppress(StoreUnavailableError):
-            await world.store.reap_workers(name=world.worker_name)
+            await reap_namesakes(world.store, name=world.worker_name, home="")
     raise AssertionError("it could not be started in ten tries")
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
+from babyagi.presence import reap_namesakes
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import SqlTaskStore, open_sqlite
@@ -87,10 +88,10 @@ def answer(prompt: Prompt, role: Role) -> object:
 
 async def run(home: Path, point: str, approval: Approval) -> None:
     deadly, world = Deadly(point), World(model=ScriptedModel(answer))
-    store = with_points(await open_sqlite(home / "tasks.db", clock=world.clock, offload=run_inline, max_failures=9), deadly)
+    store = with_points(await open_sqlite(home / "tasks.db", clock=world.clock, offload=run_inline), deadly)
     world.store, world.tools = store, (make_tool(home, deadly),)
     for worker in await store.workers():
-        await store.reap_workers(name=worker.name)
+        await reap_namesakes(store, name=worker.name, home="")
     known = await store.objectives()
     objective = known[0] if known else await world.start(approval=approval)
     print((await world.run(objective)).stop_reason)

@@ -1,7 +1,8 @@
 import pytest
 
+from babyagi import home
 from babyagi.errors import SettingsError, StoreUnusableError
-from babyagi.home import MAX_WORKERS_PER_NAME, home_id, make_home, take_name
+from babyagi.home import MAX_WORKERS_PER_NAME, home_id, is_bearer_dead, make_home, take_name
 
 
 def test_a_home_keeps_its_id_and_no_other_home_has_it(tmp_path):
@@ -33,3 +34,23 @@ def test_a_home_that_is_a_file_is_a_clear_error(tmp_path):
     (tmp_path / "home").write_text("")
     with pytest.raises(StoreUnusableError, match="cannot be used"):
         make_home(tmp_path / "home")
+
+
+def test_who_lets_go_of_a_name_is_known_to_be_dead_and_who_holds_it_is_not(tmp_path):
+    with take_name(tmp_path, "me") as name:
+        assert not is_bearer_dead(tmp_path, name)
+    assert is_bearer_dead(tmp_path, name)
+    assert not is_bearer_dead(tmp_path, "nobody ever")
+    with take_name(tmp_path, "me"):
+        assert not is_bearer_dead(tmp_path, name)
+
+
+@pytest.mark.parametrize("boot_id", ["another kernel", ""])
+def test_of_a_name_that_was_borne_under_another_kernel_or_an_unknown_one_nothing_is_known(tmp_path, monkeypatch, boot_id):
+    (tmp_path / "boot_id").write_text(boot_id)
+    with monkeypatch.context() as patched:
+        patched.setattr(home, "BOOT_ID", tmp_path / "boot_id")
+        with take_name(tmp_path, "me"):
+            pass
+        assert is_bearer_dead(tmp_path, "me") == bool(boot_id)
+    assert not is_bearer_dead(tmp_path, "me")

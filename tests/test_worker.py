@@ -6,6 +6,7 @@ import pytest
 
 from babyagi import log
 from babyagi.errors import BabyagiError, StoreUnavailableError, StoreUnusableError
+from babyagi.presence import reap_namesakes
 from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker import Pace
 from tests.scripted import ScriptedModel
@@ -140,7 +141,7 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
     async def declare_dead():
         if not names:
             names.extend(worker.name for worker in await world.store.workers())
-            await world.store.reap_workers(name=names[0])
+            await reap_namesakes(world.store, name=names[0], home="")
 
     world.model = SlowModel(Script(), declare_dead)
 

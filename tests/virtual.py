@@ -62,12 +62,13 @@ def run_virtually(work: Coroutine[Any, Any, T], *, seed: int | None = None) -> T
 
 @dataclass(slots=True)
 class VirtualClock:
-    """The running loop's time, as a date. `start` is what it was when the loop began."""
+    """The running loop's time, as a date. `start` is what it was when the loop began; whoever sets the clock changes `offset_s`."""
 
     start: datetime = START
+    offset_s: float = 0.0
 
     def __call__(self) -> datetime:
-        return self.start + timedelta(seconds=asyncio.get_running_loop().time())
+        return self.start + timedelta(seconds=asyncio.get_running_loop().time() + self.offset_s)
 
 
 @dataclass

@@ -9,7 +9,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,14 @@ from babyagi.llm.base import Completion
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.prompt import Prompt
+from babyagi.presence import reap_namesakes
 from babyagi.react.executor import Executor
 from babyagi.react.steps import Bounds
 from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, Worker
 from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.rules import MAX_LOST_PAUSE_S
 from babyagi.taskstore.sql import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Calls, Observation, Tool
 from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, build_tools
@@ -130,16 +132,27 @@ def append_line(path: Path, line: str) -> None:
     os.close(file)
 
 
-async def open_life_store(life: Life) -> SqlTaskStore:
-    later = timedelta(seconds=life.later_s)
-    return await open_sqlite(life.home / "tasks.db", clock=lambda: utc_now() + later, offload=run_inline, max_failures=99)
+@dataclass(slots=True)
+class Clock:
+    """The real time, and so much later."""
+
+    later_s: float
+
+    def __call__(self) -> datetime:
+        return utc_now() + timedelta(seconds=self.later_s)
 
 
-async def claim(store: SqlTaskStore, name: str) -> Claim | None:
-    """The walk's task, as a worker that begins gets it; None while it waits for a person."""
+async def open_life_store(life: Life, clock: Clock) -> SqlTaskStore:
+    return await open_sqlite(life.home / "tasks.db", clock=clock, offload=run_inline)
+
+
+async def claim(store: SqlTaskStore, name: str, clock: Clock) -> Claim | None:
+    """The walk's task, as a worker that begins gets it when all delays are over; None while it waits for a person."""
     worker = Worker(id=f"{name}-{os.getpid()}", name=name, host="here", pid=os.getpid(), lease_until=utc_now())
-    await store.reap_workers(name=name)
+    await store.reap_workers()
+    await reap_namesakes(store, name=name, home="")
     objective, _ = await store.create_objective(make_spec(), uid="walk")
+    clock.later_s += MAX_LOST_PAUSE_S
     await store.register_worker(worker, lease_s=LEASE_S)
     await store.join_objective(worker.id, objective.id)
     return await store.claim_task(objective.id, worker.id)
@@ -147,8 +160,9 @@ async def claim(store: SqlTaskStore, name: str) -> Claim | None:
 
 async def walk_on(life: Life, parent: Connection) -> str:
     """Walk to the end; return the answer."""
-    points, walk, store = Points(parent), WALKTHROUGHS[life.walk], await open_life_store(life)
-    held = await claim(store, life.name)
+    points, walk, clock = Points(parent), WALKTHROUGHS[life.walk], Clock(life.later_s)
+    store = await open_life_store(life, clock)
+    held = await claim(store, life.name, clock)
     if held is None:
         return WAITING
     endpoint = Endpoint(base_url=life.base_url, api_key="", timeout_s=20, sleep=asyncio.sleep, random=lambda: 0.0)

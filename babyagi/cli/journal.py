@@ -1,4 +1,4 @@
-"""The command that looks for damage in what the journal and the results say."""
+"""The command that looks for damage in the task store."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def journal() -> None:
 @click.option("--objective", metavar="ID|latest|all", default=ALL, show_default=True, help="Which objective is meant.")
 @json_option
 def verify(objective: str, as_json: bool) -> int:
-    """Look for damage in every step and result.
+    """Look for damage in every row of the task store.
 
-    Their checksums are recomputed, and each that is not what was written is named.
+    Each row that cannot be read, or is not what was written, is named.
     """
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.session import pick_objective, with_store
@@ -36,7 +36,7 @@ def verify(objective: str, as_json: bool) -> int:
 
     found = with_store(read)
     if as_json:
-        print_json({"v": 1, "n_steps": found.n_steps, "n_results": found.n_results, "damages": list(found.damages)})
+        print_json({"v": 1, "n_rows": found.n_rows, "n_steps": found.n_steps, "n_results": found.n_results, "damages": list(found.damages)})
     else:
         _say(found)
     return int(ExitCode.STORE if found.damages else ExitCode.OK)
@@ -45,7 +45,6 @@ def verify(objective: str, as_json: bool) -> int:
 def _say(found: Verification) -> None:
     for damage in found.damages:
         echo(f"damaged: {safe(damage)}", Style.RED)
-    n_rows = found.n_steps + found.n_results
-    echo(f"{n_rows} rows read ({found.n_steps} steps, {found.n_results} results): {len(found.damages) or 'nothing'} damaged.")
+    echo(f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results): {len(found.damages) or 'nothing'} damaged.")
     if found.damages:
-        echo("None of this is ever used. To go on, restore a backup: babyagi guide store")
+        echo("To go on, restore a backup: babyagi guide store")

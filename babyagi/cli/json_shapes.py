@@ -62,6 +62,7 @@ def task_shape(task: Task) -> Json:
         "status": task.status.value,
         "rank": task.rank,
         "failures": task.failures,
+        "n_lost": task.n_lost,
         "after": list(task.after),
         "parent_id": task.parent_id,
         "try_no": task.try_no,

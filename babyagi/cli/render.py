@@ -218,7 +218,8 @@ def _render_given(steps: Sequence[Step]) -> list[Line]:
 
 def _render_task_status(task: Task) -> str:
     failures = f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}" if task.failures else ""
-    return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}"
+    lost = f", {task.n_lost} lost {'worker' if task.n_lost == 1 else 'workers'} in a row" if task.n_lost else ""
+    return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}{lost}"
 
 
 def _render_steps(steps: Sequence[Step], width: int, has_price: bool) -> list[Line]:

@@ -96,8 +96,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What reading every checksum found: how many rows were read, and each damaged place in words."""
+    """What reading every row found: how many there are, and each damaged one in words."""
 
+    n_rows: int
     n_steps: int
     n_results: int
     damages: tuple[str, ...]
@@ -370,7 +371,8 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:
-        """Read every step and result, of one objective or of all, and recompute its checksum; a damaged one is named and never used.
+        """Read every row of every table, of one objective or of all, recompute its checksum where it has one, and compare what it says with
+        the others; a damaged one is named.
 
         Raises:
             NotFoundError. StoreUnusableError: the damage is such that the rows cannot even be read.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from babyagi.tasks import Duty, Objective, Worker
@@ -21,6 +23,19 @@ class Outlook:
     n_recorded: int
     duties: tuple[Duty, ...]
     can_conclude: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """A worker's lease of `length_s` as it stands in the store. By the store's clock it has run out, or not: that clock may have jumped, or
+    nobody could write for a while, so it alone says nothing about the worker."""
+
+    worker_id: str
+    name: str
+    home: str
+    length_s: float
+    until: datetime
+    has_run_out: bool
 
 
 class WorkerStore(Protocol):
@@ -65,15 +80,23 @@ class WorkerStore(Protocol):
         """The worker leaves; whatever it holds is released, without a failure. Unknown ids are ignored."""
         ...
 
-    async def reap_workers(self, *, name: str | None = None, home: str = "") -> int:
+    async def leases(self) -> list[Lease]:
+        """Of all workers, by id. One read."""
+        ...
+
+    async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
         """Release what dead workers hold, and return how many tasks that freed. One read when nobody is dead.
 
-        Dead is: a lease in the past, or further in the future than a lease may be (a clock that jumped back); with `name`, also
-        every worker of that name in that home (its caller holds the name's lock there, so an earlier bearer cannot live).
-        running → queued at its old rank and the same `try_no`; with `failures` + 1, and dead at `max_failures`, when no model or tool
-        call of the task was journaled since it was claimed: whoever gets further each time is not what kills the workers.
-        recorded stays recorded and becomes claimable; a duty becomes claimable.
+        Dead is whose lease is in the past, or further in the future than a lease may be (a clock that jumped back). With `silent`, by
+        worker id the end of its lease, only who stands there, and whose lease still ends then: who has renewed it since is alive.
+        running → queued at its old rank and the same `try_no`, with `n_lost` + 1: after a wait that grows with it, and dead at
+        `rules.MAX_LOST`. No failure is counted, and any step of the task that is recorded sets `n_lost` to 0: whoever gets further each
+        time is not what kills the workers. recorded stays recorded and becomes claimable; a duty becomes claimable.
         """
+        ...
+
+    async def reap_gone(self, worker_ids: Collection[str]) -> int:
+        """As `reap_workers`, for workers whose processes are known to have ended, whatever their leases say. Unknown ids are ignored."""
         ...
 
     async def workers(self) -> list[Worker]:

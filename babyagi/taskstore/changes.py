@@ -13,6 +13,7 @@ from babyagi.errors import LeaseLostError, NotFoundError
 from babyagi.tasks import Fence, Lack, Reservation, Result, Step, StepState, Task, Usage
 from babyagi.taskstore.rules import MAX_DETAIL_CHARS, charge_of, countable_usage, storable
 
+INPUTS = "inputs"  # the kind of a step that keeps what a try was given, or chose: no call
 ONCE = "once"  # the kind of a step that is a tool call which must not be repeated
 
 
@@ -113,18 +114,13 @@ def is_forgettable(step: Step, *, claim_no: int) -> bool:
 def failed(task: Task, *, error: str) -> Task:
     """After a failed try: the next one is journaled anew."""
     error = storable(error, max_chars=MAX_DETAIL_CHARS)
-    return replace(task, failures=task.failures + 1, error=error, try_no=task.try_no + 1)
+    return replace(task, failures=task.failures + 1, n_lost=0, error=error, try_no=task.try_no + 1)
 
 
 def lacked(task: Task, *, lack: Lack) -> Task:
     """After a try that lacked something."""
     lack = replace(lack, what=storable(lack.what, max_chars=MAX_DETAIL_CHARS))
-    return replace(task, lack=lack, n_lacks=task.n_lacks + 1)
-
-
-def crashed(task: Task, *, error: str) -> Task:
-    """After its holder died: the same try goes on, and pays for nothing twice; what the try before it failed of stays known."""
-    return replace(task, failures=task.failures + 1, error=task.error or storable(error, max_chars=MAX_DETAIL_CHARS))
+    return replace(task, lack=lack, n_lacks=task.n_lacks + 1, n_lost=0)
 
 
 def step_data(step: Step, usage: Usage) -> dict[str, Any]:

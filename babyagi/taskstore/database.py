@@ -13,6 +13,8 @@ class Row(Protocol):
 
     def __getitem__(self, column: str, /) -> Any: ...
 
+    def keys(self) -> Any: ...
+
 
 class Cursor(Protocol):
     """What both drivers' cursors have in common."""

@@ -60,11 +60,10 @@ class MemoryTaskStore(SqlTaskStore):
 
     Args:
         clock: now, as an aware UTC datetime; not asked before the first verb.
-        max_failures: after how many failures a task is dead, for workers that die while they hold it.
     """
 
-    def __init__(self, clock: Callable[[], datetime], *, max_failures: int = 3) -> None:
-        super().__init__(MemoryDatabase(clock=clock), offload=run_inline, max_failures=max_failures, tell=lambda _: None)
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        super().__init__(MemoryDatabase(clock=clock), offload=run_inline, tell=lambda _: None)
 
     async def wait_for_change(self, *, timeout_s: float) -> None:
         await asyncio.sleep(timeout_s)  # nobody else can write here

@@ -7,3 +7,35 @@ SELECT value FROM meta WHERE key = 'schema_version';
 -- has_living_worker --
 -- A row when some worker has a living lease.
 SELECT 1 FROM worker WHERE lease_until_us BETWEEN :now_us AND :now_us + lease_us LIMIT 1;
+
+-- every_objective --
+-- One objective, or all when none is named; so each of these.
+SELECT * FROM objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR id = :objective_id ORDER BY id;
+
+-- every_task --
+SELECT * FROM task WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, id;
+
+-- every_after --
+SELECT * FROM task_after WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, task_id, after_id;
+
+-- every_count --
+SELECT * FROM task_count WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, status;
+
+-- every_step --
+SELECT * FROM step WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
+
+-- every_result --
+SELECT r.*, '' AS task_name, '' AS task_status FROM result AS r
+ WHERE CAST(:objective_id AS BIGINT) IS NULL OR r.objective_id = :objective_id ORDER BY r.id;
+
+-- every_vector --
+SELECT * FROM vector WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, space, task_id;
+
+-- every_event --
+SELECT * FROM event WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
+
+-- every_duty --
+SELECT * FROM duty WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, duty;
+
+-- every_joined --
+SELECT * FROM worker_objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY worker_id, objective_id;

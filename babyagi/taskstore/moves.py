@@ -14,6 +14,7 @@ from babyagi.tasks import (
     Duty,
     Fence,
     Objective,
+    ObjectiveSpec,
     ObjectiveStatus,
     Reservation,
     Step,
@@ -28,7 +29,9 @@ from babyagi.taskstore.database import Row, Transaction
 from babyagi.taskstore.rows import (
     lack_to_json,
     objective_from_row,
-    spec_from_json,
+    sealed,
+    spec_from_row,
+    spec_to_json,
     step_from_row,
     step_to_values,
     task_from_row,
@@ -72,11 +75,6 @@ def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
     return {status: found.get(status.value, 0) for status in TaskStatus}
 
 
-def has_got_further(tx: Transaction, task: Task) -> bool:
-    """Whether a model or tool call of the task was journaled under its present claim."""
-    return tx.has("has_finished_step", objective_id=task.objective_id, owner=f"task:{task.id}", claim_no=task.claim_no)
-
-
 def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
     n_by_status, row = counts(tx, objective.id), objective_row(tx, objective.id)
     n_unblocked = count_unblocked(tx, objective.id) if n_by_status[TaskStatus.QUEUED] else 0
@@ -118,11 +116,18 @@ def carry_time(tx: Transaction, row: Row) -> None:
     tx.run("carry_time", objective_id=row["id"], active_us=counted_us(tx, row))
 
 
+def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
+    """Replace what is frozen of an objective."""
+    values = {"uid": row["uid"], "identity": row["identity"], "spec": spec_to_json(spec), "created_at_us": row["created_at_us"]}
+    tx.run("set_spec", objective_id=row["id"], spec=values["spec"], seal=sealed("objective", values)["seal"])
+
+
 # -- events and costs ------------------------------------------------------------------------------------------------------
 
 
 def append_event(tx: Transaction, objective_id: int | None, kind: str, task_id: int | None = None, /, **data: Any) -> None:
-    tx.run("insert_event", objective_id=objective_id, task_id=task_id, kind=kind, data=to_json(data))
+    values = {"objective_id": objective_id, "task_id": task_id, "kind": kind, "data": to_json(data), "at_us": tx.now_us}
+    tx.run("insert_event", **sealed("event", values))
 
 
 def charge(tx: Transaction, objective_id: int, owner: str, usage: Usage) -> None:
@@ -139,7 +144,7 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
     usage = rules.countable_usage(usage)
     if not reserved.calls:  # nobody knows any more what was
         return
-    limits = spec_from_json(objective_row(tx, step.objective_id)["spec"]).limits
+    limits = spec_from_row(objective_row(tx, step.objective_id)).limits
     limit = rules.find_overspent(limits, usage, reserved)
     if limit:
         tx.run("set_overspent", objective_id=step.objective_id, limit=limit)
@@ -157,6 +162,13 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
         "limit": limit,
     }
     append_event(tx, step.objective_id, log.STEP_OVERSPENT, changes.task_of(step.owner), **data)
+
+
+def note_progress(tx: Transaction, objective_id: int, owner: str) -> None:
+    """A step was recorded: what the owner is about does not kill its workers."""
+    task_id = changes.task_of(owner)
+    if task_id is not None:
+        tx.run("note_progress", objective_id=objective_id, task_id=task_id)
 
 
 def settle(tx: Transaction, objective_id: int, owner: str) -> None:
@@ -249,7 +261,7 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
     status = rules.status_when_freed(task.status, reason, is_asking=asking)
     if asking:
         task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)  # the answer belongs to this try
-    is_delayed = delay_s > 0 and status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
+    is_delayed = status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
     row = tx.all(
         "put_task",
         objective_id=task.objective_id,
@@ -257,10 +269,11 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
         status=status,
         try_no=task.try_no,
         failures=task.failures,
+        n_lost=task.n_lost,
         error=task.error,
         lack=lack_to_json(task.lack),
         n_lacks=task.n_lacks,
-        not_before_us=tx.now_us + rules.to_us(delay_s) if is_delayed else None,
+        **_delay(tx, delay_s if is_delayed else 0.0),
     )[0]
     return task_from_row(row)
 
@@ -290,9 +303,13 @@ def note_freed(tx: Transaction, task: Task) -> None:
 
 
 def free_duty(tx: Transaction, objective_id: int, *, duty: str, owner: str, delay_s: float = 0.0) -> None:
-    not_before_us = tx.now_us + rules.to_us(delay_s) if delay_s > 0 else None
-    tx.run("free_duty", objective_id=objective_id, duty=duty, not_before_us=not_before_us)
+    tx.run("free_duty", objective_id=objective_id, duty=duty, **_delay(tx, delay_s))
     settle(tx, objective_id, owner)
+
+
+def _delay(tx: Transaction, delay_s: float) -> dict[str, int | None]:
+    delay_us = rules.to_us(delay_s)
+    return {"not_before_us": tx.now_us + delay_us if delay_us > 0 else None, "delay_us": delay_us}
 
 
 def forget_duty(tx: Transaction, objective_id: int, duty: Duty) -> None:

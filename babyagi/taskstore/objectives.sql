@@ -2,7 +2,8 @@
 
 -- insert_objective --
 -- Enter an active objective; returns its id.
-INSERT INTO objective (uid, identity, spec, seen_us, created_at_us) VALUES (:uid, :identity, :spec, :now_us, :now_us) RETURNING id;
+INSERT INTO objective (uid, identity, spec, seen_us, created_at_us, seal)
+VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal) RETURNING id;
 
 -- newest_objective --
 -- The newest objective with this identity, if there is one.
@@ -53,7 +54,7 @@ UPDATE objective
 
 -- set_spec --
 -- Replace the frozen spec (its limits are all that may change).
-UPDATE objective SET spec = :spec WHERE id = :objective_id;
+UPDATE objective SET spec = :spec, seal = :seal WHERE id = :objective_id;
 
 -- count_progress --
 -- How many tasks in a row brought nothing new, how many tries in a row gave no answer, and how many answers there are.
@@ -89,7 +90,7 @@ UPDATE objective SET order_revision = order_revision + 1 WHERE id = :objective_i
 
 -- set_report --
 -- The report is written.
-UPDATE objective SET report = :markdown WHERE id = :objective_id;
+UPDATE objective SET report = :report, report_seal = :seal WHERE id = :objective_id;
 
 -- delete_objective --
 -- Remove it; everything of it goes with it.
@@ -105,8 +106,8 @@ SELECT 1 FROM worker AS w
 
 -- insert_event --
 -- Append an event; nothing when its objective is gone.
-INSERT INTO event (objective_id, task_id, kind, data, at_us)
-SELECT id, :task_id, :kind, :data, :now_us FROM objective WHERE id = :objective_id;
+INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
+SELECT id, :task_id, :kind, :data, :at_us, :seal FROM objective WHERE id = :objective_id;
 
 -- events --
 -- Events after an id, oldest first.
@@ -130,12 +131,12 @@ SELECT * FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 INSERT INTO duty (objective_id, duty, owner, claim_no, worker_id, not_before_us, upto)
 VALUES (:objective_id, :duty, :owner, 1, :worker_id, NULL, :upto)
 ON CONFLICT (objective_id, duty) DO UPDATE
-   SET owner = :owner, claim_no = duty.claim_no + 1, worker_id = :worker_id, not_before_us = NULL, upto = :upto
+   SET owner = :owner, claim_no = duty.claim_no + 1, worker_id = :worker_id, not_before_us = NULL, delay_us = 0, upto = :upto
 RETURNING claim_no;
 
 -- free_duty --
 -- Nobody holds the duty any more.
-UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us WHERE objective_id = :objective_id AND duty = :duty;
+UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us, delay_us = :delay_us WHERE objective_id = :objective_id AND duty = :duty;
 
 -- forget_duty --
 -- As if the duty had never been claimed.

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 from babyagi import log
 from babyagi.tasks import Proposal, Task, TaskStatus
 from babyagi.taskstore import moves, rules
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.database import Transaction
-from babyagi.taskstore.rows import from_time, result_from_row, task_from_row, to_json
+from babyagi.taskstore.rows import from_time, result_from_row, sealed, task_from_row, to_json
 from babyagi.text import find_marks, held_marks, name_sense
 
 MAX_NEWS = 50  # results that are looked at for what bears on a task that was given up
@@ -143,9 +144,9 @@ class _Batch:
     def insert(self) -> tuple[Task, ...]:
         """Write the new tasks, all of them before what they come after: each may name another."""
         for task_id, one in self.new.items():
-            values = {"name": one.proposal.name, "name_key": one.key, "sense": one.sense, "parent_id": one.proposal.parent_id}
-            origins = to_json(one.proposal.origins)
-            self.tx.run("insert_task", objective_id=self.objective_id, task_id=task_id, **values, origins=origins)
+            values: dict[str, Any] = {"objective_id": self.objective_id, "id": task_id, "parent_id": one.proposal.parent_id}
+            values |= {"name": one.proposal.name, "name_key": one.key, "sense": one.sense, "origins": to_json(one.proposal.origins)}
+            self.tx.run("insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us}))
         added = [set_after(self.tx, self.objective_id, task_id, self._after(one, task_id)) for task_id, one in self.new.items()]
         for task in added:
             data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}

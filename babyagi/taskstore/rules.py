@@ -45,6 +45,9 @@ MAX_REPEATS_IN_ALL = 12
 MAX_IDLE_CHECKS = 3  # in a row, without a new answer since the one before
 MAX_SLICE_TOKENS = 16_000  # kept back for a check, and for the report
 MIN_CALLS_FOR_CHECK = 20  # from which limit of calls on some are kept back for a check
+MAX_LOST = 10  # workers in a row that are lost with a task, and none of them recorded a step of it, before it is given up
+SUSPECT_FROM = 4  # such workers in a row, from which on a task may be what kills them
+MAX_LOST_PAUSE_S = 60.0
 MAX_STUCK_CHECKS = 10  # in a row, without fewer parts missing
 
 OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
@@ -315,6 +318,16 @@ def count_barren(n_barren: int, *, n_added: int, is_repeat: bool) -> int:
 def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
     """Where a running task goes after its `failures`th failure: tried again, or given up."""
     return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
+
+
+def pause_after_loss(n_lost: int) -> float:
+    """Seconds before a task is claimed again that so many workers in a row were lost with: none after the first."""
+    return min(2.0 ** (n_lost - 2), MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
+
+
+def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool:
+    """Whether a delay still lasts. One that would have begun in the future is that of a clock which has jumped back since."""
+    return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
 
 
 def status_when_freed(status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool) -> TaskStatus:

@@ -28,12 +28,23 @@ from babyagi.taskstore import full_text, moves, proposals, rules
 from babyagi.taskstore.base import Window
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.moves import ALL_ROWS
-from babyagi.taskstore.rows import event_from_row, result_from_row, spec_from_json, spec_to_json, task_from_row, task_name_from_row, to_json
+from babyagi.taskstore.rows import (
+    event_from_row,
+    result_from_row,
+    seal_vector,
+    sealed,
+    spec_from_row,
+    spec_to_json,
+    task_from_row,
+    task_name_from_row,
+    to_json,
+)
 from babyagi.taskstore.sql_claims import Claims
 from babyagi.taskstore.sql_parking import Parking
 from babyagi.taskstore.sql_room import Offload
 from babyagi.taskstore.sql_steering import Steering
 from babyagi.taskstore.sql_steps import Steps
+from babyagi.taskstore.sql_verify import Verifying
 from babyagi.taskstore.sql_waiting import Waiting
 from babyagi.taskstore.sql_workers import Workers
 
@@ -43,14 +54,12 @@ async def open_sqlite(
     *,
     clock: Callable[[], datetime],
     offload: Offload,
-    max_failures: int = 3,
     tell: Callable[[str], None] = lambda _: None,
 ) -> SqlTaskStore:
     """Open the task store in this file, creating it when there is none. Its folder must exist.
 
     Args:
         clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the caller closes it, after the store.
-        max_failures: after how many failures a task is dead, for workers that die while they hold it.
         tell: says to a person, once for each trouble, that the store cannot be written.
 
     Raises:
@@ -59,14 +68,13 @@ async def open_sqlite(
     from babyagi.taskstore.sqlite import SqliteDatabase
 
     database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
-    return SqlTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
+    return SqlTaskStore(database, offload=offload, tell=tell)
 
 
 async def open_postgres(
     url: str,
     *,
     offload: Offload,
-    max_failures: int = 3,
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], datetime] | None = None,
 ) -> SqlTaskStore:
@@ -75,7 +83,7 @@ async def open_postgres(
     Args:
         url: `postgresql://user:password@host:port/database`; a secret, never shown whole.
         offload: runs blocking work in a few threads, each with a connection of its own; the caller closes it, after the store.
-        max_failures, tell: see `open_sqlite`.
+        tell: see `open_sqlite`.
         clock: for tests; the server's when None.
 
     Raises:
@@ -85,7 +93,7 @@ async def open_postgres(
     from babyagi.taskstore.postgres import PostgresDatabase
 
     database = await offload(lambda: PostgresDatabase(url, clock=clock))
-    return SqlTaskStore(database, offload=offload, max_failures=max_failures, tell=tell)
+    return SqlTaskStore(database, offload=offload, tell=tell)
 
 
 async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
@@ -99,7 +107,7 @@ async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
     return await offload(lambda: migrate(url))
 
 
-class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives ------------------------------------------------------------------------------------------------------
@@ -110,7 +118,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
             known = None if always_new else tx.one("newest_objective", identity=identity)
             if known is not None:
                 return moves.read_objective(tx, known["id"]), False
-            objective_id = tx.all("insert_objective", uid=uid, identity=identity, spec=spec_to_json(spec))[0]["id"]
+            values = {"uid": uid, "identity": identity, "spec": spec_to_json(spec), "created_at_us": tx.now_us}
+            objective_id = tx.all("insert_objective", **sealed("objective", values))[0]["id"]
             moves.append_event(tx, objective_id, log.OBJECTIVE_CREATED, uid=uid)
             proposals.enter(tx, objective_id, [rules.first_task(spec)])
             return moves.read_objective(tx, objective_id), True
@@ -167,7 +176,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
     async def extend_objective(self, objective_id: int, *, limits: Limits) -> Objective:
         def work(tx: Transaction) -> Objective:
             row = moves.objective_row(tx, objective_id)
-            tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(replace(spec_from_json(row["spec"]), limits=limits)))
+            moves.set_spec(tx, row, replace(spec_from_row(row), limits=limits))
             tx.run("count_afresh", objective_id=objective_id)
             tx.run("set_overspent", objective_id=objective_id, limit="")
             moves.append_event(tx, objective_id, log.OBJECTIVE_EXTENDED, **asdict(limits))
@@ -286,8 +295,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
         def work(tx: Transaction) -> Objective:
             row = moves.objective_row(tx, objective_id)
             rules.require_nobody_at_work(objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id))
-            spec = rules.in_other_space(spec_from_json(row["spec"]), model=model, space=space)
-            tx.run("set_spec", objective_id=objective_id, spec=spec_to_json(spec))
+            moves.set_spec(tx, row, rules.in_other_space(spec_from_row(row), model=model, space=space))
             tx.run("owe_index", objective_id=objective_id)
             moves.append_event(tx, objective_id, log.OBJECTIVE_SPACE_CHANGED, space=space)
             return moves.read_objective(tx, objective_id)
@@ -304,7 +312,10 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting):
         return await self._look(objective_id, work)
 
     async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
-        rows = [{"objective_id": objective_id, "space": space, "task_id": task_id, "vector": vector} for task_id, vector in vectors.items()]
+        rows = [
+            {"objective_id": objective_id, "space": space, "task_id": task_id, "vector": vector, "seal": seal_vector(vector)}
+            for task_id, vector in vectors.items()
+        ]
 
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)

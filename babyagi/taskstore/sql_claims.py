@@ -24,7 +24,7 @@ from babyagi.taskstore import changes, moves, planning, rules
 from babyagi.taskstore.base import NOTHING_CHECKED, Checked, Plan, Planned
 from babyagi.taskstore.base_workers import Outlook
 from babyagi.taskstore.database import Row, Transaction
-from babyagi.taskstore.rows import result_from_row, result_to_values, task_from_row, to_json, to_time
+from babyagi.taskstore.rows import result_from_row, result_to_values, sealed, task_from_row, to_json, to_time
 from babyagi.taskstore.sql_room import SqlRoom
 
 
@@ -64,7 +64,7 @@ class Claims(SqlRoom):
         def work(tx: Transaction) -> Claim | None:
             self._require_known_schema(tx)
             objective = moves.read_objective(tx, objective_id)
-            task_id = _best_task(tx, objective) if _can_serve(tx, objective_id, worker_id) else None
+            task_id = _best_task(tx, objective, worker_id) if _can_serve(tx, objective_id, worker_id) else None
             if task_id is None:
                 return None
             if moves.read_task(tx, objective_id, task_id).started_at is None:
@@ -120,7 +120,7 @@ class Claims(SqlRoom):
         def work(tx: Transaction) -> Task:
             task = changes.failed(moves.fenced_task(tx, claim.fence), error=error)
             moves.count_progress(tx, task.objective_id, is_answer=False)
-            return give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+            return _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
 
         return await self._write(work, claim.fence.objective_id)
 
@@ -181,7 +181,7 @@ class Claims(SqlRoom):
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
         def work(tx: Transaction) -> None:
             duty, objective_id = moves.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            tx.run("set_report", objective_id=objective_id, markdown=rules.storable(markdown))
+            tx.run("set_report", objective_id=objective_id, **sealed("report", {"id": objective_id, "report": rules.storable(markdown)}))
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             moves.append_event(tx, objective_id, log.REPORT_WRITTEN, report_chars=len(markdown))
 
@@ -200,14 +200,16 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return tx.has("can_serve", objective_id=objective_id, worker_id=worker_id)
 
 
-def _best_task(tx: Transaction, objective: Objective) -> int | None:
+def _best_task(tx: Transaction, objective: Objective, worker_id: str = "") -> int | None:
+    """The task that the worker would get; a worker without a name, that is, some worker that holds nothing."""
     if objective.status is not ObjectiveStatus.ACTIVE or rules.is_reached(objective.spec.limits.max_time_s, objective.active_s):
         return None
     row = moves.objective_row(tx, objective.id)
     if row["is_claimed_met"] or not rules.may_start(n_barren=row["n_barren"], n_fruitless=row["n_fruitless"]):
         return None
     may_begin = not rules.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
-    found = tx.one("best_queued", objective_id=objective.id, may_begin=int(may_begin))
+    values = {"may_begin": int(may_begin), "worker_id": worker_id, "suspect_from": rules.SUSPECT_FROM}
+    found = tx.one("best_queued", objective_id=objective.id, **values)
     return None if found is None else found["id"]
 
 
@@ -226,7 +228,21 @@ def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -
     moves.note_freed(tx, moves.read_task(tx, task.objective_id, task.id))
 
 
-def give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
+def put_back_lost(tx: Transaction, task: Task) -> None:
+    """Put down a task whose holder was lost; the same try goes on, and pays for nothing twice."""
+    n_lost = task.n_lost + 1 if task.status is TaskStatus.RUNNING else 0
+    task = replace(task, n_lost=n_lost)
+    if n_lost < rules.MAX_LOST:
+        release(tx, task, reason="worker lost", delay_s=rules.pause_after_loss(n_lost))
+        return
+    error = f"{n_lost} workers in a row were lost while they worked on it"
+    written = moves.put_down(tx, replace(task, status=TaskStatus.DEAD, error=error))
+    if written.status is TaskStatus.DEAD:
+        moves.append_event(tx, task.objective_id, log.TASK_DEAD, task.id, error=error)
+    moves.note_freed(tx, written)
+
+
+def _give_up_or_retry(tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0) -> Task:
     """Put down a task whose failure is counted already."""
     status = rules.status_after_failure(failures=task.failures, max_failures=max_failures)
     written = moves.put_down(tx, replace(task, status=status), delay_s=delay_s)
@@ -241,7 +257,10 @@ def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
     if not _is_owed(tx, row, duty):
         return False
     known = tx.one("duty", objective_id=row["id"], duty=duty)
-    return known is None or (known["worker_id"] is None and (known["not_before_us"] or 0) <= tx.now_us)
+    if known is None:
+        return True
+    is_delayed = rules.is_delayed(tx.now_us, not_before_us=known["not_before_us"], delay_us=known["delay_us"])
+    return known["worker_id"] is None and not is_delayed
 
 
 def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:

@@ -24,10 +24,9 @@ class Offload(Protocol):
 class SqlRoom:
     """One open database, used through the threads of the offload."""
 
-    def __init__(self, database: Database, *, offload: Offload, max_failures: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, database: Database, *, offload: Offload, tell: Callable[[str], None]) -> None:
         self._database = database
         self._offload = offload
-        self._max_failures = max_failures
         self._tell = tell
         self._n_calm = CALM_WRITES
         self._written = asyncio.Event()

@@ -8,9 +8,8 @@ from dataclasses import replace
 from babyagi import log
 from babyagi.tasks import Fence, Reservation, Step, StepState, Usage
 from babyagi.taskstore import changes, moves, rules
-from babyagi.taskstore.base import Verification
 from babyagi.taskstore.database import Transaction
-from babyagi.taskstore.rows import is_sound_result, is_sound_step, step_from_row, step_to_values, to_time
+from babyagi.taskstore.rows import step_from_row, step_to_values, to_time
 from babyagi.taskstore.sql_room import SqlRoom
 
 
@@ -55,6 +54,7 @@ class Steps(SqlRoom):
             step = changes.done_step(step, output=output, model=model, origins=origins, at=at)
             tx.run("put_step", **step_to_values(step, is_held=is_held))
             moves.charge(tx, fence.objective_id, fence.owner, counted)
+            moves.note_progress(tx, fence.objective_id, fence.owner)
             data = changes.step_data(replace(step, model=model or step.model), counted)
             task_id = changes.task_of(fence.owner)
             moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, task_id, **data)
@@ -93,6 +93,8 @@ class Steps(SqlRoom):
             step = replace(changes.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash)
             step = changes.done_step(step, output=output, model="", origins=origins, at=at)
             tx.run("put_step", **step_to_values(step, is_held=False))
+            if kind != changes.INPUTS:
+                moves.note_progress(tx, fence.objective_id, fence.owner)
             data = changes.step_data(step, Usage())
             moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
             return step
@@ -103,25 +105,6 @@ class Steps(SqlRoom):
         return await self._look(
             objective_id, lambda tx: [step_from_row(row) for row in tx.all("steps", objective_id=objective_id, owner=owner)]
         )
-
-    async def verify(self, objective_id: int | None = None) -> Verification:
-        def work(tx: Transaction) -> Verification:
-            if objective_id is not None:
-                moves.objective_row(tx, objective_id)
-            n_steps, n_results, damages = 0, 0, []
-            for row in tx.each("every_step", objective_id=objective_id):
-                n_steps += 1
-                if not is_sound_step(row):
-                    damages.append(f"step {row['key']} of {row['owner']} of objective {row['objective_id']} (row {row['id']})")
-            for row in tx.each("every_result", objective_id=objective_id):
-                n_results += 1
-                if not is_sound_result(row):
-                    damages.append(f"the result of task {row['task_id']} of objective {row['objective_id']} (row {row['id']})")
-            return Verification(n_steps=n_steps, n_results=n_results, damages=tuple(damages))
-
-        found = await self._offload(lambda: self._database.read_as_it_lies(work))
-        in_file = await self._offload(self._database.find_damage)
-        return replace(found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file)))
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

@@ -5,15 +5,17 @@ A verb over several objectives runs while nobody else writes: who is alive is de
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
 
 from babyagi import log
 from babyagi.errors import LeaseLostError
-from babyagi.tasks import Duty, Joined, TaskStatus, Worker
+from babyagi.tasks import Joined, Worker
 from babyagi.taskstore import changes, moves, rules
+from babyagi.taskstore.base_workers import Lease
 from babyagi.taskstore.database import Row, Transaction
-from babyagi.taskstore.rows import to_time, worker_from_row
-from babyagi.taskstore.sql_claims import give_up_or_retry, release
+from babyagi.taskstore.rows import from_time, joined_from_row, lease_from_row, worker_from_row
+from babyagi.taskstore.sql_claims import put_back_lost, release
 from babyagi.taskstore.sql_room import SqlRoom
 
 
@@ -68,14 +70,27 @@ class Workers(SqlRoom):
 
         await self._write_all(work)
 
-    async def reap_workers(self, *, name: str | None = None, home: str = "") -> int:
+    async def leases(self) -> list[Lease]:
+        return await self._read(lambda tx: [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")])
+
+    async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
         def find(tx: Transaction) -> Sequence[Row]:
-            return tx.all("dead_workers", name=name, home=home)
+            found = tx.all("dead_workers")
+            if silent is None:
+                return found
+            until_us = {worker_id: from_time(until) for worker_id, until in silent.items()}
+            return [worker for worker in found if until_us.get(worker["id"]) == worker["lease_until_us"]]
 
         def work(tx: Transaction) -> int:
             return sum(self._forget(tx, worker, log.WORKER_LOST) for worker in find(tx))
 
         return await self._write_all(work) if await self._read(find) else 0
+
+    async def reap_gone(self, worker_ids: Collection[str]) -> int:
+        def work(tx: Transaction) -> int:
+            return sum(self._forget(tx, worker, log.WORKER_LOST) for worker in tx.all("workers") if worker["id"] in worker_ids)
+
+        return await self._write_all(work) if worker_ids else 0
 
     async def workers(self) -> list[Worker]:
         def work(tx: Transaction) -> list[Worker]:
@@ -96,11 +111,10 @@ class Workers(SqlRoom):
         held = tx.all("tasks_held_by", worker_id=worker["id"], objective_id=objective_id)
         for held_task in held:
             task = moves.read_task(tx, objective_id, held_task["id"])
-            if kind == log.WORKER_LOST and task.status is TaskStatus.RUNNING and not moves.has_got_further(tx, task):
-                error = f"worker {worker['name']} was lost while it held the task"
-                give_up_or_retry(tx, changes.crashed(task, error=error), max_failures=self._max_failures)
+            if kind == log.WORKER_LOST:
+                put_back_lost(tx, task)
             else:
-                release(tx, task, reason="worker lost" if kind == log.WORKER_LOST else "worker left")
+                release(tx, task, reason="worker left")
         for duty in tx.all("duties_held_by", worker_id=worker["id"], objective_id=objective_id):
             moves.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
         moves.carry_time(tx, row)
@@ -113,13 +127,6 @@ def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
     found = []
     for row in tx.all("joined_by", worker_id=worker_id):
         at = {"worker_id": worker_id, "objective_id": row["objective_id"]}
-        found.append(
-            Joined(
-                objective_id=row["objective_id"],
-                hindrance=row["hindrance"],
-                since=to_time(row["since_us"]),
-                task_ids=tuple(held["id"] for held in tx.all("tasks_held_by", **at)),
-                duties=tuple(Duty(held["duty"]) for held in tx.all("duties_held_by", **at)),
-            )
-        )
+        task_ids = [held["id"] for held in tx.all("tasks_held_by", **at)]
+        found.append(joined_from_row(row, task_ids=task_ids, duties=[held["duty"] for held in tx.all("duties_held_by", **at)]))
     return found

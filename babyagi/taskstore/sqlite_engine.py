@@ -122,13 +122,26 @@ class SqliteEngine:
         """Say SQLite's errors in our words. A statement that is wrong is a programmer's error and stays as it is."""
         try:
             yield
+        except UnicodeDecodeError as error:  # a damaged schema, in what SQLite says of it
+            raise self._damaged(str(error)) from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code is not None and code & 0xFF in PASSING_CODES:
                 raise StoreUnavailableError(f"the task store {self.where} cannot answer now", why=str(error), guide="store") from error
             if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in str(error):
                 raise self._damaged(str(error)) from error
+            if str(error).startswith(("no such table", "no such column")):  # the text of the schema is in the file, too
+                raise self._damaged(str(error)) from error
+            if code == sqlite3.SQLITE_CONSTRAINT_CHECK:
+                raise self._contradictory(str(error)) from error
             raise
+
+    def _contradictory(self, why: str) -> StoreUnusableError:
+        """A count would fall below nothing: what this program writes fits what it wrote before."""
+        fix = "babyagi journal verify names every damaged row; then restore a backup of the task store"
+        return StoreUnusableError(
+            f"the task store {self.where} is damaged: its rows contradict each other", why=why, fix=fix, guide="store"
+        )
 
     def _damaged(self, why: str) -> StoreUnusableError:
         return StoreUnusableError(f"the task store {self.where} cannot be used", why=why, guide="store")

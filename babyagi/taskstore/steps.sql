@@ -23,18 +23,9 @@ SELECT s.* FROM step AS s
  WHERE s.state IN ('unknown', 'asked') AND (CAST(:objective_id AS BIGINT) IS NULL OR s.objective_id = :objective_id)
  ORDER BY s.id;
 
--- every_step --
--- The steps of one objective, or of all when none is named.
-SELECT * FROM step WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
-
 -- held_steps --
 -- An owner's steps that still hold their reservation.
 SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1 ORDER BY id;
-
--- has_finished_step --
--- A row when a call of the owner was journaled under the claim.
-SELECT 1 FROM step
- WHERE objective_id = :objective_id AND owner = :owner AND claim_no = :claim_no AND state = 'done' AND kind <> 'inputs' LIMIT 1;
 
 -- put_step --
 -- Write a step whole.

@@ -7,8 +7,8 @@ UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id R
 
 -- insert_task --
 -- A queued task at the end of the list.
-INSERT INTO task (objective_id, id, name, name_key, sense, rank, parent_id, origins, created_at_us)
-VALUES (:objective_id, :task_id, :name, :name_key, :sense, :task_id, :parent_id, :origins, :now_us);
+INSERT INTO task (objective_id, id, name, name_key, sense, rank, parent_id, origins, created_at_us, seal)
+VALUES (:objective_id, :id, :name, :name_key, :sense, :id, :parent_id, :origins, :created_at_us, :seal);
 
 -- delete_task_after --
 -- The task waits for nothing.
@@ -101,10 +101,13 @@ SELECT 1 FROM task
  LIMIT 1;
 
 -- best_queued --
--- The first queued task whose `after` tasks are all done, dead or cancelled; where no task may be begun any more, of those that were.
+-- The first queued task whose `after` tasks are all done, dead or cancelled; where no task may be begun any more, of those that were. One
+-- that several workers in a row were lost with may be what killed them: no worker holds two such tasks, lest one of them condemns the others.
 SELECT id FROM task
- WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND (not_before_us IS NULL OR not_before_us <= :now_us)
+ WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
+   AND (not_before_us IS NULL OR NOT (not_before_us > :now_us AND not_before_us - delay_us <= :now_us))
    AND (:may_begin = 1 OR started_at_us IS NOT NULL)
+   AND (n_lost < :suspect_from OR NOT EXISTS (SELECT 1 FROM task AS held WHERE held.worker_id = :worker_id AND held.n_lost >= :suspect_from))
  ORDER BY rank, id LIMIT 1;
 
 -- claim_task --
@@ -119,22 +122,27 @@ RETURNING *;
 -- put_task --
 -- What became of a task that is no longer held.
 UPDATE task
-   SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, error = :error, lack = :lack, n_lacks = :n_lacks,
-       not_before_us = :not_before_us, finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN :now_us END
+   SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, n_lost = :n_lost, error = :error, lack = :lack,
+       n_lacks = :n_lacks, not_before_us = :not_before_us, delay_us = :delay_us,
+       finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN :now_us END
  WHERE objective_id = :objective_id AND id = :task_id
 RETURNING *;
 
+-- note_progress --
+-- A step of the task was recorded.
+UPDATE task SET n_lost = 0 WHERE objective_id = :objective_id AND id = :task_id AND n_lost > 0;
+
 -- wake_task --
--- waiting → queued.
-UPDATE task SET status = 'queued' WHERE objective_id = :objective_id AND id = :task_id AND status = 'waiting';
+-- waiting → queued: a person has answered.
+UPDATE task SET status = 'queued', n_lost = 0 WHERE objective_id = :objective_id AND id = :task_id AND status = 'waiting';
 
 -- hold_back --
 -- A queued task is not claimable before a question is answered.
-UPDATE task SET not_before_us = :until_answered_us WHERE objective_id = :objective_id AND id = :task_id AND status = 'queued';
+UPDATE task SET not_before_us = :until_answered_us, delay_us = :until_answered_us WHERE objective_id = :objective_id AND id = :task_id AND status = 'queued';
 
 -- let_ask --
 -- The first tasks that wait for an answer to another's question may ask their own.
-UPDATE task SET not_before_us = NULL
+UPDATE task SET not_before_us = NULL, delay_us = 0
  WHERE objective_id = :objective_id
    AND id IN (SELECT id FROM task
                WHERE objective_id = :objective_id AND status || '' = 'queued' AND not_before_us = :until_answered_us
@@ -147,7 +155,7 @@ UPDATE task SET status = 'cancelled', not_before_us = NULL WHERE objective_id = 
 -- retry_task --
 -- dead → queued, as a new try.
 UPDATE task
-   SET status = 'queued', failures = 0, try_no = try_no + 1, error = '', n_lacks = 0, finished_at_us = NULL, not_before_us = NULL
+   SET status = 'queued', failures = 0, n_lost = 0, try_no = try_no + 1, error = '', n_lacks = 0, finished_at_us = NULL, not_before_us = NULL
  WHERE objective_id = :objective_id AND id = :task_id;
 
 -- dependents --
@@ -199,10 +207,6 @@ SELECT task_id FROM result WHERE objective_id = :objective_id AND (CAST(:is_inde
 -- How many results there are.
 SELECT count(*) AS n FROM result WHERE objective_id = :objective_id;
 
--- every_result --
--- The results of one objective, or of all when none is named.
-SELECT * FROM result WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY id;
-
 -- results_of --
 -- The results of some tasks, in the order in which they were recorded.
 SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
@@ -232,8 +236,8 @@ UPDATE result SET is_indexed = 0 WHERE objective_id = :objective_id AND is_index
 
 -- put_vector --
 -- Keep a result's vector.
-INSERT INTO vector (objective_id, space, task_id, vector) VALUES (:objective_id, :space, :task_id, :vector)
-ON CONFLICT (objective_id, space, task_id) DO UPDATE SET vector = excluded.vector;
+INSERT INTO vector (objective_id, space, task_id, vector, seal) VALUES (:objective_id, :space, :task_id, :vector, :seal)
+ON CONFLICT (objective_id, space, task_id) DO UPDATE SET vector = excluded.vector, seal = excluded.seal;
 
 -- vectors --
 -- Every vector of a space.
@@ -265,9 +269,8 @@ SELECT * FROM worker WHERE id = :worker_id;
 SELECT * FROM worker ORDER BY id;
 
 -- dead_workers --
--- Workers whose lease ran out, or is further away than a lease may be; with a name, also the bearers of that name in that home.
-SELECT * FROM worker
- WHERE NOT lease_until_us BETWEEN :now_us AND :now_us + lease_us OR (name = :name AND home = :home) ORDER BY id;
+-- Workers whose lease ran out, or is further away than a lease may be.
+SELECT * FROM worker WHERE NOT lease_until_us BETWEEN :now_us AND :now_us + lease_us ORDER BY id;
 
 -- delete_worker --
 -- Forget a worker.

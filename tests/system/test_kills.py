@@ -46,7 +46,6 @@ def make_environ(home, server, documents, **more):
     fixed = {
         "BABYAGI_FILES": str(documents),
         "BABYAGI_CONCURRENCY": str(CONCURRENCY),
-        "BABYAGI_MAX_FAILURES": "100",
         "BABYAGI_CONTEXT_TOKENS": "6000",
         "OPENAI_API_KEY": "sk-test",
         "BABYAGI_EMBEDDING_MODEL": "hash",

@@ -31,7 +31,7 @@ def server_of_its_own():
 
 
 async def test_a_host_that_was_cut_off_for_longer_than_its_lease_does_nothing_twice_and_works_on(postgres_server, postgres_url):
-    event = hosts.Event(name="cut", happens=partial(hosts.cut_host, for_s=5.0), may_fail=True)
+    event = hosts.Event(name="cut", happens=partial(hosts.cut_host, for_s=5.0))
 
     async with Forwarders() as network:
         seen = await hosts.run_once(network, postgres_server, postgres_url, event, n_tasks=40)

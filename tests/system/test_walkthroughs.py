@@ -207,7 +207,7 @@ async def test_a_call_that_must_not_be_repeated_is_asked_about_and_never_made_ag
 
 
 async def answer_the_open_step(life, text):
-    store = await walk_child.open_life_store(life)
+    store = await walk_child.open_life_store(life, walk_child.Clock(life.later_s))
     (step,) = await store.inbox()
     assert step.state is StepState.UNKNOWN
     await store.answer_step(step.id, output=decide(step, Decision.ANSWER, text).to_json())

@@ -31,7 +31,9 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
+from babyagi.taskstore import rules
 from babyagi.taskstore.base import Checked, Plan, Planned
+from babyagi.taskstore.base_workers import Lease
 from tests.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -1095,30 +1097,104 @@ class TaskStoreContract:
 
     # -- workers -------------------------------------------------------------------------------------------------------------
 
-    async def test_a_crash_while_held_counts_as_a_failure_but_not_as_a_new_try(self, store, clock):
-        objective_id = await begin(store)
-        for failures in (1, 2, 3):
-            await join(store, make_worker(f"w{failures}"), objective_id)
-            await store.claim_task(objective_id, f"w{failures}")
-            clock.tick(31)
-            assert await store.reap_workers() == 1
-            task = await store.task(objective_id, 1)
-            assert (task.failures, task.try_no) == (failures, 1)
-        assert task.status is TaskStatus.DEAD
-        assert await store.workers() == []
+    async def lose_worker(self, store, clock, objective_id, worker_id, *, steps=()):
+        """Let a worker claim a task, record these steps of it, and be silent for longer than its lease; returns the task then."""
+        await join(store, make_worker(worker_id), objective_id)
+        claim = await store.claim_task(objective_id, worker_id)
+        for kind in steps:
+            key = f"{claim.fence.claim_no}/{kind}"
+            await store.put_step(claim.fence, key=key, kind=kind, request_hash="h", output="{}")
+        clock.tick(31)
+        assert await store.reap_workers() == 1
+        return await store.task(objective_id, claim.task.id)
 
-    async def test_a_crash_after_a_call_was_journaled_counts_as_no_failure(self, store, clock):
+    async def test_lost_workers_are_no_failures_and_ten_in_a_row_without_progress_end_a_task(self, store, clock):
         objective_id = await begin(store)
-        for n, is_further in enumerate((True, True, True, True, False, False, False), start=1):
-            await join(store, make_worker(f"w{n}"), objective_id)
-            claim = await store.claim_task(objective_id, f"w{n}")
-            await store.put_step(claim.fence, key=f"1/inputs{n}", kind="inputs", request_hash="h", output="{}")
-            if is_further:
-                await store.put_step(claim.fence, key=f"1/execute/{n}/tool/1", kind="tool", request_hash="h", output="{}")
+        for n in range(1, rules.MAX_LOST):
+            task = await self.lose_worker(store, clock, objective_id, f"w{n}", steps=["inputs"])
+            assert (task.status, task.n_lost, task.failures, task.try_no) == (TaskStatus.QUEUED, n, 0, 1)
+            clock.tick(rules.MAX_LOST_PAUSE_S)
+        task = await self.lose_worker(store, clock, objective_id, "last")
+        assert (task.status, task.n_lost, task.failures) == (TaskStatus.DEAD, 10, 0)
+        assert task.error == "10 workers in a row were lost while they worked on it"
+        assert (await kinds_of(store, objective_id))[-2:] == [log.TASK_DEAD, log.WORKER_LOST]
+        assert await store.workers() == []
+        task = await store.retry_task(objective_id, 1)
+        assert (task.status, task.n_lost) == (TaskStatus.QUEUED, 0)
+
+    async def test_a_task_that_gets_further_with_each_lost_worker_is_never_given_up(self, store, clock):
+        objective_id = await begin(store)
+        for n in range(2 * rules.MAX_LOST):
+            task = await self.lose_worker(store, clock, objective_id, f"w{n}", steps=["inputs", "tool"])
+            assert (task.status, task.n_lost) == (TaskStatus.QUEUED, 1)
+
+    @pytest.mark.parametrize("progress", ["a late answer", "a failed try", "an answer of a person"])
+    async def test_whatever_brings_a_task_further_lets_the_count_of_lost_workers_begin_anew(self, store, clock, progress):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
+        clock.tick(31)
+        await store.reap_workers()
+        assert (await self.lose_worker(store, clock, objective_id, "v")).n_lost == 2
+        clock.tick(1)
+        if progress == "a late answer":
+            await store.record_step(fence, key="1/x", output='"late"', usage=SPENT)
+        else:
+            await join(store, make_worker("u"), objective_id)
+            claim = await store.claim_task(objective_id, "u")
+        if progress == "a failed try":
+            await store.fail_task(claim, error="no", max_failures=3)
+        if progress == "an answer of a person":
+            step = await store.park_task(claim.fence, key="1/q", kind="question", request="{}")
+            await store.answer_step(step.id, output="{}")
+        assert (await store.task(objective_id, 1)).n_lost == 0
+
+    async def test_a_worker_that_leaves_or_gives_back_in_between_does_not_let_the_count_begin_anew(self, store, clock):
+        objective_id = await begin(store)
+        await store.release_task(await store.claim_task(objective_id, "w"))
+        assert (await self.lose_worker(store, clock, objective_id, "v")).n_lost == 1
+        await join(store, make_worker("w"), objective_id)
+        await store.claim_task(objective_id, "w")
+        await store.remove_worker("w")
+        assert (await store.task(objective_id, 1)).n_lost == 1
+
+    async def test_the_waits_between_lost_workers_grow_and_the_first_costs_none(self, store, clock):
+        objective_id = await begin(store)
+        waits_s = []
+        for n in range(1, rules.MAX_LOST):
+            task = await self.lose_worker(store, clock, objective_id, f"w{n}")
+            waits_s.append((task.not_before - clock.now).total_seconds() if task.not_before else 0)
+            clock.tick(waits_s[-1])
+        assert waits_s == [0, 1, 2, 4, 8, 16, 32, 60, 60]
+
+    async def test_no_worker_holds_two_tasks_that_may_be_what_kills_workers(self, store, clock):
+        objective_id = await begin(store, "B", "C")
+        for _ in range(rules.SUSPECT_FROM):
+            await join(store, make_worker("w"), objective_id)
+            assert [(await store.claim_task(objective_id, "w")).task.id for _ in range(2)] == [1, 2]
             clock.tick(31)
-            assert await store.reap_workers() == 1
-            assert (await store.task(objective_id, 1)).failures == max(0, n - 4)
-        assert (await store.task(objective_id, 1)).status is TaskStatus.DEAD
+            await store.reap_workers()
+            clock.tick(rules.MAX_LOST_PAUSE_S)
+        await join(store, make_worker("v"), objective_id)
+        await join(store, make_worker("u"), objective_id)
+        claims = [await store.claim_task(objective_id, worker_id) for worker_id in ("v", "v", "v", "u")]
+        assert [claim and claim.task.id for claim in claims] == [1, 3, None, 2]
+        await store.put_step(claims[0].fence, key="1/x", kind="tool", request_hash="h", output="{}")
+        await store.release_task(claims[3])
+        assert (await store.claim_task(objective_id, "v")).task.id == 2, "the first has got further, and is not suspected any more"
+
+    @pytest.mark.parametrize("jump_s", [-3600, 3600])
+    async def test_a_clock_that_jumps_makes_no_task_and_no_duty_wait_longer(self, store, clock, jump_s):
+        objective_id = await begin(store)
+        await store.release_task(await store.claim_task(objective_id, "w"), delay_s=100)
+        clock.tick(jump_s)
+        await join(store, make_worker("v"), objective_id)
+        claim = await store.claim_task(objective_id, "v")
+        await store.record_result(claim, text="r", origins=[])
+        await store.release_duty(await store.claim_duty(objective_id, "v", Duty.PLAN), delay_s=100)
+        clock.tick(jump_s)
+        await join(store, make_worker("u"), objective_id)
+        assert await store.claim_duty(objective_id, "u", Duty.PLAN) is not None
 
     async def test_what_a_dead_worker_recorded_is_planned_from_by_the_next(self, store, clock):
         objective_id = await begin(store)
@@ -1130,19 +1206,37 @@ class TaskStoreContract:
         await plan_from(store, objective_id, worker_id="v")
         assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
 
-    async def test_a_living_worker_is_not_reaped_but_an_earlier_bearer_of_its_name_is(self, store):
+    async def test_a_worker_whose_lease_lives_is_not_reaped_unless_its_process_is_known_to_be_gone(self, store):
         objective_id = await begin(store, worker_id="w")
         await store.claim_task(objective_id, "w")
         assert await store.reap_workers() == 0
-        assert await store.reap_workers(name="w") == 1
+        assert await store.reap_gone(["unknown"]) == 0
+        assert await store.reap_gone(["w"]) == 1
+        assert (await store.task(objective_id, 1)).n_lost == 1
 
-    async def test_only_the_bearer_of_a_name_in_the_same_home_is_an_earlier_one(self, store):
-        objective_id = await begin(store)
-        await join(store, make_worker("v", name="me", home="here"), objective_id)
-        await store.claim_task(objective_id, "v")
-        assert await store.reap_workers(name="me", home="there") == 0
-        assert await store.reap_workers(name="me") == 0
-        assert await store.reap_workers(name="me", home="here") == 1
+    async def test_of_those_whose_lease_ran_out_only_who_has_not_renewed_it_since_is_reaped(self, store, clock):
+        objective_id = await begin(store, "B")
+        await join(store, make_worker("v"), objective_id)
+        for worker_id in ("v", "w"):
+            await store.claim_task(objective_id, worker_id)
+        clock.tick(31)
+        silent = {lease.worker_id: lease.until for lease in await store.leases() if lease.has_run_out}
+        await store.renew_lease("v", lease_s=30)
+        clock.tick(31)
+        assert await store.reap_workers(silent={}) == 0
+        assert await store.reap_workers(silent=silent) == 1
+        assert [worker.id for worker in await store.workers()] == ["v"]
+
+    async def test_the_leases_say_whose_they_are_how_long_they_are_and_whether_they_ran_out_by_the_clock(self, store, clock):
+        await store.register_worker(make_worker("v", name="me", home="here"), lease_s=30)
+        (lease,) = await store.leases()
+        assert lease == Lease(
+            worker_id="v", name="me", home="here", length_s=30, until=clock.now + timedelta(seconds=30), has_run_out=False
+        )
+        clock.tick(31)
+        assert (await store.leases())[0].has_run_out
+        clock.tick(-3600)
+        assert (await store.leases())[0].has_run_out, "further away than a lease may be"
 
     async def test_one_lease_holds_what_a_worker_has_of_all_its_objectives(self, store, clock):
         first, second = await begin(store), await begin(store)
@@ -1865,7 +1959,7 @@ class TaskStoreContract:
         clock.tick(31)
         await store.reap_workers()
         task = await store.task(objective_id, 1)
-        assert (task.status, task.failures) == (TaskStatus.WAITING, 1)
+        assert (task.status, task.n_lost, task.failures) == (TaskStatus.WAITING, 1, 0)
         (unknown,) = await store.inbox(objective_id)
         assert (unknown.state, unknown.key, unknown.request) == (StepState.UNKNOWN, "1/t", '{"tool": "pay"}')
         assert [kind for kind in await kinds_of(store, objective_id) if kind in (log.STEP_UNCONFIRMED, log.STEP_LEFT_UNKNOWN)] == [

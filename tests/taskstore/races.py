@@ -28,8 +28,8 @@ def _now() -> datetime:
 async def open_place(place: Path | str) -> SqlTaskStore:
     """A file, or the URL of a server."""
     if isinstance(place, Path):
-        return await open_sqlite(place, clock=_now, offload=run_inline, max_failures=99)
-    return await open_postgres(place, offload=run_inline, max_failures=99)
+        return await open_sqlite(place, clock=_now, offload=run_inline)
+    return await open_postgres(place, offload=run_inline)
 
 
 def _work(place, objective_id, worker_id, barrier):

@@ -122,7 +122,7 @@ class Pair:
             case 3:
                 await self.do("remove_worker", worker_id)
             case 4:
-                await self.do("reap_workers", name=self.some((None, None, worker_id)), home=self.some(("", "h")))
+                await self.do(*self.some((("reap_workers",), ("reap_gone", [worker_id]))))
             case 5:
                 self.clock.tick(self.some((1, 7, 7, 31, 200, -60)))
 

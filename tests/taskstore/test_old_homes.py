@@ -57,20 +57,25 @@ class Home:
     def store(self):
         return self.world.store
 
+    def require(self, label):
+        if label not in self.old_by_label:
+            pytest.skip("in this version a dead task holds nothing up, so there is no such state")
+        return self.old_by_label[label]
 
-def unpack(name):
-    return gzip.decompress((HOMES / f"{name}.gz").read_bytes())
+
+def unpack(version, name):
+    return gzip.decompress((HOMES / version / f"{name}.gz").read_bytes())
 
 
-async def open_old_sqlite(folder, clock):
+async def open_old_sqlite(version, folder, clock):
     for name in ("tasks.db", "tasks.db-wal"):
-        (folder / name).write_bytes(unpack(name))
+        (folder / name).write_bytes(unpack(version, name))
     return await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline)
 
 
-async def open_old_postgres(url, clock):
+async def open_old_postgres(version, url, clock):
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(unpack("postgres.sql"))
+        connection.execute(unpack(version, "postgres.sql"))
     await migrate_postgres(url, offload=run_inline)
     return await open_postgres(url, clock=clock, offload=run_inline)
 
@@ -83,15 +88,16 @@ def empty_database_url(postgres_server):
     postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["version_1 sqlite", "version_1 postgres", "version_2 sqlite", "version_2 postgres"])
 async def home(request, tmp_path):
     clock = Clock()
-    if request.param == "sqlite":
-        store = await open_old_sqlite(tmp_path, clock)
+    version, kind = request.param.split()
+    if kind == "sqlite":
+        store = await open_old_sqlite(version, tmp_path, clock)
     else:
-        store = await open_old_postgres(request.getfixturevalue("empty_database_url"), clock)
+        store = await open_old_postgres(version, request.getfixturevalue("empty_database_url"), clock)
     tools = (*build_file_tools(Folder(HOMES / "documents"), offload=run_inline), build_ask_user())
-    old = json.loads(unpack(f"{request.param}.json"))
+    old = json.loads(unpack(version, f"{kind}.json"))
     yield Home(
         world=World(model=RememberingModel(), clock=clock, store=store, tools=tools), old_by_label={found["label"]: found for found in old}
     )
@@ -177,7 +183,7 @@ async def test_an_objective_can_be_started_in_an_old_home_and_the_same_one_again
 
 @pytest.mark.parametrize("label", ENDED)
 async def test_an_objective_that_had_ended_makes_no_call_and_keeps_its_report(home, label):
-    old = home.old_by_label[label]
+    old = home.require(label)
 
     ended = await home.world.run(await home.store.objective(old["id"]))
 
@@ -190,7 +196,7 @@ async def test_an_objective_that_had_ended_makes_no_call_and_keeps_its_report(ho
     "running recorded created asked waiting paused limit stalled dead after_dead checking reporting".split(),
 )
 async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of_the_journal(home, label):
-    old = home.old_by_label[label]
+    old = home.require(label)
     await send_on(home.store, old)
 
     ended = await home.world.run(await home.store.objective(old["id"]))
@@ -215,7 +221,7 @@ async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of
 
 @pytest.mark.parametrize("label", GOING_ON)
 async def test_a_task_that_was_cut_off_goes_on_in_its_try_with_the_call_that_was_next(home, label):
-    old, owner = home.old_by_label[label], GOING_ON[label]
+    old, owner = home.require(label), GOING_ON[label]
     await send_on(home.store, old)
 
     await home.world.run(await home.store.objective(old["id"]))

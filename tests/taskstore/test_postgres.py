@@ -497,7 +497,7 @@ async def test_three_processes_one_of_them_killed_do_each_task_exactly_once(post
 
 async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_and_workers_come_and_go(postgres_url):
     offload = ThreadOffload(n_threads=4)
-    store = await open_postgres(postgres_url, offload=offload, max_failures=99)
+    store = await open_postgres(postgres_url, offload=offload)
     one, other = await begin(store, *[f"Task {n}" for n in range(40)]), await begin(store, *[f"Task {n}" for n in range(40)])
     claimed = []
 
@@ -518,7 +518,7 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
             await join(store, make_worker("v"), (one, other)[number % 2], lease_s=60)
             with suppress(SettingsError):
                 await store.move_task(one, 40, to=1 + number)
-            await store.reap_workers(name="v")
+            await store.reap_gone(["v"])
 
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
         group.create_task(disturb())

@@ -3,13 +3,14 @@ import fcntl
 import functools
 import multiprocessing
 import os
+import random
 import re
 import shutil
 import signal
 import sqlite3
 import stat
 import threading
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
@@ -22,7 +23,7 @@ from babyagi.taskstore.rows import from_time
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.taskstore.sqlite import SqliteDatabase
 from babyagi.taskstore.sqlite_watch import LOOK_S
-from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_worker, plan_from
+from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker, plan_from
 from tests.taskstore.races import do_each_task_once
 from tests.taskstore.version_1 import RESULTS, check_upgraded, fill_version_1, statements_of
 from tests.workers import join
@@ -246,6 +247,208 @@ async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_eve
         with pytest.raises(StoreUnavailableError):
             await store.pause_objective(objective_id)
     assert (await store.pause_objective(objective_id)).status == "paused"
+    await store.close()
+
+
+# -- a file that is gone, or another one ---------------------------------------------------------------------------------------
+
+
+def _remove(path):
+    path.unlink()
+
+
+def _remove_folder(path):
+    shutil.rmtree(path.parent)
+
+
+def _move_folder(path):
+    path.parent.rename(path.parent.with_name("moved"))
+
+
+def _replace_by_a_backup(path):
+    shutil.copy(path, path.with_name("backup"))
+    path.with_name("backup").replace(path)
+
+
+def _replace_folder_by_a_copy(path):
+    shutil.copytree(path.parent, path.parent.with_name("copy"))
+    path.parent.rename(path.parent.with_name("old"))
+    path.parent.with_name("copy").rename(path.parent)
+
+
+@pytest.mark.parametrize("happens", [_remove, _remove_folder, _move_folder, _replace_by_a_backup, _replace_folder_by_a_copy])
+async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_call_and_at_the_next_heartbeat(tmp_path, happens):
+    path = tmp_path / "home" / "tasks.db"
+    path.parent.mkdir()
+    store = await open_inline(path)
+    objective_id = await begin(store)
+    fence = (await store.claim_task(objective_id, "w")).fence
+    happens(path)
+    for verb in (
+        lambda: store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL),
+        lambda: store.intend_once(fence, key="o", request="{}"),
+        lambda: store.record_step(fence, key="k", output='"paid"', usage=SPENT),
+        lambda: store.renew_lease("w", lease_s=30),
+        store.leases,
+    ):
+        with pytest.raises(
+            StoreUnusableError, match="gone" if "remove" in happens.__name__ or "move" in happens.__name__ else "another"
+        ) as told:
+            await verb()
+        assert str(path) in told.value.what
+        assert "babyagi resume" in told.value.fix
+    await store.close()
+
+
+# -- damage ----------------------------------------------------------------------------------------------------------------------
+
+
+async def make_rich(path):
+    """A store with a row in every table; the worker `w` holds the task 2, which comes after 1, and a duty."""
+    store = await open_inline(path)
+    objective_id = await begin(store, "Task two")
+    await store.join_objective("w", objective_id)
+    claim = await store.claim_task(objective_id, "w")
+    await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+    await store.record_step(claim.fence, key="k", output='"said"', usage=SPENT)
+    await store.record_result(claim, text="a result", origins=["model:m"])
+    await plan_from(store, objective_id, 1, proposals=[Proposal(name="Task three", after=(2,), parent_id=1)])
+    await store.store_vectors(objective_id, space="s", vectors={1: b"\0\0\x80\x3f"})
+    await store.claim_task(objective_id, "w")
+    await store.claim_duty(objective_id, "w", Duty.INDEX)
+    ended, _ = await store.create_objective(make_spec(), uid="ended", always_new=True)
+    await store.join_objective("w", ended.id)
+    await store.end_objective(ended.id, reason=StopReason.STALLED)
+    await store.record_report(await store.claim_duty(ended.id, "w", Duty.REPORT), markdown="The end")
+    await store.close()
+    return objective_id
+
+
+DAMAGES = {  # what is done to the file, and how the row is called
+    "UPDATE task SET origins = '[\"pers' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET origins = '{}' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET origins = '[\"persom\"]' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET after_ids = '[2' WHERE id = 3": "task 3 of objective 1",
+    "UPDATE task SET after_ids = '[\"2\"]' WHERE id = 3": "task 3 of objective 1",
+    "UPDATE task SET after_ids = '[1]' WHERE id = 3": "what task 3 of objective 1 comes after",
+    "UPDATE task SET blockers = 0 WHERE id = 3": "what task 3 of objective 1 comes after",
+    "UPDATE task_after SET after_id = 1": "what task 3 of objective 1 comes after",
+    "UPDATE task SET name = 'Task tvo' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET name = CAST('Task two' AS BLOB) WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET name = CAST(X'54FF' AS TEXT) WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET name = ' ' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET status = 'runnin' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET created_at_us = 1 << 62 WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET rank = 'x' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET not_before_us = 'soon' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET lack = '{' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task SET parent_id = 2 WHERE id = 3": "task 3 of objective 1",
+    "UPDATE task SET worker_id = 'nobody' WHERE id = 2": "task 2 of objective 1",
+    "UPDATE task_count SET n = n + 1 WHERE status = 'done'": "the count of done tasks of objective 1",
+    "UPDATE objective SET spec = substr(spec, 2) WHERE id = 1": "objective 1",
+    "UPDATE objective SET spec = replace(spec, 'objective', 'objectiwe')": "objective 1",
+    "UPDATE objective SET spec = '[]'": "objective 1",
+    "UPDATE objective SET checks = 'x' WHERE id = 1": "objective 1",
+    "UPDATE objective SET uid = 'v' WHERE id = 1": "objective 1",
+    "UPDATE objective SET n_barren = 'x'": "objective 1",
+    "UPDATE objective SET report = replace(report, 'e', 'a') WHERE id = 2": "objective 2",
+    "UPDATE event SET data = '{' WHERE id = 2": "event 2 of objective 1",
+    "UPDATE event SET data = replace(data, 'a', 'b') WHERE id = 2": "event 2 of objective 1",
+    "UPDATE event SET kind = 'task.addec' WHERE id = 2": "event 2 of objective 1",
+    "UPDATE event SET at_us = 1 << 62 WHERE id = 2": "event 2 of objective 1",
+    "UPDATE step SET owner = 'task:9'": "step k of task:9 of objective 1 (row 1)",
+    "UPDATE result SET task_id = 2": "the result of task 2 of objective 1 (row 1)",
+    "UPDATE vector SET vector = X'00000040'": "the vector of task 1 of objective 1 in s",
+    "UPDATE worker SET lease_until_us = 'x'": "worker w",
+    "UPDATE worker_objective SET worker_id = 'nobody'": "what worker nobody serves",
+    "UPDATE worker_objective SET since_us = 'x'": "what worker w serves",
+    "UPDATE duty SET duty = 'rest' WHERE duty = 'index'": "the duty to rest of objective 1",
+    "UPDATE duty SET worker_id = 'nobody'": "the duty to index of objective 1",
+}
+
+
+def damage(path, statement):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for name in [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()]:
+            connection.execute(f"DROP TRIGGER {name}")
+        assert connection.execute(statement).rowcount > 0
+
+
+@pytest.fixture(scope="module")
+def rich_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rich") / "tasks.db"
+    asyncio.run(make_rich(path))
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("statement", DAMAGES)
+async def test_a_damaged_row_of_any_table_is_named_by_verifying(tmp_path, rich_file, statement):
+    path = tmp_path / "tasks.db"
+    path.write_bytes(rich_file)
+    damage(path, statement)
+    store = await open_inline(path)
+    assert DAMAGES[statement] in (await store.verify()).damages
+    await store.close()
+
+
+READ_BY_A_RUN = [
+    statement for statement in DAMAGES if statement.endswith(("= '{}' WHERE id = 2", "'[\"pers' WHERE id = 2", "'[2' WHERE id = 3"))
+]
+READ_BY_A_RUN += [
+    statement for statement in DAMAGES if "substr(spec" in statement or "checks = 'x'" in statement or "rank = 'x'" in statement
+]
+
+
+@pytest.mark.parametrize("statement", READ_BY_A_RUN)
+async def test_a_row_that_cannot_be_read_is_named_by_whoever_reads_it(tmp_path, rich_file, statement):
+    path = tmp_path / "tasks.db"
+    path.write_bytes(rich_file)
+    damage(path, statement)
+    store = await open_inline(path)
+    with pytest.raises(StoreUnusableError, match=DAMAGES[statement]) as told:
+        await store.objectives()
+        await store.tasks(1)
+    assert "journal verify" in told.value.fix
+    await store.close()
+
+
+async def test_a_flipped_bit_anywhere_in_the_file_is_met_in_our_words(tmp_path, rich_file):
+    chance, path, n_told = random.Random(5), tmp_path / "tasks.db", 0
+    used = [at for at, byte in enumerate(rich_file) if byte]
+    for _ in range(100):
+        content = bytearray(rich_file)
+        content[chance.choice(used)] ^= 1 << chance.randrange(8)
+        path.write_bytes(content)
+        store = None
+        try:
+            store = await open_inline(path)
+            n_told += bool((await store.verify()).damages)
+            for objective in await store.objectives():
+                await store.tasks(objective.id)
+                await store.events(objective.id)
+                await store.outlook(objective.id)
+            await store.workers()
+        except StoreUnusableError:
+            n_told += 1
+        finally:
+            with suppress(StoreUnusableError):
+                await store.close() if store else None
+        for left in tmp_path.iterdir():
+            left.unlink()
+    assert n_told > 50
+
+
+async def test_a_whole_store_has_no_damage_and_every_row_of_it_is_read(tmp_path, rich_file):
+    path = tmp_path / "tasks.db"
+    path.write_bytes(rich_file)
+    store = await open_inline(path)
+    found = await store.verify()
+    with closing(sqlite3.connect(path)) as connection:
+        tables = "objective task task_after task_count step result vector event duty worker worker_objective".split()
+        n_rows = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
+    assert (found.damages, found.n_rows) == ((), sum(n_rows))
+    assert all(n_rows)
     await store.close()
 
 
