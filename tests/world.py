@@ -81,7 +81,12 @@ class World:
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
         index = BuiltinIndex()
         backends = Backends(
-            store=self.store, models=self.models or dict.fromkeys(roles, self.model), embedder=self.embedder, gate=gate, sleep=self.sleep
+            store=self.store,
+            models=self.models or dict.fromkeys(roles, self.model),
+            embedder=self.embedder,
+            gate=gate,
+            sleep=self.sleep,
+            new_secret=lambda: "a secret of tests",
         )
         return Loop(
             backends,

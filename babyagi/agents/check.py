@@ -12,12 +12,13 @@ from babyagi.agents.creation import MAX_OUTPUT_TOKENS
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import CheckReply, parse_check
+from babyagi.disarm import rearm
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
-from babyagi.tasks import CheckedPart, Passage, Result, Role
+from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
 from babyagi.taskstore.base import Checked
 from babyagi.text import name_sense
 
@@ -63,13 +64,14 @@ async def check_objective(
         path: of the step in the journal. stance: how to look, empty or `DOUBTING` or `SETTLING`.
         contested: the parts on which two checks disagree.
     """
+    sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
         "check",
         {
             "stance": stance,
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
-            "contested": [("contested parts", Passage(text="\n".join(contested), origin="model"))] if contested else [],
+            "contested": [("contested parts", Passage(text="\n".join(contested), origin="model", sources=sources))] if contested else [],
         },
     )
     prompt = Prompt(messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
@@ -175,6 +177,6 @@ def _words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """The text as quotes are compared: case, quotation marks, dots at the ends and the width of space ignored."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    """The text as quotes are compared: case, quotation marks, dots at the ends, the width of space and what `disarm` adds ignored."""
+    plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
     return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:")

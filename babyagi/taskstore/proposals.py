@@ -15,6 +15,7 @@ from babyagi.taskstore import moves, rules
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import from_time, result_from_row, task_from_row, to_json
+from babyagi.disarm import rearm
 from babyagi.text import find_marks, held_marks, name_sense
 
 MAX_NEWS = 50  # results that are looked at for what bears on a task that was given up
@@ -109,7 +110,12 @@ def _name(proposal: Proposal) -> _Named | None:
     if not name:
         return None
     origins = tuple(rules.storable(origin) for origin in proposal.origins)
-    return _Named(proposal=replace(proposal, name=name, origins=origins), key=rules.name_key(name), sense=name_sense(name))
+    return _Named(proposal=replace(proposal, name=name, origins=origins), key=_key_of(name), sense=name_sense(rearm(name)))
+
+
+def _key_of(name: str) -> str:
+    """The key of a name, the same for the name as a prompt shows it."""
+    return rules.name_key(rearm(name) or name)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,7 +176,7 @@ class _Batch:
         label = name.casefold()
         if not label:
             return None
-        key, sense = rules.name_key(name), name_sense(name)
+        key, sense = _key_of(name), name_sense(rearm(name))
         known = [(one, task_id) for one, task_id in zip(self.named, self.ids, strict=True) if one is not None]
         for one, task_id in known:
             if one.proposal.label.strip().casefold() == label:

@@ -136,7 +136,8 @@ def lack_from_json(text: str) -> Lack | None:
 
 
 def task_name_from_row(row: Row) -> TaskName:
-    return TaskName(id=row["id"], name=row["name"], status=TaskStatus(row["status"]), is_lacking=bool(row["lack"]))
+    origins = tuple(json.loads(row["origins"]))
+    return TaskName(id=row["id"], name=row["name"], status=TaskStatus(row["status"]), is_lacking=bool(row["lack"]), origins=origins)
 
 
 def task_from_row(row: Row) -> Task:
