@@ -128,6 +128,12 @@ def disarm(text: str) -> str:
     return GAP.join(text[start:end] for start, end in zip([0, *places], [*places, len(text)], strict=True))
 
 
+def is_armed(text: str) -> bool:
+    """Whether a fence, what looks like one, or a token of a chat template stands in the text."""
+    plain = text.translate(_PLAIN)
+    return any(pattern.search(plain) for pattern in _LOOKING)
+
+
 def rearm(text: str) -> str:
     """Return the text without the signs that `disarm` leaves, so that a copy of what was shown can be compared with what stands there."""
     return _SHOWN.sub("", disarm(text))

@@ -17,6 +17,7 @@ from typing import Any
 from babyagi import log
 from babyagi.agents.check import DOUBTING, SETTLING, check_objective, look_up, settle, still_shown
 from babyagi.agents.creation import Bringers, Finished, choose_known, create_tasks, find_bringers, find_source, renames
+from babyagi.agents.evidence import is_claim
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
@@ -138,7 +139,7 @@ class Loop:
         except ParkedError as error:
             logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
             return
-        outcome, plan = answer.outcome, await self._plan_of(claim.task, answer)
+        outcome, plan = answer.outcome, await self._plan_of(claim.task, answer, objective.spec.text)
         if outcome.kind is OutcomeKind.LACKING:
             lack = Lack(what=outcome.lack, shown=shown)
             await self._store.record_lack(claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan))
@@ -284,7 +285,7 @@ class Loop:
             for entry in chosen
         )
 
-    async def _plan_of(self, task: Task, answer: Answer) -> Planned | None:
+    async def _plan_of(self, task: Task, answer: Answer, objective_text: str) -> Planned | None:
         """What the execution agent planned itself; None where the creation agent must be asked."""
         if answer.plan is None:
             return None
@@ -294,7 +295,8 @@ class Loop:
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
         repeats = (task.id,) if await self._is_repeat(task, answer.outcome.text) else ()
-        return Planned(proposals=tuple(proposals), is_met=answer.plan.is_met, repeats=repeats, dropped=(*answer.plan.dropped, *dropped))
+        is_met = answer.plan.is_met and not is_claim(answer.outcome.text, objective_text)
+        return Planned(proposals=tuple(proposals), is_met=is_met, repeats=repeats, dropped=(*answer.plan.dropped, *dropped))
 
     async def _plan_for_lack(self, task: Task, lack: Lack, own: Planned | None) -> Planned | None:
         """What brings what the task lacks: tasks of the list, and what its agent proposed; None where the creation agent must be asked."""
@@ -384,7 +386,7 @@ class Loop:
             proposals=tuple(proposals),
             unanswered=tuple(unanswered),
             repeats=tuple(repeats),
-            is_met=reply.is_met,
+            is_met=reply.is_met and not all(one.result and is_claim(one.result.text, objective.spec.text) for one in finished),
             dropped=(*reply.dropped, *dropped),
         )
 
@@ -473,7 +475,7 @@ class Loop:
             else:
                 replies = [await look(path="check"), await look(path="check/doubt", stance=DOUBTING)]
             views = [look_up(reply, results, objective_text=objective.spec.text) for reply in replies]
-            known = still_shown(objective.checks.parts, results)
+            known = still_shown(objective.checks.parts, results, objective_text=objective.spec.text)
             settled = settle(views, known)
             if settled.contested:
                 replies.append(await look(path="check/third", stance=SETTLING, contested=settled.contested))

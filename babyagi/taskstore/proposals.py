@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from babyagi import log
+from babyagi.disarm import rearm
 from babyagi.tasks import Proposal, Task, TaskStatus
 from babyagi.taskstore import moves, rules
 from babyagi.taskstore.base import Plan
 from babyagi.taskstore.database import Transaction
 from babyagi.taskstore.rows import from_time, result_from_row, task_from_row, to_json
-from babyagi.disarm import rearm
 from babyagi.text import find_marks, held_marks, name_sense
 
 MAX_NEWS = 50  # results that are looked at for what bears on a task that was given up
