@@ -172,7 +172,7 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     """Whether a result that was made from outside is about what is asked, in its words or, for a bare value, in the name of its task."""
     asked = _stems(objective_text) - _stems_of_work(objective_text)
     words, of_work = _stems(said), _stems_of_work(said) - asked
-    if of_work or _ABOUT_WORK.search(said):
+    if of_work:
         return not (asked.isdisjoint(words) or all(map(str.isdigit, words - of_work - asked)))
     told = [sentence for sentence in split_sentences(result.text) if not is_about_work(sentence, objective_text)]
     if not asked or asked & _stems("\n".join(told)):
