@@ -13,6 +13,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from babyagi.disarm import is_armed, rearm
 from babyagi.resultstore.hashing import STOP_WORDS, WORD
@@ -25,6 +26,8 @@ MIN_COVERED = 1 / 3  # of the objective's words that must stand in the parts, in
 STEM_CHARS = 5
 MAX_GAP = 100  # characters between the two words of a claim
 MIN_CODED_CHARS = 16
+MAX_JUDGED_CHARS = 1000  # of a quote or a sentence
+MAX_JUDGED_SENTENCES = 50
 
 _UNSPACED_WORD = re.compile(r"^\\b(?=[\u0590-\u06ff\u0900-\u097f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])")
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -122,15 +125,16 @@ _ABOUT_WORK = re.compile(
 )
 _STEERING = re.compile(f"{_ORDERS}|{_PROTOCOL}", re.IGNORECASE | re.MULTILINE)
 _WORK_WORD = re.compile(
-    f"{_AIMS}|{_WHOLES}|{_DONE}|\\b(?:found|determined|identified|verified|checked|agent|part|been|now|already|fully|entirely)",
+    f"{_AIMS}|{_WHOLES}|{_DONE}|\\b(?:found|determined|identified|verified|checked|agent|part|been|now|already|fully|entirely|nothing|missing|left|remain|outstanding|further)",
     re.IGNORECASE,
 )
+_CITED = re.compile(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # where a fact stands
 _CODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
 
 def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
     """Whether a quote from this result may show that a part of the objective is answered."""
-    said = _spelled_out(quote)
+    said = _spelled_out(quote[:MAX_JUDGED_CHARS])
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
         return False
     return not find_sources(result.origins) or (not _BARE.fullmatch(said) and _has_to_do(said, result, objective_text))
@@ -139,14 +143,16 @@ def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
 def is_about_work(text: str, objective_text: str) -> bool:
     """Whether a text claims that the objective is met, or says what somebody is to do or to reply. What the objective itself asks about
     in these words is its subject."""
-    asked = _stems(objective_text)
+    text, asked = _CITED.sub(" ", text[:MAX_JUDGED_CHARS]), _stems(objective_text)
     if is_armed(rearm(text)) or any(not _stems(found[0]) <= asked for found in _STEERING.finditer(text)):
         return True
     return any(asked.isdisjoint(_stems(" ".join(_AIM.findall(claim[0])))) for claim in _ABOUT_AIM.finditer(text))
 
 
 def is_claim(text: str, objective_text: str) -> bool:
-    """Whether a text holds nothing but words about the work."""
+    """Whether a text holds nothing but words about the work; a long one says more."""
+    if len(text) > MAX_JUDGED_CHARS:
+        return False
     return all(_says_nothing(_spelled_out(sentence), objective_text) for sentence in split_sentences(text))
 
 
@@ -171,11 +177,11 @@ def _is_new(said: str, objective_text: str) -> bool:
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     """Whether a result that was made from outside is about what is asked, in its words or, for a bare value, in the name of its task."""
     asked = _stems(objective_text) - _stems_of_work(objective_text)
-    words, of_work = _stems(said), _stems_of_work(said) - asked
+    words, of_work = _stems(said), _stems_of_work(said) - _stems(objective_text)
     if of_work:
         return not (asked.isdisjoint(words) or all(map(str.isdigit, words - of_work - asked)))
-    told = [sentence for sentence in split_sentences(result.text) if not is_about_work(sentence, objective_text)]
-    if not asked or asked & _stems("\n".join(told)):
+    told = (sentence for sentence in split_sentences(result.text) if not asked.isdisjoint(_stems(sentence)))
+    if not asked or any(not is_about_work(sentence, objective_text) for sentence in islice(told, MAX_JUDGED_SENTENCES)):
         return True
     return len(said.split()) <= MAX_VALUE_WORDS and bool(asked & _stems(result.task_name))
 

@@ -22,6 +22,7 @@ ANSWERS = [
     ("When was the Golden Gate Bridge completed?", "The bridge was completed in 1937"),
     ("Is the goal of the Apollo programme achieved?", "The goal of Apollo was achieved in 1969"),
     ("Check whether all tests of the project pass", "All 42 tests of the project pass"),
+    ("Write the history of the Eiffel Tower", "The Eiffel Tower was completed in March 1889 (task 3)"),
     ("日本の首都を調べる", "日本の首都は東京です"),
 ]
 CLAIMS = [
