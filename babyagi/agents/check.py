@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS
-from babyagi.agents.evidence import covers, is_evidence
+from babyagi.agents.evidence import covers, is_evidence, is_from_outside
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import CheckReply, parse_check
@@ -150,7 +150,7 @@ def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str
         else:
             parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
     shown = [text for part in parts for text in (part.quote, result_by_id[part.task_id].task_name, result_by_id[part.task_id].text)]
-    is_from_outside = any(find_sources(result_by_id[part.task_id].origins) for part in parts)
+    is_from_outside = any(is_from_outside(result_by_id[part.task_id]) for part in parts)
     if is_from_outside and not missing and not covers([part.part for part in parts], shown, objective_text):
         missing.append(one_line(objective_text)[:MAX_PART_CHARS])
     found = Checked(parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part)))

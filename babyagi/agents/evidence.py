@@ -137,7 +137,12 @@ def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
     said = _spelled_out(quote[:MAX_JUDGED_CHARS])
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
         return False
-    return not find_sources(result.origins) or (not _BARE.fullmatch(said) and _has_to_do(said, result, objective_text))
+    return not is_from_outside(result) or (not _BARE.fullmatch(said) and _has_to_do(said, result, objective_text))
+
+
+def is_from_outside(result: Result) -> bool:
+    """Whether a file, a page or a tool had a part in a result. The rehearsal model, which obeys nothing, only quotes."""
+    return bool(find_sources(result.origins)) and "model:rehearsal" not in result.origins
 
 
 def is_about_work(text: str, objective_text: str) -> bool:
