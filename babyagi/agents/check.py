@@ -150,8 +150,8 @@ def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str
         else:
             parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
     shown = [text for part in parts for text in (part.quote, result_by_id[part.task_id].task_name, result_by_id[part.task_id].text)]
-    is_from_outside = any(is_from_outside(result_by_id[part.task_id]) for part in parts)
-    if is_from_outside and not missing and not covers([part.part for part in parts], shown, objective_text):
+    may_be_poisoned = any(is_from_outside(result_by_id[part.task_id]) for part in parts)
+    if may_be_poisoned and not missing and not covers([part.part for part in parts], shown, objective_text):
         missing.append(one_line(objective_text)[:MAX_PART_CHARS])
     found = Checked(parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part)))
     return reply.is_met and bool(parts) and not found.missing, found
