@@ -13,6 +13,7 @@ import base64
 import hashlib
 import json
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,8 +35,8 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.llm.base import ChatModel, Completion, Embedder
-from babyagi.llm.prompt import Prompt, clean
-from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage
+from babyagi.llm.prompt import Prompt, clean, seal
+from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage, find_sources
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.rules import charge_of
 from babyagi.tools.base import Compose, Observation, Tool
@@ -74,15 +75,21 @@ class Gate:
             self.silent.pop(model, None)
 
 
+def _new_secret() -> str:
+    return secrets.token_hex(16)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's clock."""
+    """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's clock. `new_secret` gives what the marks
+    of prompts are made from where the store has none."""
 
     store: TaskStore
     models: Mapping[Role, ChatModel]
     embedder: Embedder
     gate: Gate
     sleep: Callable[[float], Awaitable[None]]
+    new_secret: Callable[[], str] = _new_secret
 
 
 class _Recorded:
@@ -171,6 +178,7 @@ class Journal:
             Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the call may be billed.
         """
         model = self._backends.models[role]
+        prompt = await self._seal(path, prompt)
         step = await self._intend(path, kind="model", request=repr(prompt), reservation=model.reserve(prompt), model=model.name)
         if step.output is not None:
             return Completion.from_json(step.output)
@@ -202,6 +210,16 @@ class Journal:
             raise
         gate.note_answer(model.name, sent_s=sent_s)
         return completion
+
+    async def _seal(self, path: str, prompt: Prompt) -> Prompt:
+        """The prompt with a mark in its fences: the same when the step is replayed, by whomever, and new in each prompt."""
+        secret = await self._store.secret(self._backends.new_secret())
+        return seal(prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}")
+
+    async def earlier_sources(self) -> tuple[str, ...]:
+        """Return the origins from outside of all that earlier tries of this owner read."""
+        steps = [step for step in await self._recorded.all() if not step.key.startswith(self._try_prefix)]
+        return find_sources(origin for step in steps for origin in step.origins)
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes back as an error observation.
@@ -256,7 +274,7 @@ class Journal:
         except Exception as error:  # it may have been made all the same
             logger.warning("nobody knows whether %s was carried out: %s", tool.name, type(error).__name__)
             return await self._ask(path, inbox.ONCE, request)
-        step = await self._record(key=step.key, output=observation.to_json(), usage=Usage(), origins=(observation.passage.origin,))
+        step = await self._record(key=step.key, output=observation.to_json(), usage=Usage(), origins=observation.passage.origins)
         return Observation.from_json(step.output or "")
 
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
@@ -282,7 +300,7 @@ class Journal:
         return step
 
     async def _put_observation(self, path: str, observation: Observation, request: str) -> Observation:
-        origins = (observation.passage.origin,)
+        origins = observation.passage.origins
         return Observation.from_json(await self._put(path, kind="tool", request=request, output=observation.to_json(), origins=origins))
 
     async def _put(self, path: str, *, kind: str, request: str, output: str, origins: Sequence[str] = ()) -> str:
@@ -402,7 +420,7 @@ def _bound(passage: Passage, tool: Tool) -> Passage:
     if len(text) > tool.max_output_chars:
         text = text[: tool.max_output_chars] + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
     speaks = passage.origin.startswith(("tool:", "file:", "result:"))
-    return Passage(text=text, origin=passage.origin if speaks else f"tool:{tool.name}")
+    return Passage(text=text, origin=passage.origin if speaks else f"tool:{tool.name}", sources=find_sources(passage.sources))
 
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:

@@ -17,6 +17,7 @@ from typing import Any
 from babyagi import log
 from babyagi.agents.check import DOUBTING, SETTLING, check_objective, look_up, settle, still_shown
 from babyagi.agents.creation import Bringers, Finished, choose_known, create_tasks, find_bringers, find_source, renames
+from babyagi.agents.evidence import is_claim
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
@@ -51,6 +52,7 @@ from babyagi.tasks import (
     Fence,
     Lack,
     Objective,
+    Passage,
     Planning,
     Proposal,
     Result,
@@ -59,6 +61,7 @@ from babyagi.tasks import (
     TaskName,
     TaskStatus,
     Unanswered,
+    find_sources,
 )
 from babyagi.taskstore.base import NOTHING_CHECKED, Checked, Planned
 from babyagi.taskstore.rules import SETTLED
@@ -134,7 +137,7 @@ class Loop:
         except ParkedError as error:
             logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
             return
-        outcome, plan = answer.outcome, await self._plan_of(claim.task, answer)
+        outcome, plan = answer.outcome, await self._plan_of(claim.task, answer, objective.spec.text)
         if outcome.kind is OutcomeKind.LACKING:
             lack = Lack(what=outcome.lack, shown=shown)
             await self._store.record_lack(claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan))
@@ -211,7 +214,8 @@ class Loop:
                 "excerpts": [_write_chosen(entry) for entry in chosen],
                 "gone": await self._find_gone(task),
                 "last_try": _fault_of_last_try(task),
-                "known": [[name.id, name.name, name.status, name.is_lacking] for name in known],
+                "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
+                "known": [[name.id, name.name, name.status, name.is_lacking, name.origins] for name in known],
                 "prompt_version": objective.spec.prompt_version,
                 "tools": [tool.name for tool in self._tools],
                 "may_recall": await self._may_recall(task, objective, chosen),
@@ -225,6 +229,7 @@ class Loop:
             today=date.fromisoformat(inputs["today"]),
             gone=tuple(inputs.get("gone", ())),
             last_try=inputs.get("last_try", ""),
+            last_sources=tuple(inputs.get("last_sources", ())),
             planning=objective.spec.planning,
             known=tuple(_read_name(entry) for entry in inputs.get("known", ())),
             max_new_tasks=self._bounds.max_new_tasks,
@@ -282,17 +287,19 @@ class Loop:
     async def _load_excerpts(self, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
         own = await self._search.results([entry["task_id"] for entry in chosen if "task_name" not in entry])
         names = {result.task_id: result.task_name for result in own}
+        sources = {result.task_id: find_sources(result.origins) for result in own}
         return tuple(
             Excerpt(
                 task_id=entry["task_id"],
                 task_name=entry.get("task_name") or names.get(entry["task_id"], ""),
                 text=entry["text"],
                 objective_id=entry.get("objective_id"),
+                sources=tuple(entry["sources"]) if "sources" in entry else sources.get(entry["task_id"], ()),
             )
             for entry in chosen
         )
 
-    async def _plan_of(self, task: Task, answer: Answer) -> Planned | None:
+    async def _plan_of(self, task: Task, answer: Answer, objective_text: str) -> Planned | None:
         """What the execution agent planned itself; None where the creation agent must be asked."""
         if answer.plan is None:
             return None
@@ -302,7 +309,8 @@ class Loop:
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
         repeats = (task.id,) if await self._is_repeat(task, answer.outcome.text) else ()
-        return Planned(proposals=tuple(proposals), is_met=answer.plan.is_met, repeats=repeats, dropped=(*answer.plan.dropped, *dropped))
+        is_met = answer.plan.is_met and not is_claim(answer.outcome.text, objective_text)
+        return Planned(proposals=tuple(proposals), is_met=is_met, repeats=repeats, dropped=(*answer.plan.dropped, *dropped))
 
     async def _plan_for_lack(self, task: Task, lack: Lack, own: Planned | None) -> Planned | None:
         """What brings what the task lacks: tasks of the list, and what its agent proposed; None where the creation agent must be asked."""
@@ -310,7 +318,8 @@ class Loop:
         proposals = [one for one in (own.proposals if own else ()) if not (renames(one.name, task) or bringers.cover(one.name))]
         if not (bringers.is_all or proposals):
             return None
-        again = [Proposal(name=name, parent_id=task.id, origins=("model",)) for name in bringers.again]
+        sources = find_sources((*task.origins, *(await self._read_of(task) if bringers.again else ())))
+        again = [Proposal(name=name, parent_id=task.id, origins=("model", *sources)) for name in bringers.again]
         unanswered = Unanswered(task_id=task.id, lack=lack.what, after=bringers.ids)
         return Planned(proposals=(*proposals, *again), unanswered=(unanswered,), dropped=own.dropped if own else ())
 
@@ -338,7 +347,14 @@ class Loop:
             if text != result.text:
                 await self._note(objective_id, log.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id])
             results[result.task_id] = replace(result, text=text)
-        return [Finished(task=task, result=results.get(task.id)) for task in tasks]
+        return [
+            Finished(task=task, result=results.get(task.id), read=() if task.id in results else await self._read_of(task)) for task in tasks
+        ]
+
+    async def _read_of(self, task: Task) -> tuple[str, ...]:
+        """The origins of all that the tries of a task read."""
+        steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
+        return tuple(origin for step in steps for origin in step.origins)
 
     async def _choose_recorded(self, objective_id: int) -> list[int]:
         """The recorded tasks whose results fit into one planning, the oldest first."""
@@ -384,7 +400,7 @@ class Loop:
             proposals=tuple(proposals),
             unanswered=tuple(unanswered),
             repeats=tuple(repeats),
-            is_met=reply.is_met,
+            is_met=reply.is_met and not all(one.result and is_claim(one.result.text, objective.spec.text) for one in finished),
             dropped=(*reply.dropped, *dropped),
         )
 
@@ -452,9 +468,10 @@ class Loop:
         """Ask whether the objective is met, and for tasks where it is not and none is left; all that comes of it is one commit."""
         is_met, reason, checked = await self._judge(objective, journal)
         is_asked = checked.missing and all(name.status in SETTLED for name in await self._names(objective.id))
-        proposals = await self._propose_missing(objective, journal, checked) if is_asked else []
         missing = checked.missing if is_asked else ()
-        parts = [Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model",)) for part in missing]
+        sources = find_sources(origin for result in await self._store.results(objective.id) for origin in result.origins) if missing else ()
+        parts = [Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model", *sources)) for part in missing]
+        proposals = await self._propose_missing(objective, journal, checked, sources) if missing else []
         await self._store.finish_check(claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=parts)
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
@@ -472,7 +489,7 @@ class Loop:
             else:
                 replies = [await look(path="check"), await look(path="check/doubt", stance=DOUBTING)]
             views = [look_up(reply, results, objective_text=objective.spec.text) for reply in replies]
-            known = still_shown(objective.checks.parts, results)
+            known = still_shown(objective.checks.parts, results, objective_text=objective.spec.text)
             settled = settle(views, known)
             if settled.contested:
                 replies.append(await look(path="check/third", stance=SETTLING, contested=settled.contested))
@@ -484,8 +501,8 @@ class Loop:
         reason = next((reply.reason for reply in replies if reply.reason), "the check named no part that is answered")
         return False, "; ".join(settled.checked.missing) or reason, settled.checked
 
-    async def _propose_missing(self, objective: Objective, journal: Journal, checked: Checked) -> list[Proposal]:
-        """The tasks that creation proposes for what a check missed, from the newest results."""
+    async def _propose_missing(self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]) -> list[Proposal]:
+        """The tasks that creation proposes for what a check missed, from the newest results. `sources` are those of all results."""
         names, missing = await self._names(objective.id), checked.missing
         done = await self._store.last_finished(objective.id, limit=N_LATEST)
         loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
@@ -498,7 +515,7 @@ class Loop:
                 known=choose_known([name for name in names if name.id not in known], [*missing, *(one.text for one in finished)]),
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
-                missing=missing,
+                missing=Passage(text="\n".join(missing), origin="model", sources=sources),
             )
         except FAULTS_OF_THE_TASK as error:
             logger.warning("objective %d: nothing was proposed for what is missing: %s", objective.id, error.what)
@@ -528,7 +545,10 @@ class Loop:
         built_on = {task_id for task in await self._store.tasks(objective.id) for task_id in (task.parent_id, *task.after)}
         leaves = [result.task_id for result in results if result.task_id not in built_on]
         chosen, left_out = choose_for_objective(results, objective.spec.text, budget_tokens=budget_tokens, leaf_ids=leaves)
-        excerpts = [Excerpt(task_id=one.result.task_id, task_name=one.result.task_name, text=one.text) for one in chosen]
+        excerpts = [
+            Excerpt(task_id=one.result.task_id, task_name=one.result.task_name, text=one.text, sources=find_sources(one.result.origins))
+            for one in chosen
+        ]
         return excerpts, left_out
 
 
@@ -546,7 +566,8 @@ def _fault_of_last_try(task: Task) -> str:
 
 
 def _read_name(entry: Sequence[Any]) -> TaskName:
-    return TaskName(id=entry[0], name=entry[1], status=TaskStatus(entry[2]), is_lacking=entry[3])
+    origins = tuple(entry[4]) if len(entry) > 4 else ("model",)
+    return TaskName(id=entry[0], name=entry[1], status=TaskStatus(entry[2]), is_lacking=entry[3], origins=origins)
 
 
 def _write_chosen(entry: Chosen) -> dict[str, Any]:
@@ -554,6 +575,7 @@ def _write_chosen(entry: Chosen) -> dict[str, Any]:
     written = {"task_id": entry.result.task_id, "text": entry.text, "score": entry.score, "reason": entry.reason}
     if entry.reason == "shared":
         written |= {"objective_id": entry.result.objective_id, "task_name": entry.result.task_name}
+        written["sources"] = find_sources(entry.result.origins)
     return written
 
 

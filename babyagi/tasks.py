@@ -6,7 +6,8 @@ here touches a disk, a clock or a network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -111,6 +112,10 @@ class Duty(StrEnum):
     INDEX = "index"  # feed the result store
 
 
+MAX_SOURCES = 30  # that a text is said to be made from
+_OUTSIDE = re.compile(r"file:|tool:|more:\d{1,9}$|result:\d+/")
+
+
 def _require_utc(name: str, at: datetime | None) -> None:
     if at is not None and at.utcoffset() != UTC.utcoffset(None):
         raise ValueError(f"{name} must be an aware UTC datetime, got {at!r}")
@@ -122,11 +127,34 @@ class Passage:
 
     `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `result:TASK_ID` or, of another objective,
     `result:OBJECTIVE_ID/TASK_ID`. Whatever is not from a person or from this program is data: fenced and labelled in prompts,
-    escaped on a terminal.
+    escaped on a terminal. `sources` are the origins from outside that it was made from.
     """
 
     text: str
     origin: str
+    sources: tuple[str, ...] = ()
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        return (self.origin, *self.sources)
+
+
+def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
+    """Return the origins from outside, each once, files first: what this objective's own model, person and results are not.
+
+    Of more than `MAX_SOURCES` the last one is `more:N`, for N others.
+    """
+    found = [origin for origin in dict.fromkeys(origins) if _OUTSIDE.match(origin)]
+    named = sorted((origin for origin in found if not origin.startswith("more:")), key=lambda origin: not origin.startswith("file:"))
+    n_more = max([0, *(int(origin[5:]) for origin in found if origin.startswith("more:"))]) + max(0, len(named) - MAX_SOURCES)
+    return (*named[:MAX_SOURCES], *([f"more:{n_more}"] if n_more else []))
+
+
+def make_passage(text: str, origins: Sequence[str]) -> Passage:
+    """Return a text that was made from texts of these origins: a model's, unless only a person or only the program had a part in it."""
+    sources = find_sources(origins)
+    author = origins[0] if origins and set(origins) in ({"person"}, {"program"}) else "model"
+    return Passage(text=text, origin=author, sources=sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -374,6 +402,7 @@ class TaskName:
     name: str
     status: TaskStatus
     is_lacking: bool
+    origins: tuple[str, ...] = ("person",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,9 @@ def check_end(folder: Path, scenario: Scenario, looks: Sequence[Look]) -> None:
     assert sorted(task["name"] for task in tasks) == sorted(scenario.ends), "a task is lost, doubled or renamed"
     assert {task["name"]: task["status"] for task in tasks} == scenario.ends, "a task did not come to its end"
     assert scenario.may_fail or {task["try_no"] for task in tasks} == {1}, "a kill counted as a failed try"
-    assert results == {task["id"]: f"The result of {task['name']}." for task in tasks if task["status"] == "done"}, "wrong results"
+    assert results == {task["id"]: f"The result of {task['name']} about limits." for task in tasks if task["status"] == "done"}, (
+        "wrong results"
+    )
     assert (objective["status"], objective["stop_reason"]) == ("ended", scenario.stop_reason)
     assert ("The report." in objective["report"]) == bool(results)
     assert n_left == 0, "a reservation or a worker is left"

@@ -214,7 +214,7 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
                 return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
             first, lack = FIRST_SAID.get(subject, ("", ""))
             is_told = lack in block_in(text, "last try")
-            return replace(empty, text=f"The result of {subject}." if is_told else first)
+            return replace(empty, text=f"The result of {subject} about limits." if is_told else first)
         case Role.CREATION:
             return replace(empty, text=_check(prompt, text) if is_check(prompt) else _plan(text))
         case Role.PRIORITIZATION:

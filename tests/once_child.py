@@ -83,7 +83,7 @@ def answer(prompt: Prompt, role: Role) -> object:
         return '{"tasks": []}'
     if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
         return (ToolCall(id="c1", name="pay", arguments="{}"),)
-    return "so it was: " + prompt.messages[-1].text
+    return "so it was about limits:\n" + prompt.messages[-1].text
 
 
 async def run(home: Path, point: str, approval: Approval) -> None:

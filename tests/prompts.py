@@ -2,7 +2,15 @@
 
 import re
 
-_RESULT = re.compile(r"^<<result (\w+) from result:(\d+)\nTask \2: ([^\n]*)\n(.*?)\n\1>>$", re.MULTILINE | re.DOTALL)
+from babyagi.llm.prompt import UNMARKED, fence
+from babyagi.tasks import Passage
+
+_RESULT = re.compile(r"^<<result (\w+) from result:(\d+)[^\n]*\nTask \2: ([^\n]*)\n(.*?)\n\1>>$", re.MULTILINE | re.DOTALL)
+
+
+def fenced(label: str, passage: Passage, mark: str = "1a2b3c4d") -> str:
+    """A fence as a model sees it."""
+    return fence(label, passage).replace(UNMARKED, mark)
 
 
 def results_in(text: str) -> list[tuple[int, str, str]]:

@@ -479,7 +479,7 @@ async def test_every_result_says_where_its_text_came_from():
 
 async def test_a_result_of_another_objective_is_marked_as_such_in_the_prompt_and_in_the_origins():
     hours = "The museum is open from nine to five."
-    world = make_world(Script(execute=lambda prompt: hours if "Ask the museum" in task_of(prompt) else "done"))
+    world = make_world(Script(execute=lambda prompt: hours if "Ask the museum" in task_of(prompt) else "A plan within the limits."))
     await world.run(initial_task="Ask the museum for its opening hours")
 
     shared = await world.run(initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED)
@@ -494,7 +494,7 @@ async def test_a_result_of_another_objective_is_marked_as_such_in_the_prompt_and
 
 
 async def test_a_try_goes_on_with_a_result_of_another_objective_that_was_deleted_meanwhile():
-    answers = iter(["The museum is open from nine to five.", CredentialsError("the key is refused"), "A plan."])
+    answers = iter(["The museum is open from nine to five.", CredentialsError("the key is refused"), "A plan within the limits."])
     world = make_world(Script(execute=lambda prompt: next(answers)))
     other = await world.run(initial_task="Ask the museum for its opening hours")
     objective = await world.start(initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED)

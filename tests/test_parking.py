@@ -28,7 +28,7 @@ def calling(name, arguments="{}"):
         is_asked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
         if role is Role.EXECUTION and not is_asked and ": Begin" in prompt.messages[-1].text:
             return (ToolCall(id="c1", name=name, arguments=arguments),)
-        return "so it was: " + prompt.messages[-1].text
+        return "so it was about limits:\n" + prompt.messages[-1].text
 
     return ScriptedModel(answer)
 
@@ -168,7 +168,7 @@ def lacking_after(name, arguments="{}"):
         if not any(message.speaker is Speaker.TOOL for message in prompt.messages):
             return (ToolCall(id="c1", name=name, arguments=arguments),)
         is_second = "<<last try" in prompt.messages[1].text
-        return "so it was: " + prompt.messages[-1].text if is_second else "LACKING: the day of the week"
+        return "so it was about limits:\n" + prompt.messages[-1].text if is_second else "LACKING: the day of the week"
 
     return ScriptedModel(answer)
 

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, fence
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec
 from babyagi.tasks import Passage
 from benchmarks.worlds import run
 from benchmarks.worlds.atlas import Atlas
@@ -16,6 +16,7 @@ from benchmarks.worlds.model import SimulatedModel
 from benchmarks.worlds.noise import NO_NOISE, Noise
 from benchmarks.worlds.plain import run_plain
 from benchmarks.worlds.surfaces import SURFACES
+from tests.prompts import fenced
 
 EXECUTION = 'Role: execution agent\n\nCarry out the task. If something is missing, end with a line "LACKING: " that names it.'
 CREATION = (
@@ -43,7 +44,7 @@ def join():
 
 def prompt(system, *passages, tools=(), more=()):
     """A prompt whose user message holds the passages: label, text and origin of each."""
-    user = "\n".join(fence(label, Passage(text=text, origin=origin)) for label, text, origin in passages)
+    user = "\n".join(fenced(label, Passage(text=text, origin=origin)) for label, text, origin in passages)
     first = (Message(speaker=Speaker.SYSTEM, text=system), Message(speaker=Speaker.USER, text=user))
     return Prompt(messages=(*first, *more), tools=tools)
 
@@ -210,10 +211,10 @@ def test_the_model_looks_for_what_it_lacks_before_it_gives_up(join):
 
     first = model.answer(execution(join, fact, [], tools=(RECALL,)))
     asked = Message(speaker=Speaker.ASSISTANT, text="", tool_calls=first.tool_calls)
-    found = fence("observation", Passage(text=f"4. Find {missing.subject}: {missing.text[:20]}…", origin="tool:recall"))
+    found = fenced("observation", Passage(text=f"4. Find {missing.subject}: {missing.text[:20]}…", origin="tool:recall"))
     second = model.answer(execution(join, fact, [], tools=(RECALL,), more=(asked, Message(speaker=Speaker.TOOL, text=found))))
     opened = Message(speaker=Speaker.ASSISTANT, text="", tool_calls=second.tool_calls)
-    whole = fence("observation", Passage(text=missing.text, origin="result:4"))
+    whole = fenced("observation", Passage(text=missing.text, origin="result:4"))
     more = (asked, Message(speaker=Speaker.TOOL, text=found), opened, Message(speaker=Speaker.TOOL, text=whole))
     last = model.answer(execution(join, fact, [], tools=(RECALL,), more=more))
 
@@ -229,7 +230,7 @@ def test_the_model_gives_up_when_looking_brings_nothing(join):
         reply = SimulatedModel(join).answer(execution(join, fact, [], tools=(RECALL,), more=tuple(more)))
         if not reply.tool_calls:
             break
-        nothing = fence("observation", Passage(text="There are no earlier results.", origin="tool:recall"))
+        nothing = fenced("observation", Passage(text="There are no earlier results.", origin="tool:recall"))
         more += [Message(speaker=Speaker.ASSISTANT, text="", tool_calls=reply.tool_calls), Message(speaker=Speaker.TOOL, text=nothing)]
 
     assert reply.text and not reply.tool_calls and not reply.is_found

@@ -82,7 +82,12 @@ class World:
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
         index = self.index or BuiltinIndex()
         backends = Backends(
-            store=self.store, models=self.models or dict.fromkeys(roles, self.model), embedder=self.embedder, gate=gate, sleep=self.sleep
+            store=self.store,
+            models=self.models or dict.fromkeys(roles, self.model),
+            embedder=self.embedder,
+            gate=gate,
+            sleep=self.sleep,
+            new_secret=lambda: "a secret of tests",
         )
         return Loop(
             backends,

@@ -9,19 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS
+from babyagi.agents.evidence import covers, is_evidence, is_from_outside
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import CheckReply, parse_check
+from babyagi.disarm import rearm
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
-from babyagi.tasks import CheckedPart, Passage, Result, Role
+from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
 from babyagi.taskstore.base import Checked
-from babyagi.text import name_sense
+from babyagi.text import name_sense, one_line
 
 MIN_QUOTE_CHARS = 2
+MAX_PART_CHARS = 300
 MAX_NAME_WORDS = 3  # of a quote that may only be the name of what was asked for
 ARTICLES = ("the", "a", "an")
 MAX_PIECES = 3  # of a quote with gaps
@@ -63,13 +66,14 @@ async def check_objective(
         path: of the step in the journal. stance: how to look, empty or `DOUBTING` or `SETTLING`.
         contested: the parts on which two checks disagree.
     """
+    sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
         "check",
         {
             "stance": stance,
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
-            "contested": [("contested parts", Passage(text="\n".join(contested), origin="model"))] if contested else [],
+            "contested": [("contested parts", Passage(text="\n".join(contested), origin="model", sources=sources))] if contested else [],
         },
     )
     prompt = Prompt(messages=messages, schema_name="check", schema=CHECK_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
@@ -132,25 +136,37 @@ def _holds(long: str, short: str) -> bool:
 def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str) -> tuple[bool, Checked]:
     """Return whether the reply shows that the objective is met, and what it shows: a part counts only if its quote stands in a result.
 
-    A quote is looked for in the result that it names, then in the others: a wrong number is no fault of the quote.
+    A quote is looked for in the result that it names, then in the others: a wrong number is no fault of the quote. One that only claims
+    something shows nothing, and parts that leave out most of the objective are not all of it.
     """
     folded = {result.task_id: _fold(result.text) for result in results}
+    result_by_id = {result.task_id: result for result in results}
     parts: list[CheckedPart] = []
     missing = list(reply.missing)
     for part in reply.parts:
         task_id = None if _only_names(part.quote, objective_text) else _find(part.quote, folded, first=part.task_id)
-        if task_id is None:
+        if task_id is None or not is_evidence(part.quote, result_by_id[task_id], objective_text=objective_text):
             missing.append(part.part)
         else:
             parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
+    shown = [text for part in parts for text in (part.quote, result_by_id[part.task_id].task_name, result_by_id[part.task_id].text)]
+    may_be_poisoned = any(is_from_outside(result_by_id[part.task_id]) for part in parts)
+    if may_be_poisoned and not missing and not covers([part.part for part in parts], shown, objective_text):
+        missing.append(one_line(objective_text)[:MAX_PART_CHARS])
     found = Checked(parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part)))
     return reply.is_met and bool(parts) and not found.missing, found
 
 
-def still_shown(parts: Sequence[CheckedPart], results: Sequence[Result]) -> tuple[CheckedPart, ...]:
-    """Return the parts whose quotes still stand in the results that they were found in."""
+def still_shown(parts: Sequence[CheckedPart], results: Sequence[Result], *, objective_text: str) -> tuple[CheckedPart, ...]:
+    """Return the parts whose quotes still stand in the results that they were found in, and show something."""
     folded = {result.task_id: _fold(result.text) for result in results}
-    return tuple(part for part in parts if _find(part.quote, folded, first=part.task_id) == part.task_id)
+    result_by_id = {result.task_id: result for result in results}
+    return tuple(
+        part
+        for part in parts
+        if _find(part.quote, folded, first=part.task_id) == part.task_id
+        and is_evidence(part.quote, result_by_id[part.task_id], objective_text=objective_text)
+    )
 
 
 def _only_names(quote: str, objective_text: str) -> bool:
@@ -175,6 +191,6 @@ def _words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """The text as quotes are compared: case, quotation marks, dots at the ends and the width of space ignored."""
-    plain = unicodedata.normalize("NFKC", text).casefold()
+    """The text as quotes are compared: case, quotation marks, dots at the ends, the width of space and what `disarm` adds ignored."""
+    plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
     return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:")

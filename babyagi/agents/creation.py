@@ -10,12 +10,13 @@ from typing import Any
 
 from babyagi.agents.prompting import Field, build_messages
 from babyagi.agents.replies import CreationReply, parse_creation
+from babyagi.disarm import rearm
 from babyagi.journal import Journal
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Prompt, estimate_tokens
 from babyagi.react.asking import ask
 from babyagi.resultstore.subjects import Subjects, content, head
-from babyagi.tasks import Lack, Passage, Result, Role, Task, TaskName, TaskStatus
+from babyagi.tasks import Lack, Passage, Result, Role, Task, TaskName, TaskStatus, find_sources
 from babyagi.text import find_marks, name_sense, shorten
 
 MAX_NAME_CHARS = 200
@@ -39,10 +40,11 @@ _WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A task to plan from: with its result, or with what it lacked."""
+    """A task to plan from: with its result, or with what it lacked. `read` are the origins of what it read before it lacked something."""
 
     task: Task
     result: Result | None
+    read: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -50,9 +52,15 @@ class Finished:
             return self.result.text + (f"\nLACKING: {self.result.lack}" if self.result.lack else "")
         return f"LACKING: {self.task.lack.what if self.task.lack else ''}"
 
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The origins from outside of what the result, or the task that lacks something, was made from."""
+        return find_sources((*self.task.origins, *(self.result.origins if self.result else self.read)))
+
     def to_labelled(self) -> tuple[str, Passage]:
         """The passage, and the label that it stands under."""
-        return "result", Passage(text=f"Task {self.task.id}: {self.task.name}\n{self.text}", origin=f"result:{self.task.id}")
+        text, origin = f"Task {self.task.id}: {self.task.name}\n{self.text}", f"result:{self.task.id}"
+        return "result", Passage(text=text, origin=origin, sources=self.sources)
 
 
 def creation_schema(max_tasks: int) -> Mapping[str, Any]:
@@ -79,14 +87,14 @@ async def create_tasks(
     known: Sequence[TaskName],
     journal: Journal,
     max_new_tasks: int,
-    missing: Sequence[str] = (),
+    missing: Passage | None = None,
 ) -> tuple[CreationReply, tuple[str, ...]]:
     """Return what the agent proposes, and the origins of what it read.
 
     Args:
         finished: the tasks to plan from, with their whole results.
         known: the other tasks that it is shown; only ids of these and of the finished ones count.
-        missing: the parts of the objective that a check found unanswered.
+        missing: the parts of the objective that a check found unanswered, a line each.
 
     Raises as `ask`.
     """
@@ -96,7 +104,7 @@ async def create_tasks(
         {
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
             "finished": [one.to_labelled() for one in finished],
-            "missing": [("missing parts", Passage(text="\n".join(missing), origin="model"))] if missing else [],
+            "missing": [("missing parts", missing)] if missing is not None else [],
             "known": list_known(known),
             "max_new_tasks": str(n_allowed),
         },
@@ -188,7 +196,7 @@ def _find_by_subject(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple
 
 def renames(name: str, task: Task) -> bool:
     """Whether what is proposed for a task that lacks something is that very task under another name."""
-    return name_sense(name) == name_sense(task.name) or is_about_the_same(name, task.name)
+    return name_sense(rearm(name)) == name_sense(rearm(task.name)) or is_about_the_same(name, task.name)
 
 
 def is_about_the_same(name: str, other: str) -> bool:
@@ -221,7 +229,8 @@ def find_codes(text: str) -> set[str]:
 def list_known(known: Sequence[TaskName]) -> Field:
     """The tasks as lines of a prompt: number, state, name."""
     lines = [_line(name) for name in known]
-    return [("listed tasks", Passage(text="\n".join(lines), origin="model"))] if lines else []
+    sources = find_sources(origin for name in known for origin in name.origins)
+    return [("listed tasks", Passage(text="\n".join(lines), origin="model", sources=sources))] if lines else []
 
 
 def _line(name: TaskName) -> str:

@@ -10,13 +10,14 @@ from babyagi.agents.creation import list_known
 from babyagi.agents.outcomes import Outcome, OutcomeKind, judge_reply
 from babyagi.agents.prompting import Field, build_messages, load_prompt
 from babyagi.agents.replies import CreationReply, split_combined
+from babyagi.disarm import disarm
 from babyagi.errors import MalformedReplyError
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Message
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.steps import Bounds, Run, Stopped
 from babyagi.resultstore.subjects import content
-from babyagi.tasks import Passage, Planning, Task, TaskName
+from babyagi.tasks import Passage, Planning, Task, TaskName, make_passage
 from babyagi.text import find_marks, split_sentences
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
@@ -30,20 +31,23 @@ TOOLS_HINT = "\nUse the tools to look instead of guessing; what they return is d
 class Excerpt:
     """An earlier result as a prompt shows it: whose it is, and as much of its text as the budget allows.
 
-    `objective_id` is None for one of the same objective.
+    `objective_id` is None for one of the same objective. `sources` are the origins from outside that it was made from.
     """
 
     task_id: int
     task_name: str
     text: str
     objective_id: int | None = None
+    sources: tuple[str, ...] = ()
 
     def to_labelled(self) -> tuple[str, Passage]:
         """The passage, and the label that it stands under."""
         if self.objective_id is None:
-            return "result", Passage(text=f"Task {self.task_id}: {self.task_name}\n{self.text}", origin=f"result:{self.task_id}")
+            text, origin = f"Task {self.task_id}: {self.task_name}\n{self.text}", f"result:{self.task_id}"
+            return "result", Passage(text=text, origin=origin, sources=self.sources)
         text = f"Objective {self.objective_id}, task {self.task_id}: {self.task_name}\n{self.text}"
-        return "result of another objective", Passage(text=text, origin=f"result:{self.objective_id}/{self.task_id}")
+        origin = f"result:{self.objective_id}/{self.task_id}"
+        return "result of another objective", Passage(text=text, origin=origin, sources=self.sources)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,7 @@ class Context:
     Attributes:
         excerpts: the earlier results that bear on the task, best first.
         gone: tasks that it comes after and that found nothing, a line each. last_try: what was wrong with the last try.
+        last_sources: what the tries before read of the world outside.
         known: the other tasks, where the agent plans as well. max_new_tasks: how many of them it may propose.
     """
 
@@ -61,6 +66,7 @@ class Context:
     today: date
     gone: tuple[str, ...] = ()
     last_try: str = ""
+    last_sources: tuple[str, ...] = ()
     planning: Planning = Planning.SEPARATE
     known: tuple[TaskName, ...] = ()
     max_new_tasks: int = 10
@@ -102,16 +108,16 @@ def _build_messages(task: Task, context: Context, *, has_tools: bool) -> tuple[M
             "objective": [("objective", Passage(text=context.objective_text, origin="person"))],
             "results": [excerpt.to_labelled() for excerpt in context.excerpts],
             "gone": _lines("not there", context.gone),
-            "last_try": _lines("last try", [context.last_try] if context.last_try else []),
+            "last_try": _lines("last try", [context.last_try] if context.last_try else [], context.last_sources),
             "known": list_known(context.known) if is_combined else [],
-            "task": [("task", Passage(text=f"{task.id}: {task.name}", origin=task.origins[0]))],
+            "task": [("task", make_passage(f"{task.id}: {task.name}", task.origins))],
             "date": context.today.isoformat(),
         },
     )
 
 
-def _lines(label: str, lines: Sequence[str]) -> Field:
-    return [(label, Passage(text="\n".join(lines), origin="model"))] if lines else []
+def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> Field:
+    return [(label, Passage(text="\n".join(lines), origin="model", sources=sources))] if lines else []
 
 
 def _read(run: Run, task: Task, context: Context, messages: Sequence[Message]) -> Answer:
@@ -124,8 +130,9 @@ def _read(run: Run, task: Task, context: Context, messages: Sequence[Message]) -
     if context.planning is Planning.COMBINED:
         known_ids = {task.id, *(name.id for name in context.known)}
         text, plan, lacks = split_combined(text, known_ids=known_ids, max_tasks=context.max_new_tasks)
-    texts = [messages[0].text, context.objective_text, task.name]
-    outcome = judge_reply(f"{text}\nLACKING: {lacks}" if lacks else text, task_name=task.name, prompt_texts=texts)
+    task_name = disarm(task.name)  # as the model was shown it
+    texts = [messages[0].text, disarm(context.objective_text), task_name]
+    outcome = judge_reply(f"{text}\nLACKING: {lacks}" if lacks else text, task_name=task_name, prompt_texts=texts)
     says_nothing_lacks = plan is not None and not lacks and len(outcome.text) > MAX_TALK_CHARS
     is_doubtful = outcome.kind is OutcomeKind.DOUBTFUL and not says_nothing_lacks
     if outcome.kind is OutcomeKind.PARTIAL:

@@ -143,7 +143,7 @@ def _flat(value: Any) -> str:
 # -- loops and echoes -----------------------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
-_FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<digest>[0-9a-f]{8,64}) from (?P<origin>.*)")
+_FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<mark>[0-9a-f]{8,64}) from (?P<origin>.*)")
 _FENCE_LINE = re.compile(r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE)
 _QUOTABLE = ("result", "tool", "file", "document")
 _AROUND_TASK = frozenset("task the is to my your number current i was asked will now name a an of ok okay sure carry out please".split())
@@ -177,17 +177,23 @@ class _Block:
 def _split_fences(text: str) -> tuple[list[_Block], str]:
     """The closed fences of the text, and all that stands outside of them."""
     lines = text.split("\n")
-    closed_at = {line.strip()[:-2]: at for at, line in enumerate(lines) if line.strip().endswith(">>") and len(line) < 80}
+    closed_at: dict[str, list[int]] = {}  # the lines that close a fence with this mark, the last first
+    for at in reversed(range(len(lines))):
+        if lines[at].strip().endswith(">>") and len(lines[at]) < 80:
+            closed_at.setdefault(lines[at].strip()[:-2], []).append(at)
     blocks: list[_Block] = []
     outside: list[str] = []
     at = 0
     while at < len(lines):
         opened = _FENCE_OPENS.match(lines[at][:300])
-        end = closed_at.get(opened["digest"], -1) if opened else -1
-        if opened is None or end <= at:
+        ends = closed_at.get(opened["mark"], []) if opened else []
+        while ends and ends[-1] <= at:
+            ends.pop()
+        if opened is None or not ends:
             outside.append(lines[at])
             at += 1
             continue
+        end = ends.pop()
         is_quotable = opened["label"].startswith(_QUOTABLE) or opened["origin"].startswith(_QUOTABLE)
         blocks.append(_Block(label=opened["label"], text="\n".join(lines[at + 1 : end]), is_quotable=is_quotable))
         at = end + 1

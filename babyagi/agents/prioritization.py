@@ -8,10 +8,11 @@ from typing import Any
 from babyagi.agents.creation import MAX_NAME_CHARS, MAX_OUTPUT_TOKENS
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import parse_order
+from babyagi.disarm import disarm
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
-from babyagi.tasks import Passage, Role, Task
+from babyagi.tasks import Passage, Role, Task, make_passage
 from babyagi.text import shorten
 
 ORDER_SCHEMA: Mapping[str, Any] = {
@@ -29,11 +30,11 @@ async def order_tasks(tasks: Sequence[Task], *, objective_text: str, journal: Jo
         "prioritization",
         {
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
-            "queue": [("queued tasks", Passage(text="\n".join(lines), origin="program"))],
+            "queue": [("queued tasks", make_passage("\n".join(lines), [origin for task in tasks for origin in task.origins]))],
         },
     )
     prompt = Prompt(messages=messages, schema_name="order", schema=ORDER_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
-    window = [(task.id, task.name) for task in tasks]
+    window = [(task.id, disarm(task.name)) for task in tasks]
     asked = await ask(
         journal, "order", prompt, role=Role.PRIORITIZATION, read=lambda completion: parse_order(completion.text, window=window)
     )

@@ -67,5 +67,5 @@ def _render(field: Field) -> str:
 
 def _origins(template: str, fields: Mapping[str, Field]) -> tuple[str, ...]:
     placed = [fields[name] for name in _PLACE.findall(template)]
-    origins = [passage.origin for field in placed if not isinstance(field, str) for _, passage in field]
+    origins = [origin for field in placed if not isinstance(field, str) for _, passage in field for origin in passage.origins]
     return tuple(dict.fromkeys(["program", *origins]))

@@ -14,7 +14,7 @@ from babyagi.agents.prompting import build_messages
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt, clean
 from babyagi.react.asking import ask, read_text
-from babyagi.tasks import Objective, Passage, Result, Role, StopReason, Task, TaskStatus
+from babyagi.tasks import Objective, Passage, Result, Role, StopReason, Task, TaskStatus, find_sources
 
 REHEARSAL_NOTICE = "REHEARSAL: no language model was asked. The text below was put together from lines of the documents."
 
@@ -23,12 +23,13 @@ MAX_QUOTED_CHARS = 4000
 
 async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int) -> str:
     """Return the model's answer to the objective, as Markdown. Raises as `ask`."""
+    sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
         "report",
         {
             "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
-            "missing": [("not answered", Passage(text="\n".join(objective.checks.missing), origin="model"))]
+            "missing": [("not answered", Passage(text="\n".join(objective.checks.missing), origin="model", sources=sources))]
             if objective.stop_reason is StopReason.UNMET and objective.checks.missing
             else [],
             "results": [excerpt.to_labelled() for excerpt in excerpts],

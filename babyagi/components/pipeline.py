@@ -13,11 +13,12 @@ from typing import Any
 from babyagi.components.document import ROOT
 from babyagi.components.kinds import PromptNode, PythonRuntime, SerpAPIComponent
 from babyagi.components.source import fault, shown
+from babyagi.disarm import disarm
 from babyagi.errors import ToolError
-from babyagi.llm.prompt import Message, Prompt, Speaker, fence
+from babyagi.llm.prompt import Message, Prompt, Speaker, clean, fence
 from babyagi.react.asking import ask, read_text
 from babyagi.react.protocols.base import fill
-from babyagi.tasks import Effect, Passage, Role
+from babyagi.tasks import Effect, Passage, Role, find_sources
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 from babyagi.tools.python import RESULT
 
@@ -71,7 +72,7 @@ def build_pipeline_tool(name: str, description: str, stages: Sequence[Stage], to
             else:
                 passage = await _call(tools[stage.name], f"node/{n}/tool", given, calls)
             by_variable[stage.gives] = by_node[stage.name] = passage
-        return Passage(text=passage.text, origin=f"tool:{name}")
+        return Passage(text=passage.text, origin=f"tool:{name}", sources=find_sources(passage.origins))
 
     return Tool(
         name=name,
@@ -108,7 +109,7 @@ def check_flow(stages: Sequence[Stage]) -> None:
 
 async def _ask(node: PromptNode, path: str, given: Passage, by_variable: Mapping[str, Passage], calls: Calls) -> Passage:
     asked = await ask(calls, path, _render(node, given, by_variable), role=Role.EXECUTION, read=read_text)
-    return Passage(text=asked.value, origin=f"model:{asked.completion.model}")
+    return Passage(text=asked.value, origin=f"model:{asked.completion.model}", sources=find_sources(asked.prompt.origins))
 
 
 async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
@@ -129,11 +130,15 @@ def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]
     return Prompt(
         messages=(
             Message(speaker=Speaker.SYSTEM, text=fill("node"), origins=("program",)),
-            Message(speaker=Speaker.USER, text=text, origins=tuple(dict.fromkeys(("person", *(passage.origin for passage in used))))),
+            Message(
+                speaker=Speaker.USER,
+                text=text,
+                origins=tuple(dict.fromkeys(("person", *(origin for passage in used for origin in passage.origins)))),
+            ),
         ),
         stop=node.stop_words,
     )
 
 
 def _show(label: str, passage: Passage) -> str:
-    return f"\n{fence(label, passage)}\n" if passage.origin.startswith("tool:") else passage.text
+    return f"\n{fence(label, passage)}\n" if passage.origin.startswith("tool:") else disarm(clean(passage.text))

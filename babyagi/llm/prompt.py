@@ -1,12 +1,12 @@
 """What a model is asked: messages made of passages, and the fence that keeps data from reading like an instruction.
 
-A fence is a pair of lines around a text, marked with a digest of that very text, of so many digits that the text does not hold it: so none
-can close its fence early. The opening line says what the text is and where it came from.
+A fence is a pair of lines around a text. The opening line says what the text is and where it came from; both bear a mark that nobody who
+writes a text can know. Until `seal` puts the mark in, `UNMARKED` stands for it, which no passage can hold.
 """
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
 import re
 from collections.abc import Mapping
@@ -14,12 +14,15 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from babyagi.disarm import disarm
 from babyagi.tasks import Passage
 
-_FENCED = re.compile(r"<<(?P<label>[\w ]+) (?P<digest>[0-9a-f]{8,64}) from (?P<origin>[^\n]*)\n(?P<text>.*?)\n(?P=digest)>>", re.DOTALL)
+UNMARKED = "\x02"
+MARK_CHARS = 8  # more where the prompt happens to hold these
+MAX_SOURCES_SAID = 3
+_FENCED = re.compile(rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>", re.DOTALL)
 _CUTTABLE = ("result:", "tool:", "file:")
 MIN_CUTTABLE_CHARS = 200
-DIGEST_CHARS = 8  # more where somebody has searched for a text that holds as many of its own
 
 TEMPLATE_TOKENS = 256  # what a server's chat template may put round the messages: its own system text, how tools are called
 
@@ -95,12 +98,68 @@ def clean(text: str) -> str:
 
 
 def fence(label: str, passage: Passage) -> str:
-    """Return the passage between two lines that its text cannot forge: `<<label DIGEST from ORIGIN` and `DIGEST>>`."""
-    text = clean(passage.text)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    digest = next((digest[:n] for n in range(DIGEST_CHARS, len(digest)) if digest[:n] not in text), digest)
-    origin = re.sub(r"\s+", " ", clean(passage.origin))
-    return f"<<{label} {digest} from {origin}\n{text}\n{digest}>>"
+    """Return the passage, disarmed, between two lines that no text can forge: `<<label MARK from ORIGIN` and `MARK>>`."""
+    return _fence(label, _say_origin(passage), disarm(clean(passage.text)))
+
+
+def _fence(label: str, origin: str, text: str) -> str:
+    return f"<<{label} {UNMARKED} from {origin}\n{text}\n{UNMARKED}>>"
+
+
+def _say_origin(passage: Passage) -> str:
+    """Where a text came from, in words: `model, after file:a.md and 2 more`. What a file is called cannot add a word to it."""
+    origin, *sources = [re.sub(r"[^\w./:@+~=-]+", "_", disarm(name)) for name in (passage.origin, *passage.sources)]
+    if not sources:
+        return origin
+    by = " by model" if origin.startswith("result:") else ""
+    n_more = sum(int(source[5:]) if source.startswith("more:") else 1 for source in sources[MAX_SOURCES_SAID:])
+    more = f" and {n_more} more" if n_more else ""
+    return f"{origin}{by}, after {', '.join(sources[:MAX_SOURCES_SAID])}{more}"
+
+
+def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
+    """Return the prompt as a model is asked it: with a mark in its fences, and what a model wrote before disarmed.
+
+    Args:
+        secret: known to nobody who writes a text. step: the name of the call; the same one has the same mark.
+    """
+    digest = hmac.digest(secret.encode(), step.encode(), "sha256").hex()
+    text = "\n".join(message.text for message in prompt.messages)
+    mark = next((digest[:n] for n in range(MARK_CHARS, len(digest)) if digest[:n] not in text), digest)
+    return replace(prompt, messages=tuple(_seal(message, mark) for message in prompt.messages))
+
+
+def _seal(message: Message, mark: str) -> Message:
+    match message.speaker:
+        case Speaker.SYSTEM:
+            return message
+        case Speaker.ASSISTANT:
+            calls = tuple(replace(call, arguments=_disarm_json(call.arguments)) for call in message.tool_calls)
+            return replace(message, text=disarm(clean(message.text)), tool_calls=calls)
+        case _:
+            return replace(message, text=message.text.replace(UNMARKED, mark))
+
+
+def _disarm_json(written: str) -> str:
+    """The JSON with every text in it disarmed, as it was written where that changes nothing."""
+    try:
+        value = json.loads(written)
+    except (ValueError, RecursionError):
+        return disarm(clean(written))
+    disarmed = _disarm_value(value)
+    return disarm(written) if disarmed == value else json.dumps(disarmed, ensure_ascii=False)
+
+
+def _disarm_value(value: Any) -> Any:
+    match value:
+        case str():
+            return disarm(clean(value))
+        case list():
+            return [_disarm_value(one) for one in value]
+        case dict():
+            return {disarm(clean(key)): _disarm_value(one) for key, one in value.items()}
+        case _:
+            return value
 
 
 def shrink(prompt: Prompt) -> Prompt | None:
@@ -138,7 +197,7 @@ def _recut(match: re.Match[str], n_kept: int | None) -> str:
     if n_kept is None or n_kept >= len(text):
         return match[0]
     cut = f"{text[:n_kept]}\n… {len(text) - n_kept} characters were cut: the prompt did not fit the model's context".lstrip()
-    return fence(match["label"], Passage(text=cut, origin=match["origin"]))
+    return _fence(match["label"], match["origin"], cut)
 
 
 def estimate_tokens(text: str) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
+from babyagi.disarm import disarm
 from babyagi.errors import ContextTooLongError, MalformedReplyError, RequestRefusedError
 from babyagi.llm.base import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, shrink
+from babyagi.llm.prompt import Message, Prompt, Speaker, clean, shrink
 from babyagi.tasks import Role, Usage
 from babyagi.tools.base import Calls
 
@@ -107,7 +108,7 @@ class _Asker:
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
         said = Message(speaker=Speaker.ASSISTANT, text=completion.text[:MAX_FED_BACK_CHARS], origins=(f"model:{completion.model}",))
-        told = Message(speaker=Speaker.USER, text=fault, origins=("program",))
+        told = Message(speaker=Speaker.USER, text=disarm(clean(fault)), origins=("program",))
         self.prompt = replace(self.prompt, messages=(*self.prompt.messages, *([said] if completion.text else []), told))
 
 

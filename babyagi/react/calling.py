@@ -17,6 +17,7 @@ from babyagi.tools.validate import parse_arguments
 
 MAX_CALLS_PER_STEP = 8
 
+REFUSED = "model"  # the origin of what is said about a call that is not made: it quotes the call
 UNCALLABLE = frozenset({FINAL_ANSWER, FAIL_TASK, *NO_CALL})
 
 Place = tuple[int, ToolCall]
@@ -112,7 +113,7 @@ async def side_by_side(calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 
 
 def _refused(text: str) -> Observation:
-    return Observation(passage=Passage(text=text, origin="program"), is_error=True)
+    return Observation(passage=Passage(text=text, origin=REFUSED), is_error=True)
 
 
 def outcome_of(call: ToolCall, observation: Observation) -> tuple[str, bool, str]:

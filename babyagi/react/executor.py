@@ -19,7 +19,7 @@ from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, ToolCall, shrink
 from babyagi.react.asking import Asked, ask
-from babyagi.react.calling import MAX_CALLS_PER_STEP, Caller, Fingerprint, fingerprint, outcome_of
+from babyagi.react.calling import MAX_CALLS_PER_STEP, REFUSED, Caller, Fingerprint, fingerprint, outcome_of
 from babyagi.react.protocols.base import Conversation, Protocol
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.reflection import with_reflection
@@ -46,13 +46,14 @@ class Planned:
 
     def to_step(self, n: int, observations: Sequence[Observation] = ()) -> Step:
         model = self.asked.completion.model
+        given = [origin for observation in observations for origin in observation.passage.origins]
         return Step(
             n=n,
             decision=self.decision,
             observations=tuple(observations),
             usage=self.asked.usage,
             model=model,
-            origins=tuple(dict.fromkeys((*self.asked.prompt.origins, f"model:{model}"))),
+            origins=tuple(dict.fromkeys((*self.asked.prompt.origins, f"model:{model}", *given))),
         )
 
 
@@ -318,4 +319,4 @@ def _made(step: Step) -> list[tuple[ToolCall, Observation]]:
     if not isinstance(step.decision, Act):
         return []
     made = zip(step.decision.calls, step.observations, strict=True)
-    return [(call, observation) for call, observation in made if observation.passage.origin != "program"]
+    return [(call, observation) for call, observation in made if observation.passage.origin != REFUSED]

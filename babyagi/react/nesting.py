@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from babyagi.disarm import disarm
 from babyagi.errors import ToolError
-from babyagi.llm.prompt import Message, Speaker
+from babyagi.llm.prompt import Message, Speaker, clean
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.protocols.base import Protocol
 from babyagi.react.steps import Bounds
-from babyagi.tasks import Effect, Passage
+from babyagi.tasks import Effect, Passage, find_sources
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 
 
@@ -18,7 +19,7 @@ def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
     """The messages that put a question to an agent."""
     return (
         Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",)),
-        Message(speaker=Speaker.USER, text=question.text, origins=(question.origin,)),
+        Message(speaker=Speaker.USER, text=disarm(clean(question.text)), origins=question.origins),
     )
 
 
@@ -33,7 +34,7 @@ def build_agent_tool(
         run = await executor.run(ask_agent(instruction, Passage(text=arguments["question"], origin="model")))
         if run.output in ("", NO_ANSWER):
             raise ToolError(f"{name} found no answer: {run.detail[:300]}")
-        return Passage(text=run.output, origin=f"tool:{name}")
+        return Passage(text=run.output, origin=f"tool:{name}", sources=find_sources(run.origins))
 
     return Tool(
         name=name,

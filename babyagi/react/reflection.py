@@ -70,9 +70,9 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
     shown = [
         ("tool", Passage(text=f"{tool.name}: {tool.description}\n{json.dumps(dict(tool.parameters))}", origin="program")),
         ("input", Passage(text=json.dumps(dict(arguments), ensure_ascii=False), origin="model")),
-        (label_of(observation), Passage(text=given.text[:MAX_JUDGED_CHARS], origin=given.origin)),
+        (label_of(observation), replace(given, text=given.text[:MAX_JUDGED_CHARS])),
     ]
-    origins = tuple(dict.fromkeys(passage.origin for _, passage in shown))
+    origins = tuple(dict.fromkeys(origin for _, passage in shown for origin in passage.origins))
     return Prompt(
         messages=(
             Message(speaker=Speaker.SYSTEM, text=fill("reflection"), origins=("program",)),

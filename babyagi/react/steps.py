@@ -43,7 +43,7 @@ Decision = Act | Finish | Fail
 class Step:
     """One decision of the model, and what its calls gave, in their order. `n` counts from 1.
 
-    `origins` names every source that the prompt of this step held, and the model.
+    `origins` names every source that the prompt of this step held, the model, and the sources of what its calls gave.
     """
 
     n: int
@@ -105,7 +105,7 @@ class Bounds:
 class Run:
     """What a run came to. `output` is empty when there is no answer; `detail` says then why.
 
-    `origins` names every source that any of its prompts held.
+    `origins` names every source that any of its prompts held, or any of its calls gave.
     """
 
     output: str

@@ -425,6 +425,13 @@ class TaskStore(WorkerStore, Protocol):
 
     async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None: ...
 
+    async def secret(self, candidate: str) -> str:
+        """Return what the marks of prompts are made from; the first candidate is kept for ever, for all workers.
+
+        It stands in no row that is shown, exported or sent anywhere.
+        """
+        ...
+
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         """Return when an event later than `after_id` exists, whoever wrote it, or after `timeout_s`."""
         ...

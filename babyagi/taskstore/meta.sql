@@ -39,3 +39,11 @@ SELECT * FROM duty WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id =
 
 -- every_joined --
 SELECT * FROM worker_objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY worker_id, objective_id;
+
+-- secret --
+-- What marks are made from; no row before it is kept.
+SELECT value FROM meta WHERE key = 'secret';
+
+-- keep_secret --
+-- The first one stays.
+INSERT INTO meta (key, value) VALUES ('secret', :secret) ON CONFLICT (key) DO NOTHING;

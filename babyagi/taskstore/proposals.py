@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from babyagi import log
+from babyagi.disarm import rearm
 from babyagi.tasks import Proposal, Task, TaskStatus
 from babyagi.taskstore import moves, rules
 from babyagi.taskstore.base import Plan
@@ -110,7 +111,12 @@ def _name(proposal: Proposal) -> _Named | None:
     if not name:
         return None
     origins = tuple(rules.storable(origin) for origin in proposal.origins)
-    return _Named(proposal=replace(proposal, name=name, origins=origins), key=rules.name_key(name), sense=name_sense(name))
+    return _Named(proposal=replace(proposal, name=name, origins=origins), key=_key_of(name), sense=name_sense(rearm(name)))
+
+
+def _key_of(name: str) -> str:
+    """The key of a name, the same for the name as a prompt shows it."""
+    return rules.name_key(rearm(name) or name)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -171,7 +177,7 @@ class _Batch:
         label = name.casefold()
         if not label:
             return None
-        key, sense = rules.name_key(name), name_sense(name)
+        key, sense = _key_of(name), name_sense(rearm(name))
         known = [(one, task_id) for one, task_id in zip(self.named, self.ids, strict=True) if one is not None]
         for one, task_id in known:
             if one.proposal.label.strip().casefold() == label:

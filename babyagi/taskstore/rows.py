@@ -239,7 +239,8 @@ def lack_from_json(text: str) -> Lack | None:
 
 @_of("task {id}")
 def task_name_from_row(row: Row) -> TaskName:
-    return TaskName(id=row["id"], name=row["name"], status=TaskStatus(row["status"]), is_lacking=bool(row["lack"]))
+    origins = tuple(json.loads(row["origins"]))
+    return TaskName(id=row["id"], name=row["name"], status=TaskStatus(row["status"]), is_lacking=bool(row["lack"]), origins=origins)
 
 
 @_of("task {id} of objective {objective_id}")

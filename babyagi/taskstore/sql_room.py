@@ -35,6 +35,7 @@ class SqlRoom:
         self._is_watching = False
         self._is_in_doubt = True
         self._looked_at_s = 0.0
+        self._secret = ""
 
     async def _write(self, work: Callable[[Transaction], T], objective_id: int | None, *, is_lasting: bool = True) -> T:
         """Run the work in one transaction, while nobody else writes to the objective, or to any when it is None.

@@ -106,6 +106,16 @@ class Steps(SqlRoom):
             objective_id, lambda tx: [step_from_row(row) for row in tx.all("steps", objective_id=objective_id, owner=owner)]
         )
 
+    async def secret(self, candidate: str) -> str:
+        def work(tx: Transaction) -> str:
+            tx.run("keep_secret", secret=candidate)
+            return str(tx.all("secret")[0]["value"])
+
+        if not self._secret:
+            known = await self._read(lambda tx: tx.one("secret"))
+            self._secret = known["value"] if known is not None else await self._write_all(work)
+        return self._secret
+
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
     """The step, and whether it still holds its reservation."""

@@ -43,7 +43,7 @@ SELECT * FROM task WHERE objective_id = :objective_id AND lack <> '' AND blocker
 
 -- task_names --
 -- The newest tasks as a list shows them, newest first.
-SELECT id, name, status, lack FROM task WHERE objective_id = :objective_id ORDER BY id DESC LIMIT :limit;
+SELECT id, name, status, lack, origins FROM task WHERE objective_id = :objective_id ORDER BY id DESC LIMIT :limit;
 
 -- recorded_ids --
 -- The tasks that planning is owed to.

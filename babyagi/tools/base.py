@@ -28,7 +28,9 @@ class Observation:
     @classmethod
     def from_json(cls, text: str) -> Observation:
         fields = json.loads(text)
-        return cls(passage=Passage(**fields["passage"]), is_error=fields["is_error"])
+        passage = fields["passage"]
+        sources = tuple(passage.get("sources", ()))
+        return cls(passage=Passage(text=passage["text"], origin=passage["origin"], sources=sources), is_error=fields["is_error"])
 
 
 class Calls(Protocol):

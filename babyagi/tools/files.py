@@ -85,7 +85,8 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
     async def search_files(arguments: Mapping[str, Any]) -> Passage:
         words, pattern = arguments["words"], arguments.get("pattern", "")
         hits = await offload(lambda: folder.search(words, pattern))
-        return Passage(text=render_hits(hits, words=words), origin="tool:search_files")
+        sources = tuple(dict.fromkeys(f"file:{hit.path}" for hit in hits.hits))
+        return Passage(text=render_hits(hits, words=words), origin="tool:search_files", sources=sources)
 
     return Tool(
         name="search_files",

@@ -9,7 +9,7 @@ from babyagi.errors import ToolError
 from babyagi.resultstore.cutting import cut_passage
 from babyagi.resultstore.projector import Embed
 from babyagi.resultstore.search import ResultSearch
-from babyagi.tasks import Effect, Passage, Result
+from babyagi.tasks import Effect, Passage, Result, find_sources
 from babyagi.text import shorten
 from babyagi.tools.base import Tool, takes
 
@@ -35,7 +35,8 @@ def build_recall(search: ResultSearch, *, embed: Embed) -> Tool:
             raise ToolError("name a query to search for, or the number of a task to open its result")
         found = await search.relevant(query[:MAX_QUERY_CHARS], k=N_FOUND, embed=embed)
         lines = [_render(entry.result, query) for entry in found]
-        return Passage(text="\n".join(lines) or "There are no earlier results.", origin=f"tool:{RECALL}")
+        sources = find_sources(origin for entry in found for origin in entry.result.origins)
+        return Passage(text="\n".join(lines) or "There are no earlier results.", origin=f"tool:{RECALL}", sources=sources)
 
     return Tool(
         name=RECALL,
@@ -50,7 +51,7 @@ async def _open(search: ResultSearch, task_id: int) -> Passage:
     results = await search.results([task_id])
     if not results:
         raise ToolError(f"task {task_id} has no result; give a query to search for one")
-    return Passage(text=results[0].text, origin=f"result:{task_id}")
+    return Passage(text=results[0].text, origin=f"result:{task_id}", sources=find_sources(results[0].origins))
 
 
 def _render(result: Result, query: str) -> str:

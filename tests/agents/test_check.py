@@ -110,8 +110,8 @@ def test_what_the_check_before_found_answered_is_one_voice_more():
 
 
 def test_a_part_whose_quote_stands_in_its_result_no_more_is_not_known():
-    assert still_shown(MET[1].parts, RESULTS) == MET[1].parts
-    assert [part.part for part in still_shown(MET[1].parts, RESULTS[:1])] == ["the value of K-30"]
+    assert still_shown(MET[1].parts, RESULTS, objective_text=OBJECTIVE) == MET[1].parts
+    assert [part.part for part in still_shown(MET[1].parts, RESULTS[:1], objective_text=OBJECTIVE)] == ["the value of K-30"]
 
 
 def test_a_part_that_nearly_says_the_same_is_no_answer_to_another():

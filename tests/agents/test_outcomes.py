@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.agents.outcomes import MAX_LACK_CHARS, Outcome, OutcomeKind, judge_reply, strip_noise
-from babyagi.llm.prompt import fence
 from babyagi.tasks import Passage
 from benchmarks.worlds.generator import make_world
 from tests.linear import grows_faster_than_linearly
+from tests.prompts import fenced
 
 DATA = Path(__file__).parent.parent / "data"
 OBJECTIVE = "Draw a map of the five valleys of the upper river, with the yield of each and the road by which it is reached."
@@ -55,7 +55,7 @@ PIECES = (
 
 def prompt_of(task, objective=OBJECTIVE):
     passages = [("objective", objective, "person"), ("result", RESULT, "result:3"), ("task", f"7: {task}", "person")]
-    return [INSTRUCTIONS, "\n".join(fence(label, Passage(text=text, origin=origin)) for label, text, origin in passages)]
+    return [INSTRUCTIONS, "\n".join(fenced(label, Passage(text=text, origin=origin)) for label, text, origin in passages)]
 
 
 def judge(reply, task="Compute the total yield", objective=OBJECTIVE):
@@ -205,12 +205,12 @@ def test_a_reply_that_is_none_says_why_in_a_sentence(reply, word):
 def test_the_instructions_the_objective_and_their_fences_are_an_echo():
     for reply in (INSTRUCTIONS, OBJECTIVE, "\n".join(prompt_of("Compute the total yield")[0:1]) + OBJECTIVE):
         assert judge(reply).kind is OutcomeKind.NOT_DONE
-    assert judge(fence("task", Passage(text="7: Compute the total yield", origin="person"))).kind is OutcomeKind.NOT_DONE
+    assert judge(fenced("task", Passage(text="7: Compute the total yield", origin="person"))).kind is OutcomeKind.NOT_DONE
 
 
 def test_a_result_of_the_prompt_may_be_quoted_in_full():
     assert judge(RESULT.partition("\n")[2]).kind is OutcomeKind.ANSWERED
-    assert judge(fence("result", Passage(text=RESULT, origin="result:3")) + "\n\nSo it is 3.2 tonnes.").kind is OutcomeKind.ANSWERED
+    assert judge(fenced("result", Passage(text=RESULT, origin="result:3")) + "\n\nSo it is 3.2 tonnes.").kind is OutcomeKind.ANSWERED
 
 
 def test_a_statement_in_the_words_of_the_question_is_no_echo():

@@ -314,7 +314,7 @@ def calling_for_ever(give):
     def answer(prompt, role):
         if role is Role.EXECUTION and prompt.tools:
             return tuple(ToolCall(id=str(next(numbers)), name="look", arguments="{}") for _ in range(50))
-        return answer_by_role(prompt, role, creation=plan())
+        return answer_by_role(prompt, role, execution="The limits are low and high.", creation=plan())
 
     return run(answer, tools=[tool])
 

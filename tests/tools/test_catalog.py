@@ -47,7 +47,7 @@ async def test_in_a_task_a_file_is_written_once_and_only_after_it_was_approved(t
     def answer(prompt, role):
         if role is Role.EXECUTION:
             written = json.dumps({"path": "notes.md", "text": "what was found"})
-            return "written" if len(prompt.messages) > 2 else (ToolCall(id="c1", name="write_file", arguments=written),)
+            return "The limits are written" if len(prompt.messages) > 2 else (ToolCall(id="c1", name="write_file", arguments=written),)
         return '{"tasks": [], "objective_met": false}' if role is Role.CREATION else "the report"
 
     world = World(model=ScriptedModel(answer), tools=[build_write_file(Folder(tmp_path), offload=asyncio.to_thread)])

@@ -76,14 +76,20 @@ def without_echo(text: str) -> str:
     if "<<" not in text:
         return text
     lines = text.split("\n")
-    ends = {found[1]: n for n, line in enumerate(lines) if (found := _FENCE_ENDS.fullmatch(line.strip()))}
+    ends: dict[str, list[int]] = {}  # the lines that close a fence with this mark, the last first
+    for at in reversed(range(len(lines))):
+        if found := _FENCE_ENDS.fullmatch(lines[at].strip()):
+            ends.setdefault(found[1], []).append(at)
     kept, at = [], 0
     while at < len(lines):
         begins = _FENCE_BEGINS.fullmatch(lines[at].strip())
         if begins is None:
             kept.append(lines[at])
         else:
-            at = max(at, ends.get(begins[1], at))
+            closing = ends.get(begins[1], [])
+            while closing and closing[-1] <= at:
+                closing.pop()
+            at = closing.pop() if closing else at
         at += 1
     return "\n".join(kept)
 

@@ -77,6 +77,11 @@ def model_origins(step: Step) -> tuple[str, ...]:
     return (f"model:{step.model}",) if step.model else ()
 
 
+def origins_of(step: Step) -> tuple[str, ...]:
+    """The origins of what its calls gave, each once."""
+    return tuple(dict.fromkeys(origin for observation in step.observations for origin in observation.passage.origins))
+
+
 def label_of(observation: Observation) -> str:
     return "error" if observation.is_error else "observation"
 

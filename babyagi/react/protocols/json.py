@@ -25,6 +25,7 @@ from babyagi.react.protocols.base import (
     instruct,
     label_of,
     model_origins,
+    origins_of,
 )
 from babyagi.react.steps import Act, Decision, Fail, Finish
 from babyagi.tools.base import Tool
@@ -43,7 +44,7 @@ def render(conversation: Conversation) -> Prompt:
     for step, act in acts(conversation.steps):
         messages.append(Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step)))
         shown = "\n".join(fence(label_of(observation), observation.passage) for observation in step.observations)
-        origins = tuple(dict.fromkeys(observation.passage.origin for observation in step.observations))
+        origins = origins_of(step)
         messages.append(Message(speaker=Speaker.USER, text=shown, origins=origins))
     if conversation.is_last:
         messages.append(Message(speaker=Speaker.USER, text=f"{ANSWER_NOW} Use {FINAL_ANSWER}.", origins=("program",)))

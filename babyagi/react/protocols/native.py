@@ -18,7 +18,7 @@ def render(conversation: Conversation) -> Prompt:
                 speaker=Speaker.TOOL,
                 text=fence(label_of(observation), observation.passage),
                 tool_call_id=call.id,
-                origins=(observation.passage.origin,),
+                origins=observation.passage.origins,
             )
             for call, observation in zip(act.calls, step.observations, strict=True)
         ]

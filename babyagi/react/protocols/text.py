@@ -27,6 +27,7 @@ from babyagi.react.protocols.base import (
     instruct,
     label_of,
     model_origins,
+    origins_of,
 )
 from babyagi.react.steps import Act, Decision, Finish, Step
 
@@ -148,7 +149,7 @@ def _log(act: Act, labels: Labels) -> str:
 
 def _show(step: Step, labels: Labels) -> Message:
     shown = [f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}" for observation in step.observations]
-    origins = tuple(dict.fromkeys(observation.passage.origin for observation in step.observations))
+    origins = origins_of(step)
     return Message(speaker=Speaker.USER, text="\n".join([*shown, f"{labels.thought[0]}:"]), origins=origins)
 
 
@@ -338,12 +339,20 @@ def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 def _data_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
     """The first and the last line of every data fence that is closed."""
-    ends = {match[1]: at for at, line in enumerate(lines) if (match := _END_OF_DATA.fullmatch(line))}
+    closing: dict[str, list[int]] = {}
+    for at in reversed(range(len(lines))):
+        if match := _END_OF_DATA.fullmatch(lines[at]):
+            closing.setdefault(match[1], []).append(at)
     blocks: list[tuple[int, int]] = []
     for at, line in enumerate(lines):
         found = _DATA_FENCE.search(line, 0, MAX_LABEL_CHARS)
-        if found and ends.get(found[1], -1) > at and not (blocks and at <= blocks[-1][1]):
-            blocks.append((at, ends[found[1]]))
+        if found is None or (blocks and at <= blocks[-1][1]):
+            continue
+        ends = closing.get(found[1], [])
+        while ends and ends[-1] <= at:
+            ends.pop()
+        if ends:
+            blocks.append((at, ends[-1]))
     return blocks
 
 
