@@ -319,7 +319,7 @@ def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work()
     assert ended.stop_reason is StopReason.FINISHED
     cut_off = [event.data for event in events if event.kind == log.STEP_ABANDONED]
     charged = [data["prompt_tokens"] + data["completion_tokens"] for data in cut_off if data["key"].startswith("probe/")]
-    assert 8 <= len(charged) <= 20 and max(charged) <= 50
+    assert 8 <= len(charged) <= 20 and max(charged) <= 100
     assert len(cut_off) - len(charged) <= 1  # the call that was in flight
     said = [event.at for event in events if event.kind == log.MODEL_AVAILABLE]
     assert len(said) == 1 and 310 <= (said[0] - events[0].at).total_seconds() <= 330

@@ -180,7 +180,7 @@ def _is_new(said: str, objective_text: str) -> bool:
 
 
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
-    """Whether a result that was made from outside is about what is asked, in its words or, for a bare value, in the name of its task."""
+    """Whether a result that was made from outside is about what is asked, in its words, or is a bare value."""
     asked = _stems(objective_text) - _stems_of_work(objective_text)
     words, of_work = _stems(said), _stems_of_work(said) - _stems(objective_text)
     if of_work:
@@ -188,7 +188,7 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     told = (sentence for sentence in split_sentences(result.text) if not asked.isdisjoint(_stems(sentence)))
     if not asked or any(not is_about_work(sentence, objective_text) for sentence in islice(told, MAX_JUDGED_SENTENCES)):
         return True
-    return len(said.split()) <= MAX_VALUE_WORDS and bool(asked & _stems(result.task_name))
+    return len(said.split()) <= MAX_VALUE_WORDS
 
 
 def _stems(text: str) -> frozenset[str]:

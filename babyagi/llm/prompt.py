@@ -24,7 +24,8 @@ _FENCED = re.compile(rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n
 _CUTTABLE = ("result:", "tool:", "file:")
 MIN_CUTTABLE_CHARS = 200
 
-TEMPLATE_TOKENS = 256  # what a server's chat template may put round the messages: its own system text, how tools are called
+TEMPLATE_TOKENS = 48  # what a server's chat template may put round the messages: the date, a system text of its own
+TOOLS_TEMPLATE_TOKENS = 200  # and how tools are called
 
 _LETTERS_AND_BLANKS = bytes(byte for byte in range(128) if chr(byte).isalpha() or chr(byte).isspace())
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
@@ -235,4 +236,5 @@ def bound_tokens(prompt: Prompt) -> int:
     """Return a number of tokens that the prompt does not exceed in practice; an endpoint that counts more is seen when the usage is
     settled."""
     n_parts = len(prompt.messages) + len(prompt.tools)
-    return sum(map(bound_text_tokens, _read_parts(prompt))) + 8 * n_parts + TEMPLATE_TOKENS
+    template = TEMPLATE_TOKENS + (TOOLS_TEMPLATE_TOKENS if prompt.tools else 0)
+    return sum(map(bound_text_tokens, _read_parts(prompt))) + 8 * n_parts + template

@@ -42,8 +42,8 @@ SELECT * FROM worker_objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR ob
 
 -- secret --
 -- What marks are made from; no row before it is kept.
-SELECT value FROM meta WHERE key = 'secret';
+SELECT value FROM meta WHERE key = 'fence_marks';
 
 -- keep_secret --
 -- The first one stays.
-INSERT INTO meta (key, value) VALUES ('secret', :secret) ON CONFLICT (key) DO NOTHING;
+INSERT INTO meta (key, value) VALUES ('fence_marks', :secret) ON CONFLICT (key) DO NOTHING;

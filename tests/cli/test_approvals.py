@@ -62,7 +62,7 @@ def calling(name, arguments):
             return '{"tasks": []}'
         if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
             return (ToolCall(id="c1", name=name, arguments=json.dumps(arguments)),)
-        return "so it was: " + prompt.messages[-1].text
+        return "The limits are known now: " + " ".join(prompt.messages[-1].text.splitlines()[1:-1])
 
     return ScriptedModel(answer)
 

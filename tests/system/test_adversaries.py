@@ -274,7 +274,7 @@ def test_replies_of_a_megabyte_end_and_nothing_of_that_size_enters_a_prompt(said
     numbers = count(1)
 
     def answer(prompt, role):
-        usage = Usage(calls=1, prompt_tokens=500, completion_tokens=2000, cost_usd=0.001)
+        usage = Usage(calls=1, prompt_tokens=100, completion_tokens=200, cost_usd=0.001)
         names = [f"Look into {next(numbers)} " + "x" * 9000 for _ in range(100)]
         text = {Role.CREATION: plan(*names), Role.PRIORITIZATION: order_of(prompt) + "9" * 1_000_000}.get(role, said)
         return Completion(text=text, model="m", usage=usage)

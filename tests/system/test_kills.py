@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from babyagi.llm.prompt import estimate_tokens
 from babyagi.tasks import Usage
 from tests.local_server import LocalServer, rehearsal_answer
 from tests.system.processes import babyagi, environ, finish, look, rows, start, write_documents
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.system
 OBJECTIVE = "What do the documents say about large stores?"
 LATENCY_S = 0.1  # so long that a run does not end before it was killed often enough
 CONCURRENCY = 3
-FIRST_TOKENS = 100
+FIRST_TOKENS = 10_000  # more than any prompt has words, so that it is believed; and no limit of tokens minds
 
 
 class NumberedAnswers:
@@ -28,7 +29,9 @@ class NumberedAnswers:
 
     async def __call__(self, chat):
         number = self.number_by_prompt.setdefault(repr((chat.agent, chat.messages)), FIRST_TOKENS + len(self.number_by_prompt))
-        return replace(await rehearsal_answer(chat), usage=Usage(calls=1, prompt_tokens=number, completion_tokens=1))
+        answer = await rehearsal_answer(chat)
+        said = answer.text + "".join(call.arguments for call in answer.tool_calls)
+        return replace(answer, usage=Usage(calls=1, prompt_tokens=number, completion_tokens=estimate_tokens(said)))
 
 
 @pytest.fixture
@@ -49,6 +52,7 @@ def make_environ(home, server, documents, **more):
         "BABYAGI_CONTEXT_TOKENS": "6000",
         "OPENAI_API_KEY": "sk-test",
         "BABYAGI_EMBEDDING_MODEL": "hash",
+        "BABYAGI_MAX_TOKENS": "0",
     }
     return environ(home, server.base_url, **fixed | more)
 

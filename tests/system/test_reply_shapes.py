@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from babyagi.react.asking import MAX_REASKS
-from babyagi.tasks import Role, StopReason, TaskStatus
+from babyagi.tasks import Limits, Role, StopReason, TaskStatus
 from babyagi.taskstore.memory import MemoryTaskStore
 from babyagi.taskstore.offload import ThreadOffload
 from babyagi.taskstore.sql import open_sqlite
@@ -24,6 +24,7 @@ NAMES = (
     '3. Write {"order": [1, 2]} | C:\\new\\table <b>',
     "#5 - [ ] **bold** 100 % of it…",
 )
+ANY_LENGTH = Limits(max_tokens=0)  # else a reply that is longer than was reserved for it ends the run
 QUEUED = re.compile(r"^(\d+): (.+)$", re.MULTILINE)
 
 
@@ -72,7 +73,7 @@ async def test_of_n_finished_tasks_n_results_are_in_the_sqlite_store(shape, sqli
 async def check_that_nothing_is_lost(shape, store, *, concurrency):
     model = make_model(shape["reply"])
 
-    ended = await World(model=model, store=store, concurrency=concurrency).run(initial_task="Begin")
+    ended = await World(model=model, store=store, concurrency=concurrency).run(initial_task="Begin", limits=ANY_LENGTH)
 
     tasks = await store.tasks(ended.id)
     results = await store.results(ended.id)
@@ -90,7 +91,7 @@ async def check_that_nothing_is_lost(shape, store, *, concurrency):
 async def test_an_order_that_can_be_read_is_the_order_of_the_work(shape):
     model, store = make_model(shape["reply"]), MemoryTaskStore(Clock())
 
-    ended = await World(model=model, store=store, concurrency=1).run(initial_task="Begin")
+    ended = await World(model=model, store=store, concurrency=1).run(initial_task="Begin", limits=ANY_LENGTH)
 
     worked = [result.task_id - 1 for result in await store.results(ended.id)][1:]
     named = iter(shape["order"])
