@@ -229,3 +229,10 @@ def test_the_examples_run_on_a_folder_without_a_key(name, tmp_path):
     assert ran.returncode == 0, ran.stderr
     assert "REHEARSAL" in ran.stdout
     assert "limits.md:1" in ran.stdout
+
+
+def test_every_test_that_a_page_names_is_there():
+    named = {pair for page in (ROOT / "docs").glob("*.md") for pair in re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", read(page))}
+
+    assert len(named) > 30
+    assert {f"{path}::{name}" for path, name in named if f"def {name}(" not in read(ROOT / "tests" / path)} == set()
