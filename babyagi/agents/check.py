@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.agents.creation import MAX_OUTPUT_TOKENS
-from babyagi.agents.evidence import covers, is_evidence, is_from_outside
+from babyagi.agents.evidence import is_evidence
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.agents.replies import CheckReply, parse_check
@@ -21,10 +21,9 @@ from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
 from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
 from babyagi.taskstore.base import Checked
-from babyagi.text import name_sense, one_line
+from babyagi.text import name_sense
 
 MIN_QUOTE_CHARS = 2
-MAX_PART_CHARS = 300
 MAX_NAME_WORDS = 3  # of a quote that may only be the name of what was asked for
 ARTICLES = ("the", "a", "an")
 MAX_PIECES = 3  # of a quote with gaps
@@ -137,7 +136,7 @@ def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str
     """Return whether the reply shows that the objective is met, and what it shows: a part counts only if its quote stands in a result.
 
     A quote is looked for in the result that it names, then in the others: a wrong number is no fault of the quote. One that only claims
-    something shows nothing, and parts that leave out most of the objective are not all of it.
+    something shows nothing.
     """
     folded = {result.task_id: _fold(result.text) for result in results}
     result_by_id = {result.task_id: result for result in results}
@@ -149,10 +148,6 @@ def look_up(reply: CheckReply, results: Sequence[Result], *, objective_text: str
             missing.append(part.part)
         else:
             parts.append(CheckedPart(part=part.part, task_id=task_id, quote=part.quote))
-    shown = [text for part in parts for text in (part.quote, result_by_id[part.task_id].task_name, result_by_id[part.task_id].text)]
-    may_be_poisoned = any(is_from_outside(result_by_id[part.task_id]) for part in parts)
-    if may_be_poisoned and not missing and not covers([part.part for part in parts], shown, objective_text):
-        missing.append(one_line(objective_text)[:MAX_PART_CHARS])
     found = Checked(parts=tuple(parts), missing=tuple(dict.fromkeys(part for part in missing if part)))
     return reply.is_met and bool(parts) and not found.missing, found
 

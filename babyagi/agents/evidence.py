@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from babyagi.disarm import is_armed, rearm
@@ -22,7 +22,6 @@ from babyagi.tasks import Result, find_sources
 from babyagi.text import split_sentences
 
 MAX_VALUE_WORDS = 6  # of a quote that may be a bare value, which names nothing of what was asked
-MIN_COVERED = 1 / 3  # of the objective's words that must stand in the parts, in their quotes or in the results of these
 STEM_CHARS = 5
 MAX_GAP = 100  # characters between the two words of a claim
 MIN_CODED_CHARS = 16
@@ -163,15 +162,6 @@ def is_claim(text: str, objective_text: str) -> bool:
 
 def _says_nothing(said: str, objective_text: str) -> bool:
     return bool(_BARE.fullmatch(said)) or is_about_work(said, objective_text) or not _is_new(said, objective_text)
-
-
-def covers(parts: Sequence[str], shown: Iterable[str], objective_text: str) -> bool:
-    """Whether the parts, and what is shown for them, are about most of the objective. One may stand for all of it: `the objective`."""
-    wanted = _stems(objective_text)
-    if any(not (_stems(part) - _stems_of_work(part)) for part in parts):
-        return True
-    held = frozenset().union(*map(_stems, (*parts, *shown)))
-    return len(wanted & held) >= MIN_COVERED * len(wanted)
 
 
 def _is_new(said: str, objective_text: str) -> bool:
