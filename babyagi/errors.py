@@ -30,6 +30,8 @@ BabyagiError
 └── anything else is a programmer's, and is caught once, in `serving.py`
 """
 
+from typing import Any
+
 
 class BabyagiError(Exception):
     """An error with what a person needs to go on.
@@ -40,9 +42,13 @@ class BabyagiError(Exception):
         fix: what to type; empty when there is nothing to type.
         guide: the page of `babyagi guide` that says more.
         may_be_billed: True when a request was sent that may have been worked on (a cut answer, a time-out).
+
+    `said_usage` is what an answer that could not be read says that it cost, as it came; `billed` the same as a `Usage`.
     """
 
     transient = False
+    said_usage: Any = None
+    billed: Any = None
 
     def __init__(self, what: str, *, why: str = "", fix: str = "", guide: str = "", may_be_billed: bool = False) -> None:
         super().__init__(what)

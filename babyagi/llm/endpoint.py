@@ -138,7 +138,9 @@ class Endpoint:
         try:
             return parse(found)
         except MalformedReplyError as error:
-            raise _unreadable(place, error.what) from error
+            unreadable = _unreadable(place, error.what)
+            unreadable.said_usage = found.get("usage")
+            raise unreadable from error
 
     def _overdue(self, place: Place, request: _InFlight | None) -> ModelUnavailableError:
         """Return the error for a call whose deadline has come: with a request in flight, or (None) between two."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from babyagi.errors import ToolsUnsupportedError
+from babyagi.errors import ModelUnavailableError, ToolsUnsupportedError
 from babyagi.llm import chat, responses
 from babyagi.llm.base import Completion
 from babyagi.llm.endpoint import Endpoint
@@ -12,7 +12,7 @@ from babyagi.llm.faults import RefusedParameterError, check_model_name
 from babyagi.llm.form import Form
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, bound_tokens
-from babyagi.llm.reading import RawReply, build_completion
+from babyagi.llm.reading import RawReply, build_completion, count
 from babyagi.tasks import Reservation, Role
 
 
@@ -55,6 +55,10 @@ class OpenAIModel:
             return build_completion(await self._ask(prompt), prompt, name=self.name, price=self._price)
         except ToolsUnsupportedError as error:
             self._tools_refused = error
+            raise
+        except ModelUnavailableError as error:
+            if error.said_usage is not None:
+                error.billed = count(error.said_usage, prompt, said="", price=self._price)
             raise
 
     async def _ask(self, prompt: Prompt) -> RawReply:

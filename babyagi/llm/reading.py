@@ -12,6 +12,7 @@ from babyagi.llm.base import Completion
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, clean
 from babyagi.llm.usage import Call, least_tokens, read_usage
+from babyagi.tasks import Usage
 
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
@@ -71,20 +72,25 @@ def arguments_to_send(arguments: str) -> str:
 def build_completion(raw: RawReply, prompt: Prompt, *, name: str, price: Price | None) -> Completion:
     calls = _mend_calls(raw.calls, {call.id for message in prompt.messages for call in message.tool_calls})
     said = " ".join([raw.text, raw.refusal, *(f"{call.name} {call.arguments}" for call in calls)])
-    call = Call(
-        least_prompt=max(1, least_tokens(" ".join(message.text for message in prompt.messages))),
-        least_output=least_tokens(said),
-        reserved_prompt=bound_tokens(prompt),
-        reserved_output=prompt.max_output_tokens,
-    )
     return Completion(
         text=clean(_THOUGHTS.sub("", raw.text)),
         tool_calls=calls,
         finish_reason=_finish_reason(raw.finish_reason, bool(calls)),
         refusal=clean(raw.refusal),
         model=clean(raw.model)[:200] if isinstance(raw.model, str) and raw.model else name,
-        usage=read_usage(raw.usage, call, price),
+        usage=count(raw.usage, prompt, said=said, price=price),
     )
+
+
+def count(said_usage: Any, prompt: Prompt, *, said: str, price: Price | None) -> Usage:
+    """Return what the call is charged with, from what the reply says of its cost."""
+    call = Call(
+        least_prompt=max(1, least_tokens(" ".join(message.text for message in prompt.messages))),
+        least_output=least_tokens(said),
+        reserved_prompt=bound_tokens(prompt),
+        reserved_output=prompt.max_output_tokens,
+    )
+    return read_usage(said_usage, call, price)
 
 
 def _finish_reason(given: Any, has_calls: bool) -> str:

@@ -70,9 +70,12 @@ class Steps(SqlRoom):
             moves.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
             step = known or changes.new_step(fence, key=key, at=to_time(tx.now_us))
+            reserved = changes.reserved_for(step, claim_no=fence.claim_no)
             if is_held and step.claim_no == fence.claim_no:
                 step, is_held = replace(step, reservation=Reservation()), False
             step, counted = changes.count_usage(step, usage, claim_no=fence.claim_no)
+            if not usage.unconfirmed_tokens:
+                moves.note_overspending(tx, step, usage, reserved)
             if changes.is_forgettable(step, claim_no=fence.claim_no):
                 tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
             elif known is not None:

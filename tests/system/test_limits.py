@@ -259,3 +259,16 @@ async def test_without_a_price_an_answer_that_does_not_say_its_cost_is_charged_w
     assert ended.code == 3 and "cost unknown" in ended.said
     usage = (await look("status", env=env))["usage"]
     assert usage["cost_usd"] is None and usage["unconfirmed_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
+
+
+async def test_an_answer_that_cannot_be_read_is_charged_with_what_it_says_that_it_cost(tmp_path):
+    async with LocalServer(never_done()) as server:
+        server.fail_next("choices-empty")
+        server.say_usage = lambda usage: ({"prompt_tokens": 500, "completion_tokens": 10**6}, usage)
+        env = environ(tmp_path / "home", server.base_url, BABYAGI_PRICE_IN=str(PRICE_IN), BABYAGI_PRICE_OUT=str(PRICE_OUT))
+
+        ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)
+
+    assert (ended.code, len(server.requests)) == (3, 1), ended.said
+    assert "the limit of cost cannot be held" in ended.said
+    assert (await look("status", env=env))["usage"]["cost_usd"] > 60
