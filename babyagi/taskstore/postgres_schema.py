@@ -62,20 +62,25 @@ class Schema:
         return pieces.parse_version(names, None if row is None else row["value"], where=self.where)
 
     def _step_up(self) -> int:
-        """One version more, unless another process was faster; returns the version then."""
+        """One version more, or in an empty database all of them at once, unless another process was faster; returns the version then."""
         with rolled_back_on_error(self.connection):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self._row("lock_schema")
             version = self.version()
-            if version < len(self.scripts):
-                if version > 0:
-                    self._require_no_worker(version)
-                elif self._row("has_schema") is None:
+            if version == 0:
+                if self._row("has_schema") is None:
                     self.connection.execute(self.pieces["create_schema"])
-                self.connection.execute(self.scripts[version], prepare=False)  # several statements
-                version = self.version()
+                self._run(self.scripts)
+            elif version < len(self.scripts):
+                self._require_no_worker(version)
+                self._run(self.scripts[version : version + 1])
+            version = self.version()
             self.connection.execute("COMMIT")
         return version
+
+    def _run(self, scripts: Sequence[str]) -> None:
+        for script in scripts:
+            self.connection.execute(script, prepare=False)  # several statements
 
     def _require_no_worker(self, version: int) -> None:
         tx = Transaction(self.connection, pieces=self.pieces, now_us=self._row("clock")["now_us"])
