@@ -126,6 +126,16 @@ def test_two_who_open_an_empty_database_at_once_make_one_schema(empty_url):
     assert faults == []
 
 
+def test_an_empty_database_gets_its_schema_whole_or_not_at_all(empty_url):
+    broken = [*SCRIPTS, "SELECT 1 / 0;"]
+
+    with pytest.raises((BabyagiError, psycopg.Error)):
+        PostgresDatabase(empty_url, scripts=broken)
+
+    with psycopg.connect(empty_url) as connection:
+        assert connection.execute("SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'babyagi'").fetchone() == (0,)
+
+
 def test_somebody_elses_tables_are_left_alone(empty_url, postgres_server):
     postgres_server.run("CREATE TABLE task (id TEXT)", database="empty")
     PostgresDatabase(empty_url).close()  # a schema of its own: their table stays theirs
