@@ -29,7 +29,6 @@ Send = Callable[[str], Awaitable[None]]
 
 TIMEOUT_S = 10.0
 POLL_S = 5.0
-_SENT_AS_IT_IS = "/?#[]@!$&'()*+,;=:%~"  # of an address (RFC 3986); a blank would break the request
 
 
 def event_fields(event: Event) -> dict[str, Any]:
