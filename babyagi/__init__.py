@@ -1,7 +1,7 @@
 """babyagi: an objective goes in, a report comes out.
 
     import babyagi
-    outcome = babyagi.run("What do these documents say about limits?", files="docs", llm_model="rehearsal")
+    outcome = babyagi.run("What do these documents say?", files="docs", llm_model="rehearsal")
     print(outcome.report)
 
 Or an agent alone, which answers a question with tools:
@@ -43,10 +43,12 @@ async def run_async(objective: str, **options: Any) -> Outcome:
     """Run an objective until it ends, and return what came of it.
 
     Args:
-        objective: what is to be reached. The same text, first task and instance name go on where an earlier run stopped.
-        options: any setting by its name (`babyagi config --json` has them all), as `initial_task`, `llm_model`, `files`. What is not
-            given comes from the environment, a `.env` file (of one that nobody has trusted only what is harmless) or the default, as on
-            the command line.
+        objective: what is to be reached. The same text, first task and instance name go on where an
+            earlier run stopped.
+        options: any setting by its name (`babyagi config --json` has them all), as `initial_task`,
+            `llm_model`, `files`. What is not given comes from the environment, a `.env` file (of
+            one that nobody has trusted only what is harmless) or the default, as on the command
+            line.
 
     Raises:
         BabyagiError: its text says what to do.
@@ -56,7 +58,9 @@ async def run_async(objective: str, **options: Any) -> Outcome:
 
     from babyagi.app import run_objective
 
-    return await run_objective({"objective": objective, **options}, environ=os.environ, cwd=Path.cwd())
+    return await run_objective(
+        {"objective": objective, **options}, environ=os.environ, cwd=Path.cwd()
+    )
 
 
 def run(objective: str, **options: Any) -> Outcome:

@@ -1,4 +1,5 @@
-"""An agent for programs: a model, tools, a question in and a run out. The same executor and journal as in the loop, in memory."""
+"""An agent for programs: a model, tools, a question in and a run out. The same executor and journal
+as in the loop, in memory."""
 
 from __future__ import annotations
 
@@ -49,9 +50,11 @@ class Agent:
         tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
         instruction: what it is told before the question.
         protocol: `auto`, `native`, `json`, `text`, or a `Protocol`.
-        ask: shows a person a question and returns their answer; without it a tool that asks ends the run with `ParkedError`.
-        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …), the limits of one run (`max_calls`,
-            `max_tokens`, `max_cost_usd`), and, for a model that is named, settings.
+        ask: shows a person a question and returns their answer; without it a tool that asks ends
+            the run with `ParkedError`.
+        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …),
+            the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, for a model that
+            is named, settings.
 
     Raises:
         ValueError: two tools have one name, or a function cannot be a tool.
@@ -78,12 +81,15 @@ class Agent:
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
         self._has_time = bool(options.get("max_time_s"))
-        for name in self._options.keys() - (declared_fields().keys() if isinstance(model, str) else set(_LIMITS)):
+        for name in self._options.keys() - (
+            declared_fields().keys() if isinstance(model, str) else set(_LIMITS)
+        ):
             raise TypeError(f"there is no such option here: {name}")
 
     @classmethod
     def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent:
-        """Return the agent of this name that a file describes in components, pipelines and agents; without a name its only one.
+        """Return the agent of this name that a file describes in components, pipelines and agents;
+        without a name its only one.
 
         Args:
             options: as for an agent; each goes before what the file says.
@@ -91,19 +97,38 @@ class Agent:
         Raises:
             SettingsError: the file cannot be used; the text names the culprit and what to do.
         """
-        settings = load_here({name: given for name, given in options.items() if name in _KEYS_AND_HOSTS})
+        settings = load_here(
+            {name: given for name, given in options.items() if name in _KEYS_AND_HOSTS}
+        )
         granted = Granted(
-            keys={MODEL_KEY: settings.openai_api_key.reveal(), SEARCH_KEY: settings.serpapi_api_key.reveal()},
+            keys={
+                MODEL_KEY: settings.openai_api_key.reveal(),
+                SEARCH_KEY: settings.serpapi_api_key.reveal(),
+            },
             variables=variables_here(),
             hosts=settings.agent_hosts,
         )
         has_model = bool({"model", "llm_model"} & set(options))
         found = load_description(Path(path), agent_name, granted=granted, has_model=has_model)
         described: dict[str, Any] = {"tools": found.tools, "protocol": found.protocol}
-        described |= {name: bound for name in _BOUNDS if (bound := getattr(found.bounds, name)) != getattr(Bounds(), name)}
-        described |= {name: given for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key))) if given}
-        agent = cls(**{**described, **{name: given for name, given in options.items() if name not in _OF_FILES}})
-        agent._has_time = bool(options.get("max_time_s"))  # what a file says takes no limit of the person away
+        described |= {
+            name: bound
+            for name in _BOUNDS
+            if (bound := getattr(found.bounds, name)) != getattr(Bounds(), name)
+        }
+        described |= {
+            name: given
+            for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key)))
+            if given
+        }
+        agent = cls(
+            **{
+                **described,
+                **{name: given for name, given in options.items() if name not in _OF_FILES},
+            }
+        )
+        # what a file says takes no limit of the person away
+        agent._has_time = bool(options.get("max_time_s"))
         return agent
 
     def add_tool(self, given: Tool | Callable[..., Any], *, replace: bool = False) -> None:
@@ -121,7 +146,8 @@ class Agent:
         return asyncio.run(self.run_async(question, on_signal=on_signal))
 
     def run_batch(self, questions: Sequence[str]) -> list[Run]:
-        """The runs of several questions, each by itself, in their order; at most `max_parallel` at once."""
+        """The runs of several questions, each by itself, in their order; at most `max_parallel` at
+        once."""
 
         async def run_all() -> list[Run]:
             slots = asyncio.Semaphore(max(1, self.bounds.max_parallel))
@@ -140,7 +166,8 @@ class Agent:
         """Return the run on the question; `on_signal` is told everything on the way.
 
         Raises:
-            BabyagiError: its text says what to do. What the model or a tool does wrong is in the run instead.
+            BabyagiError: its text says what to do. What the model or a tool does wrong is in the
+            run instead.
         """
         async with aclosing(self.iter(question)) as signals:
             async for signal in signals:
@@ -155,15 +182,26 @@ class Agent:
         messages, n_told = ask_agent(self.instruction, Passage(text=question, origin="person")), 0
         async with self._open_desk(question) as desk:
             while True:
-                executor = Executor(tools=self.tools, calls=await desk.open_journal(), protocol=self.protocol, bounds=self.bounds)
+                executor = Executor(
+                    tools=self.tools,
+                    calls=await desk.open_journal(),
+                    protocol=self.protocol,
+                    bounds=self.bounds,
+                )
                 n = 0
                 try:
                     async with aclosing(executor.iter(messages)) as signals:
                         async for signal in signals:
                             n += 1
-                            if n > n_told:  # after an answer of a person the journal gives all that came before it once more
+                            # after an answer of a person the journal gives all that came before it
+                            # once more
+                            if n > n_told:
                                 n_told = n
-                                yield await desk.settle(signal) if isinstance(signal, RunEnded) else signal
+                                yield (
+                                    await desk.settle(signal)
+                                    if isinstance(signal, RunEnded)
+                                    else signal
+                                )
                     return
                 except ParkedError:
                     if self._ask is None:
@@ -173,7 +211,12 @@ class Agent:
     def as_tool(self, name: str, description: str) -> Tool:
         """This agent as a tool of another one, which lends it its model, journal and limits."""
         return build_agent_tool(
-            name, description, instruction=self.instruction, tools=self.tools, bounds=self.bounds, protocol=self.protocol
+            name,
+            description,
+            instruction=self.instruction,
+            tools=self.tools,
+            bounds=self.bounds,
+            protocol=self.protocol,
         )
 
     @asynccontextmanager
@@ -181,7 +224,9 @@ class Agent:
         async with AsyncExitStack() as stack:
             store = MemoryTaskStore(utc_now)
             stack.push_async_callback(store.close)
-            worker = Worker(id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now())
+            worker = Worker(
+                id="agent", name="agent", host="", pid=os.getpid(), lease_until=utc_now()
+            )
             limits, model = await self._open_model(stack, store, worker)
             spec = ObjectiveSpec(
                 text=question,
@@ -193,17 +238,41 @@ class Agent:
                 prompt_version="agent",
             )
             objective, _ = await store.create_objective(spec, uid="agent")
-            backends = Backends(store=store, models={Role.EXECUTION: model}, embedder=HashEmbedder(), gate=Gate(), sleep=asyncio.sleep)
+            backends = Backends(
+                store=store,
+                models={Role.EXECUTION: model},
+                embedder=HashEmbedder(),
+                gate=Gate(),
+                sleep=asyncio.sleep,
+            )
             yield _Desk(store=store, worker=worker, objective=objective, backends=backends)
 
-    async def _open_model(self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker) -> tuple[Limits, ChatModel]:
-        """What a run may use, and the model that it asks. The limit of time is the run's own where one is given."""
+    async def _open_model(
+        self, stack: AsyncExitStack, store: MemoryTaskStore, worker: Worker
+    ) -> tuple[Limits, ChatModel]:
+        """What a run may use, and the model that it asks. The limit of time is the run's own where
+        one is given."""
         if not isinstance(self._model, str):
-            return Limits(**{"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0), **self._options}), self._model
-        settings = load_here({**self._options, **({"llm_model": self._model, "model_execution": self._model} if self._model else {})})
+            return Limits(
+                **{"max_tasks": 0, "max_time_s": 0, **dict.fromkeys(_LIMITS, 0), **self._options}
+            ), self._model
+        settings = load_here(
+            {
+                **self._options,
+                **(
+                    {"llm_model": self._model, "model_execution": self._model}
+                    if self._model
+                    else {}
+                ),
+            }
+        )
         app = App(settings, store, identity=worker)
         limits = replace(app.limits([Role.EXECUTION]), max_tasks=0)
-        return replace(limits, max_time_s=0) if self._has_time else limits, await stack.enter_async_context(app.open_model(Role.EXECUTION))
+        return replace(
+            limits, max_time_s=0
+        ) if self._has_time else limits, await stack.enter_async_context(
+            app.open_model(Role.EXECUTION)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, Any
 from babyagi.agents.prompting import prompt_version
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files.folder import Folder
-from babyagi.home import home_id, is_bearer_dead, new_worker_id, remember_folder, remembered_folder, take_name
+from babyagi.home import (
+    home_id,
+    is_bearer_dead,
+    new_worker_id,
+    remember_folder,
+    remembered_folder,
+    take_name,
+)
 from babyagi.journal import Backends, Gate
 from babyagi.llm.base import ChatModel, Embedder
 from babyagi.llm.credentials import missing_key
@@ -41,7 +48,17 @@ from babyagi.serving import Pace, Patience
 from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, bare_environment, load_for_program
 from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
 from babyagi.stores import open_store, utc_now
-from babyagi.tasks import Approval, Limits, Memory, Objective, ObjectiveSpec, Planning, Result, Role, Worker
+from babyagi.tasks import (
+    Approval,
+    Limits,
+    Memory,
+    Objective,
+    ObjectiveSpec,
+    Planning,
+    Result,
+    Role,
+    Worker,
+)
 from babyagi.taskstore.base import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
@@ -55,7 +72,8 @@ AskHuman = Callable[[str], Awaitable[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run came back: the objective as it is now, and the signal number that asked us to stop (None if nobody did)."""
+    """How a run came back: the objective as it is now, and the signal number that asked us to stop
+    (None if nobody did)."""
 
     objective: Objective
     stopped_by_signal: int | None = None
@@ -63,7 +81,8 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What came of `babyagi.run`: the objective with its stop reason, its report as Markdown, and every result."""
+    """What came of `babyagi.run`: the objective with its stop reason, its report as Markdown, and
+    every result."""
 
     objective: Objective
     report: str
@@ -94,18 +113,22 @@ class App:
         self._endpoint_by_url: dict[str, Endpoint] = {}
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
-        """Create the objective that the settings describe, or find the unfinished or ended one that it is.
+        """Create the objective that the settings describe, or find the unfinished or ended one that
+        it is.
 
         Returns:
             The objective, and True when it was created by this call.
         """
-        objective, is_new = await self.store.create_objective(self._spec(), uid=secrets.token_hex(8), always_new=always_new)
+        objective, is_new = await self.store.create_objective(
+            self._spec(), uid=secrets.token_hex(8), always_new=always_new
+        )
         if self.settings.files is not None:
             remember_folder(self.settings.home, objective.uid, self.settings.files)
         return objective, is_new
 
     async def run(self, objective_id: int) -> RunOutcome:
-        """Work on the objective until it has ended and its report is written, is paused, or a signal drains this worker.
+        """Work on the objective until it has ended and its report is written, is paused, or a
+        signal drains this worker.
 
         A paused objective is resumed: asking for it to run is asking for that.
         """
@@ -113,14 +136,17 @@ class App:
         return await self._serve_one(objective_id, Patience())
 
     async def join(self, objective_id: int) -> RunOutcome:
-        """Work on the objective beside others until it has ended and its report is written, or a signal drains this worker.
+        """Work on the objective beside others until it has ended and its report is written, or a
+        signal drains this worker.
 
-        A pause is waited for, and so is the mending of what this worker lacks; `tell` says what that is.
+        A pause is waited for, and so is the mending of what this worker lacks; `tell` says what
+        that is.
         """
         return await self._serve_one(objective_id, Patience(with_pauses=True, with_hindrances=True))
 
     async def serve_all(self, say: Callable[[str], None]) -> int | None:
-        """Work on all active objectives of the store, present and future, until a signal drains this worker; return its number.
+        """Work on all active objectives of the store, present and future, until a signal drains
+        this worker; return its number.
 
         Args:
             say: takes a line whenever an objective is joined or left.
@@ -128,8 +154,14 @@ class App:
 
         async def tell_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
             say(f"objective {objective_id}: joined")
-            objective = await (work if self._notifier is None else self._notifier.watch(objective_id, work))
-            why = f"it has ended ({objective.stop_reason})" if objective.stop_reason is not None else f"it is {objective.status}"
+            objective = await (
+                work if self._notifier is None else self._notifier.watch(objective_id, work)
+            )
+            why = (
+                f"it has ended ({objective.stop_reason})"
+                if objective.stop_reason is not None
+                else f"it is {objective.status}"
+            )
             say(f"objective {objective_id}: left, {why}")
             return objective
 
@@ -139,24 +171,40 @@ class App:
     async def _serve_one(self, objective_id: int, patience: Patience) -> RunOutcome:
         async with self._open_worker() as worker:
             work = worker.run(objective_id, patience=patience)
-            objective, signal_number = await (work if self._notifier is None else self._notifier.watch(objective_id, work))
+            objective, signal_number = await (
+                work if self._notifier is None else self._notifier.watch(objective_id, work)
+            )
         return RunOutcome(objective=objective, stopped_by_signal=signal_number)
 
     @asynccontextmanager
-    async def open_results(self, objective: Objective, *, model: str = "") -> AsyncIterator[Results]:
-        """The objective's results, to be searched, checked and indexed anew by a person; `model`: embedded by another one than it has."""
+    async def open_results(
+        self, objective: Objective, *, model: str = ""
+    ) -> AsyncIterator[Results]:
+        """The objective's results, to be searched, checked and indexed anew by a person; `model`:
+        embedded by another one than it has."""
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
             embedder = self._open_embedder(model or objective.spec.model_by_role[Role.EMBEDDING])
             index = open_index(self.settings, stack)
-            backends = Backends(store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep)
-            yield Results(backends, index, objective=objective, identity=self._identity, lease_s=self.settings.lease_s)
+            backends = Backends(
+                store=self.store, models={}, embedder=embedder, gate=Gate(), sleep=asyncio.sleep
+            )
+            yield Results(
+                backends,
+                index,
+                objective=objective,
+                identity=self._identity,
+                lease_s=self.settings.lease_s,
+            )
 
     @asynccontextmanager
     async def _open_worker(self, around: Around | None = None) -> AsyncIterator[WorkerLoop]:
         settings = self.settings
         pace = Pace(
-            concurrency=settings.concurrency, lease_s=settings.lease_s, drain_s=settings.drain_s, max_failures=settings.max_failures
+            concurrency=settings.concurrency,
+            lease_s=settings.lease_s,
+            drain_s=settings.drain_s,
+            max_failures=settings.max_failures,
         )
         surroundings = Surroundings(
             identity=self._identity,
@@ -170,7 +218,9 @@ class App:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
             index = open_index(settings, stack)
-            yield WorkerLoop(self.store, partial(self._open_loop, index), pace=pace, surroundings=surroundings)
+            yield WorkerLoop(
+                self.store, partial(self._open_loop, index), pace=pace, surroundings=surroundings
+            )
 
     @property
     def name(self) -> str:
@@ -180,16 +230,28 @@ class App:
     @property
     def _notifier(self) -> Notifier | None:
         target = self.settings.notify.reveal()
-        return Notifier(self.store, make_sender(target, environ=bare_environment(), proxies=self.settings.proxies)) if target else None
+        return (
+            Notifier(
+                self.store,
+                make_sender(target, environ=bare_environment(), proxies=self.settings.proxies),
+            )
+            if target
+            else None
+        )
 
-    # -- what belongs to the objective -----------------------------------------------------------------------------------
+    # -- what belongs to the objective
+    # -----------------------------------------------------------------------------------
 
     def _spec(self) -> ObjectiveSpec:
         settings = self.settings
         settings.require_objective()
         limits = self.limits(settings.model_by_role)
         embedding = settings.effective_embedding_model
-        if not self._open_embedder(embedding).is_local and limits.max_cost_usd and self._embedding_price(embedding) is None:
+        if (
+            not self._open_embedder(embedding).is_local
+            and limits.max_cost_usd
+            and self._embedding_price(embedding) is None
+        ):
             self._note_free_vectors(embedding)
         return ObjectiveSpec(
             text=settings.objective,
@@ -201,7 +263,9 @@ class App:
             has_price=not self._unpriced(settings.model_by_role),
             embedding_space=self._open_embedder(embedding).space,
             results_store_name=settings.results_store_name,
-            tools=grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask),
+            tools=grant_tools(
+                has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
+            ),
             approval=Approval(settings.approve),
             memory=Memory(settings.memory),
             planning=Planning(settings.planning),
@@ -209,24 +273,34 @@ class App:
         )
 
     def _note_free_vectors(self, embedding: str) -> None:
-        """Raises `SettingsError` where a person set the limit of money: with vectors of unknown price it cannot be held."""
+        """Raises `SettingsError` where a person set the limit of money: with vectors of unknown
+        price it cannot be held."""
         if self.settings.cost_limit_is_explicit:
             raise SettingsError(
                 f"the money limit of ${self.settings.max_cost_usd:g} cannot be held",
                 why=f"no price is known for {embedding}, which makes the vectors",
-                fix=f"BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL} costs nothing, or 0 for no money limit: --max-cost 0",
+                fix=(
+                    f"BABYAGI_EMBEDDING_MODEL={LOCAL_EMBEDDING_MODEL} costs nothing, or 0 "
+                    "for no money limit: --max-cost 0"
+                ),
                 guide="limits",
             )
-        self.notices.append(f"no price is known for {embedding}: its vectors are counted as costing nothing, their tokens as tokens")
+        self.notices.append(
+            f"no price is known for {embedding}: its vectors are counted as costing nothing, "
+            "their tokens as tokens"
+        )
 
     def limits(self, roles: Iterable[Role]) -> Limits:
-        """The limits of these settings. That of money is off, with a notice, where nobody set it and a model of these roles has no price.
+        """The limits of these settings. That of money is off, with a notice, where nobody set it
+        and a model of these roles has no price.
 
         Raises:
             SettingsError: a person set the limit of money, and it cannot be held.
         """
         limits, notice = hold_money_limit(
-            self.settings.limits, unpriced=self._unpriced(roles), is_explicit=self.settings.cost_limit_is_explicit
+            self.settings.limits,
+            unpriced=self._unpriced(roles),
+            is_explicit=self.settings.cost_limit_is_explicit,
         )
         self.notices += [notice] if notice else []
         return limits
@@ -236,17 +310,27 @@ class App:
 
     def _without_price(self, names: Iterable[str]) -> list[str]:
         asked = set(names) - set(MODELS_WITHOUT_ENDPOINT)
-        return sorted(name for name in asked if self._price(name, self.settings.openai_base_url) is None)
+        return sorted(
+            name for name in asked if self._price(name, self.settings.openai_base_url) is None
+        )
 
     def _price(self, name: str, base_url: str) -> Price | None:
         from babyagi.llm.prices import find_price
 
-        return find_price(name, base_url=base_url, price_in=self.settings.price_in, price_out=self.settings.price_out)
+        return find_price(
+            name,
+            base_url=base_url,
+            price_in=self.settings.price_in,
+            price_out=self.settings.price_out,
+        )
 
-    # -- opening ---------------------------------------------------------------------------------------------------------
+    # -- opening
+    # ----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def _open_loop(self, index: VectorIndex, objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
+    async def _open_loop(
+        self, index: VectorIndex, objective: Objective, gate: Gate
+    ) -> AsyncIterator[Loop]:
         """What the work on one objective needs; endpoints and the index are those of the process.
 
         Raises:
@@ -257,13 +341,28 @@ class App:
         if embedder.space != spec.embedding_space:
             raise SettingsError(
                 f"this objective's results are embedded as {spec.embedding_space}",
-                why=f"these settings embed as {embedder.space}, and vectors of two spaces cannot be compared",
-                fix=f"babyagi index rebuild --objective {objective.id} --embedding-model NAME, or the embedder's address as it was",
+                why=(
+                    f"these settings embed as {embedder.space}, and vectors of two spaces "
+                    "cannot be compared"
+                ),
+                fix=(
+                    f"babyagi index rebuild --objective {objective.id} --embedding-model "
+                    "NAME, or the embedder's address as it was"
+                ),
                 guide="results",
             )
         if isinstance(embedder, OnnxEmbedder) and (missing := missing_files()):
-            self._tell(f"objective {objective.id}: its results are found by words alone: of the embedding model's files {missing}")
-        backends = Backends(store=self.store, models=self._open_models(objective), embedder=embedder, gate=gate, sleep=asyncio.sleep)
+            self._tell(
+                f"objective {objective.id}: its results are found by words alone: of the "
+                f"embedding model's files {missing}"
+            )
+        backends = Backends(
+            store=self.store,
+            models=self._open_models(objective),
+            embedder=embedder,
+            gate=gate,
+            sleep=asyncio.sleep,
+        )
         yield Loop(
             backends,
             search=open_search(self.store, index, objective=objective),
@@ -281,28 +380,48 @@ class App:
 
     def _open_models(self, objective: Objective) -> Mapping[Role, ChatModel]:
         """One client per model name, whatever roles it has."""
-        frozen = {role: name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING}
+        frozen = {
+            role: name
+            for role, name in objective.spec.model_by_role.items()
+            if role is not Role.EMBEDDING
+        }
         mine = dict(self.settings.model_by_role)
         names = mine if self.settings.use_my_model else frozen
         if self.settings.model_is_explicit and mine != frozen:
             which = (
-                "this worker uses its own" if names is mine else "they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)"
+                "this worker uses its own"
+                if names is mine
+                else ("they are used, not this worker's (BABYAGI_USE_MY_MODEL=true changes that)")
             )
-            self._tell(f"objective {objective.id} was started with {_listed(frozen.values())}; {which}: {_listed(mine.values())}")
-        missing = missing_key(names.values(), has_key=bool(self.settings.openai_api_key), base_url=self.settings.openai_base_url)
+            self._tell(
+                f"objective {objective.id} was started with {_listed(frozen.values())}; "
+                f"{which}: {_listed(mine.values())}"
+            )
+        missing = missing_key(
+            names.values(),
+            has_key=bool(self.settings.openai_api_key),
+            base_url=self.settings.openai_base_url,
+        )
         if missing is not None:
             raise missing
         self._require_prices(objective, names.values())
         endpoint = self._open_endpoint(self.settings.openai_base_url)
-        model_by_name = {name: self._open_model(name, objective.spec.temperature, endpoint) for name in sorted(set(names.values()))}
+        model_by_name = {
+            name: self._open_model(name, objective.spec.temperature, endpoint)
+            for name in sorted(set(names.values()))
+        }
         return {role: model_by_name[name] for role, name in names.items()}
 
     def _require_prices(self, objective: Objective, names: Iterable[str]) -> None:
-        """Raises `SettingsError` where this worker could not hold the objective's limit of money."""
+        """Raises `SettingsError` where this worker could not hold the objective's limit of
+        money."""
         unpriced = self._without_price(names)
         if objective.spec.limits.max_cost_usd and unpriced:
             raise SettingsError(
-                f"objective {objective.id} has a money limit of ${objective.spec.limits.max_cost_usd:g}, which this worker cannot hold",
+                (
+                    f"objective {objective.id} has a money limit of "
+                    f"${objective.spec.limits.max_cost_usd:g}, which this worker cannot hold"
+                ),
                 why=f"no price is known here for {', '.join(unpriced)}",
                 fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT, in US dollars per million tokens",
                 guide="limits",
@@ -314,14 +433,18 @@ class App:
         if name == "human":
             return self._open_human()
         price = self._price(name, self.settings.openai_base_url)
-        return OpenAIModel(name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price)
+        return OpenAIModel(
+            name, endpoint, temperature=temperature, dialect=self.settings.dialect, price=price
+        )
 
     @asynccontextmanager
     async def open_model(self, role: Role) -> AsyncIterator[ChatModel]:
         """The model of a role, as these settings name it, for work outside of any objective."""
         endpoint = self._open_endpoint(self.settings.openai_base_url)
         try:
-            yield self._open_model(self.settings.model_by_role[role], self.settings.openai_temperature, endpoint)
+            yield self._open_model(
+                self.settings.model_by_role[role], self.settings.openai_temperature, endpoint
+            )
         finally:
             await endpoint.close()
 
@@ -358,7 +481,9 @@ class App:
         if name == ONNX_EMBEDDING_MODEL:
             return OnnxEmbedder(offload=asyncio.to_thread)
         base_url = self.settings.embedding_base_url or self.settings.openai_base_url
-        return OpenAIEmbedder(name, self._open_endpoint(base_url), price=self._embedding_price(name))
+        return OpenAIEmbedder(
+            name, self._open_endpoint(base_url), price=self._embedding_price(name)
+        )
 
     def _embedding_price(self, name: str) -> Price | None:
         """From the table alone: what a person says about prices is about the chat model."""
@@ -375,7 +500,11 @@ class App:
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
             raise SettingsError(
-                f"objective {objective.id} needs the tool {', '.join(missing)}, and this worker has it not", guide="machines"
+                (
+                    f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
+                    "worker has it not"
+                ),
+                guide="machines",
             )
         return tools
 
@@ -384,7 +513,9 @@ class App:
         if folder is None or not folder.is_dir():
             raise SettingsError(
                 f"objective {objective.id} needs a folder to read, and there is none here",
-                why=f"{folder} is no folder" if folder else "it was started with --files, in another home",
+                why=f"{folder} is no folder"
+                if folder
+                else "it was started with --files, in another home",
                 fix="give it again: --files FOLDER",
                 guide="objectives",
             )
@@ -393,24 +524,39 @@ class App:
 
 @asynccontextmanager
 async def open_app(
-    settings: Settings, *, ask_human: AskHuman | None = None, tell: Callable[[str], None] = lambda _: None
+    settings: Settings,
+    *,
+    ask_human: AskHuman | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[App]:
-    """The whole, closed again in the reverse order. What an earlier process of our name left behind is queued again.
+    """The whole, closed again in the reverse order. What an earlier process of our name left behind
+    is queued again.
 
     Args:
-        ask_human: shows a prompt and returns what was typed, for LLM_MODEL=human; None where nobody is there.
+        ask_human: shows a prompt and returns what was typed, for LLM_MODEL=human; None where nobody
+            is there.
         tell: says to a person what the store (see `open_sqlite`) or this worker is in trouble with.
     """
     async with open_store(settings, tell=tell) as store:
         with take_name(settings.home, settings.worker_name) as name:
             home, now = home_id(settings.home), utc_now()
             await reap_namesakes(store, name=name, home=home)
-            identity = Worker(id=new_worker_id(name), name=name, host=socket.gethostname(), pid=os.getpid(), home=home, lease_until=now)
+            identity = Worker(
+                id=new_worker_id(name),
+                name=name,
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                home=home,
+                lease_until=now,
+            )
             yield App(settings, store, identity=identity, ask_human=ask_human, tell=tell)
 
 
-async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path) -> Outcome:
-    """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment, as on the command line."""
+async def run_objective(
+    options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path
+) -> Outcome:
+    """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment,
+    as on the command line."""
     settings = load_for_program(options, environ=environ, cwd=cwd)
     require_result_store(settings)
     if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
@@ -420,7 +566,11 @@ async def run_objective(options: Mapping[str, Any], *, environ: Mapping[str, str
         if not objective.has_report:
             objective = (await app.run(objective.id)).objective
         report = await app.store.report(objective.id)
-        return Outcome(objective=objective, report=report or "", results=tuple(await app.store.results(objective.id)))
+        return Outcome(
+            objective=objective,
+            report=report or "",
+            results=tuple(await app.store.results(objective.id)),
+        )
 
 
 def _listed(names: Iterable[str]) -> str:

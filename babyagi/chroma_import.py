@@ -1,4 +1,5 @@
-"""Imports chromadb without showing it the surroundings of this process, for the index and for the embedder alike."""
+"""Imports chromadb without showing it the surroundings of this process, for the index and for the
+embedder alike."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 NO_PREFIX = "BABYAGI_CHROMA_READS_NO_VARIABLE_"
-_TURN = threading.Lock()  # what is changed meanwhile belongs to the whole process; two at once would leave it changed
+# what is changed meanwhile belongs to the whole process; two at once would leave it changed
+_TURN = threading.Lock()
 
 
 def import_chroma() -> None:
@@ -20,10 +22,12 @@ def import_chroma() -> None:
 
 @contextmanager
 def showing_no_environment() -> Iterator[None]:
-    """Keep chromadb's settings, which are read again and again while it is imported, from `.env` and from variables.
+    """Keep chromadb's settings, which are read again and again while it is imported, from `.env`
+    and from variables.
 
-    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use would fail the import. For the
-    half second of the first import this holds for every class of pydantic-settings in this process.
+    They belong to other programs (`MIGRATIONS`, `ENVIRONMENT`), and a value that Chroma cannot use
+    would fail the import. For the half second of the first import this holds for every class of
+    pydantic-settings in this process.
     """
     from pydantic_settings import BaseSettings
 
@@ -34,7 +38,8 @@ def showing_no_environment() -> Iterator[None]:
         def blind(self: BaseSettings, /, **values: Any) -> None:
             original(self, **{"_env_file": None, "_env_prefix": NO_PREFIX, **values})
 
-        # By name, because to mypy a method is no variable; there is no other way in before the import itself has read the file.
+        # By name, because to mypy a method is no variable; there is no other way in before the
+        # import itself has read the file.
         setattr(BaseSettings, "__init__", blind)  # noqa: B010
         try:
             yield

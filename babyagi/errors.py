@@ -1,33 +1,26 @@
 """Every error of this project, ordered by who can mend it.
 
-BabyagiError
-├── the model mends it: its text becomes the next message
-│   ├── MalformedReplyError     a reply that could not be read
-│   └── ToolError               a tool call that did not work
-├── time mends it (transient)
-│   ├── StoreUnavailableError   busy, locked, disk full
-│   ├── IndexUnavailableError   the result store's index; the loop goes on without it
-│   │   └── IndexOwnedElsewhereError   another process feeds it
-│   └── ModelUnavailableError   outage, rate limit, cut connection
-│       └── OverdueError        no whole answer in time
-├── the task ends with it, the others go on
-│   ├── ContextTooLongError     the prompt does not fit the model
-│   ├── RequestRefusedError     this request can never work (content filter, refusal)
-│   └── EndlessAnswerError      an answer over the bound of bytes, or one that a model which answers others never ends
-├── a person mends it: four lines on stderr, an exit code, no traceback
-│   ├── SettingsError           usage: a wrong flag, variable or file
-│   ├── CredentialsError        no key, or a key that is refused
-│   ├── ModelRejectedError      the endpoint refuses us: unknown model, no quota, wrong address
-│   │   └── ToolsUnsupportedError   the model takes no tools; whoever can do without them goes on
-│   ├── StoreUnusableError      a store that is damaged, newer than we are, or not writable
-│   └── NotFoundError           no such objective, task or report
-├── not a fault: the loop reads it and does what it says
-│   ├── LimitReachedError       the next call does not fit under a limit
-│   ├── ObjectiveStoppedError   paused or ended: no further call
-│   ├── ParkedError             a person was asked; the task waits, its claim is given up
-│   ├── LeaseLostError          somebody else holds this now
-│   └── StaleOrderError         the list changed while the prioritizer was thinking
-└── anything else is a programmer's, and is caught once, in `serving.py`
+BabyagiError ├── the model mends it: its text becomes the next message │   ├── MalformedReplyError
+a reply that could not be read │   └── ToolError               a tool call that did not work ├──
+time mends it (transient) │   ├── StoreUnavailableError   busy, locked, disk full │   ├──
+IndexUnavailableError   the result store's index; the loop goes on without it │   │   └──
+IndexOwnedElsewhereError   another process feeds it │   └── ModelUnavailableError   outage, rate
+limit, cut connection │       └── OverdueError        no whole answer in time ├── the task ends with
+it, the others go on │   ├── ContextTooLongError     the prompt does not fit the model │   ├──
+RequestRefusedError     this request can never work (content filter, refusal) │   └──
+EndlessAnswerError      an answer over the bound of bytes, or one that a model which answers others
+never ends ├── a person mends it: four lines on stderr, an exit code, no traceback │   ├──
+SettingsError           usage: a wrong flag, variable or file │   ├── CredentialsError        no
+key, or a key that is refused │   ├── ModelRejectedError      the endpoint refuses us: unknown
+model, no quota, wrong address │   │   └── ToolsUnsupportedError   the model takes no tools; whoever
+can do without them goes on │   ├── StoreUnusableError      a store that is damaged, newer than we
+are, or not writable │   └── NotFoundError           no such objective, task or report ├── not a
+fault: the loop reads it and does what it says │   ├── LimitReachedError       the next call does
+not fit under a limit │   ├── ObjectiveStoppedError   paused or ended: no further call │   ├──
+ParkedError             a person was asked; the task waits, its claim is given up │   ├──
+LeaseLostError          somebody else holds this now │   └── StaleOrderError         the list
+changed while the prioritizer was thinking └── anything else is a programmer's, and is caught once,
+in `serving.py`
 """
 
 from typing import Any
@@ -41,16 +34,26 @@ class BabyagiError(Exception):
         why: why we think so (the measured fact, the server's words); empty when `what` says it all.
         fix: what to type; empty when there is nothing to type.
         guide: the page of `babyagi guide` that says more.
-        may_be_billed: True when a request was sent that may have been worked on (a cut answer, a time-out).
+        may_be_billed: True when a request was sent that may have been worked on (a cut answer, a
+            time-out).
 
-    `said_usage` is what an answer that could not be read says that it cost, as it came; `billed` the same as a `Usage`.
+    `said_usage` is what an answer that could not be read says that it cost, as it came; `billed`
+    the same as a `Usage`.
     """
 
     transient = False
     said_usage: Any = None
     billed: Any = None
 
-    def __init__(self, what: str, *, why: str = "", fix: str = "", guide: str = "", may_be_billed: bool = False) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        why: str = "",
+        fix: str = "",
+        guide: str = "",
+        may_be_billed: bool = False,
+    ) -> None:
         super().__init__(what)
         self.what = what
         self.why = why
@@ -87,7 +90,8 @@ class ModelUnavailableError(BabyagiError):
     """The model cannot answer now.
 
     Args:
-        retry_after_s: how long to wait before the next call, as the endpoint or its circuit breaker says.
+        retry_after_s: how long to wait before the next call, as the endpoint or its circuit breaker
+            says.
         is_limit: True when the endpoint is up and limits us (429).
     """
 
@@ -112,7 +116,8 @@ class OverdueError(ModelUnavailableError):
     """A call was cut off at its deadline.
 
     Args:
-        has_begun: its answer had begun to come; where the model answers something small meanwhile, it was the fault of this call.
+        has_begun: its answer had begun to come; where the model answers something small meanwhile,
+            it was the fault of this call.
     """
 
     def __init__(self, what: str, *, fix: str = "", has_begun: bool = False) -> None:
@@ -129,7 +134,8 @@ class RequestRefusedError(BabyagiError):
 
 
 class EndlessAnswerError(BabyagiError):
-    """An answer was longer than we take, or still coming at the deadline from a model that answers others; it is asked for once more."""
+    """An answer was longer than we take, or still coming at the deadline from a model that answers
+    others; it is asked for once more."""
 
 
 class SettingsError(BabyagiError):
@@ -175,7 +181,8 @@ class ObjectiveStoppedError(BabyagiError):
 
 
 class ParkedError(BabyagiError):
-    """A person was asked: the task waits, and whoever worked on it has given its claim up already."""
+    """A person was asked: the task waits, and whoever worked on it has given its claim up
+    already."""
 
 
 class LeaseLostError(BabyagiError):
@@ -186,5 +193,11 @@ class StaleOrderError(BabyagiError):
     """The list's order changed since it was read; nothing was changed."""
 
 
-PERSON_MENDS = (CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError, NotFoundError)
+PERSON_MENDS = (
+    CredentialsError,
+    ModelRejectedError,
+    SettingsError,
+    StoreUnusableError,
+    NotFoundError,
+)
 """What no waiting mends."""

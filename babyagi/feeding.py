@@ -58,7 +58,8 @@ class Feeder:
         self._is_owned_elsewhere = False
 
     async def begin(self) -> None:
-        """Ask the result store, before anything is fed to it, whether it can be used; takes seconds at most.
+        """Ask the result store, before anything is fed to it, whether it can be used; takes seconds
+        at most.
 
         Raises:
             SettingsError: what it needs is not installed.
@@ -88,7 +89,9 @@ class Feeder:
         except BabyagiError as error:
             await self._availability.note_trouble(error)
         except TimeoutError:
-            await self._availability.note_trouble(IndexUnavailableError(f"not all of them got into it within {within_s:g} s"))
+            await self._availability.note_trouble(
+                IndexUnavailableError(f"not all of them got into it within {within_s:g} s")
+            )
         except Exception:  # a projection: no reason for a run not to end
             logger.exception("the result store is behind; it catches up at the next run")
 
@@ -98,7 +101,13 @@ class Feeder:
             await self._look_and_index()
         except IndexOwnedElsewhereError as error:
             if not self._is_owned_elsewhere:
-                logger.info("another process feeds the result store, this one searches the stored vectors: %s", error.what)
+                logger.info(
+                    (
+                        "another process feeds the result store, this one searches the stored "
+                        "vectors: %s"
+                    ),
+                    error.what,
+                )
             self._is_owned_elsewhere = True
             return OWNER_PAUSE_S
         except StoreUnavailableError as error:
@@ -126,7 +135,9 @@ class Feeder:
         """How many results went in; None when another worker feeds it."""
         if not await self._store.unindexed_results(self._objective_id, limit=1):
             return 0
-        claim = await self._store.claim_duty(self._objective_id, self._presence.identity.id, Duty.INDEX)
+        claim = await self._store.claim_duty(
+            self._objective_id, self._presence.identity.id, Duty.INDEX
+        )
         if claim is None:
             return None
         try:

@@ -36,7 +36,8 @@ def make_home(home: Path) -> None:
 
 
 def home_id(home: Path) -> str:
-    """What tells this home from all others, made at its first use: two machines may call a worker by the same name."""
+    """What tells this home from all others, made at its first use: two machines may call a worker
+    by the same name."""
     path = home / "home_id"
     if not path.is_file():
         made = path.with_name(f"home_id.{os.getpid()}")
@@ -49,9 +50,11 @@ def home_id(home: Path) -> str:
 
 @contextmanager
 def take_name(home: Path, wanted: str) -> Iterator[str]:
-    """Hold the lock of a worker's name in this home while we live: the first free one of `name`, `name-2`, …
+    """Hold the lock of a worker's name in this home while we live: the first free one of `name`,
+    `name-2`, …
 
-    Who holds a name's lock knows that whoever had the name before is dead, and need not wait for leases.
+    Who holds a name's lock knows that whoever had the name before is dead, and need not wait for
+    leases.
     """
     base = wanted or socket.gethostname()
     private.make_folder(home / "locks")
@@ -67,12 +70,16 @@ def take_name(home: Path, wanted: str) -> Iterator[str]:
             lock.flush()
             yield name
             return
-    raise SettingsError(f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already", fix="set BABYAGI_WORKER_NAME")
+    raise SettingsError(
+        f"{MAX_WORKERS_PER_NAME} workers called {base} run in this home already",
+        fix="set BABYAGI_WORKER_NAME",
+    )
 
 
 def is_bearer_dead(home: Path, name: str) -> bool:
-    """Whether the last bearer of this name in this home is dead for sure: it ran under this very kernel, which frees the lock of the name
-    with the process. Where another kernel shares the folder, its locks may not be seen here, so nothing is known."""
+    """Whether the last bearer of this name in this home is dead for sure: it ran under this very
+    kernel, which frees the lock of the name with the process. Where another kernel shares the
+    folder, its locks may not be seen here, so nothing is known."""
     try:
         with _lock_path(home, name).open(encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -94,7 +101,8 @@ def _boot_id() -> str:
 
 
 def remember_folder(home: Path, uid: str, folder: Path) -> None:
-    """Keep the path of an objective's folder in this home, so that `resume` finds it. It is this worker's, so it is not in the store."""
+    """Keep the path of an objective's folder in this home, so that `resume` finds it. It is this
+    worker's, so it is not in the store."""
     path = home / "folders" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(folder.resolve()))

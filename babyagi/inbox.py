@@ -1,6 +1,7 @@
 """What a person is asked, and what their answer means to the task that asked.
 
-Three kinds of step wait for a person: a question of the model, a tool call that is made only when somebody approves, and a tool call
+Three kinds of step wait for a person: a question of the model, a tool call that is made only when
+somebody approves, and a tool call
 that may have been made and must not be repeated.
 """
 
@@ -46,8 +47,11 @@ _REJECTIONS = {
 
 
 def write_request(tool: str, arguments: Mapping[str, Any]) -> str:
-    """A tool call as one text that every store keeps letter by letter; the same call is the same text."""
-    text = json.dumps({"tool": tool, "arguments": dict(arguments)}, sort_keys=True, ensure_ascii=False)
+    """A tool call as one text that every store keeps letter by letter; the same call is the same
+    text."""
+    text = json.dumps(
+        {"tool": tool, "arguments": dict(arguments)}, sort_keys=True, ensure_ascii=False
+    )
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -60,7 +64,8 @@ def read_request(step: Step) -> tuple[str, Mapping[str, Any]]:
 def describe(step: Step) -> str:
     """What the person is asked, in words; what a model wrote in it is shown as it wrote it."""
     tool, arguments = read_request(step)
-    call = f"{tool}({', '.join(f'{name}={json.dumps(value, ensure_ascii=False)}' for name, value in arguments.items())})"
+    given = [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items()]
+    call = f"{tool}({', '.join(given)})"
     match step.kind:
         case "question":
             return clean(str(arguments.get("question", call)))
@@ -71,14 +76,18 @@ def describe(step: Step) -> str:
 
 
 def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return every origin of what had been read when this was asked, each once, in order; `steps` are those of the task."""
+    """Return every origin of what had been read when this was asked, each once, in order; `steps`
+    are those of the task."""
     try_prefix = step.key.partition("/")[0] + "/"
-    before = [other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id]
+    before = [
+        other.origins for other in steps if other.key.startswith(try_prefix) and other.id < step.id
+    ]
     return tuple(dict.fromkeys(chain(task.origins, *before)))
 
 
 def asks_for_secret(step: Step) -> bool:
-    """Whether a model asks for what sounds like a key, a password or a number of a card. A hint for the person, it stops nothing."""
+    """Whether a model asks for what sounds like a key, a password or a number of a card. A hint for
+    the person, it stops nothing."""
     return step.kind == QUESTION and sounds_secret(describe(step))
 
 
@@ -93,21 +102,40 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
         SettingsError: this cannot be said about such a step.
     """
     if decision not in decisions(step):
-        ways = ", or ".join(f"babyagi {way.value} {step.id}" + (' "…"' if way is Decision.ANSWER else "") for way in decisions(step))
-        raise SettingsError(f"number {step.id} cannot be met with `{decision.value}`", why=describe(step)[:300], fix=ways, guide="inbox")
+        ways = ", or ".join(
+            f"babyagi {way.value} {step.id}" + (' "…"' if way is Decision.ANSWER else "")
+            for way in decisions(step)
+        )
+        raise SettingsError(
+            f"number {step.id} cannot be met with `{decision.value}`",
+            why=describe(step)[:300],
+            fix=ways,
+            guide="inbox",
+        )
     said = clean(text).strip()
     if decision is Decision.ANSWER and not said:
-        raise SettingsError("the answer is empty", fix=f'babyagi answer {step.id} "…"', guide="inbox")
+        raise SettingsError(
+            "the answer is empty", fix=f'babyagi answer {step.id} "…"', guide="inbox"
+        )
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()
-    return Observation(passage=Passage(text=said or "approved", origin="person"), is_error=decision is Decision.REJECT)
+    return Observation(
+        passage=Passage(text=said or "approved", origin="person"),
+        is_error=decision is Decision.REJECT,
+    )
 
 
 def write_decision(observation: Observation, *, seen: str = "") -> str:
-    """The output of the step that a person decided; `seen` is the `state` of the preview that they were shown."""
-    return json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False) if seen else observation.to_json()
+    """The output of the step that a person decided; `seen` is the `state` of the preview that they
+    were shown."""
+    return (
+        json.dumps({**json.loads(observation.to_json()), "seen": seen}, ensure_ascii=False)
+        if seen
+        else observation.to_json()
+    )
 
 
 def read_seen(step: Step) -> str:
-    """The state of what the call would change, as the person saw it; empty when nothing was to be seen."""
+    """The state of what the call would change, as the person saw it; empty when nothing was to be
+    seen."""
     return str(json.loads(step.output or "{}").get("seen", ""))

@@ -1,9 +1,11 @@
-"""The only way to a model or a tool: look up → reserve → record as intended → call → record and settle.
+"""The only way to a model or a tool: look up → reserve → record as intended → call → record and
+settle.
 
-A step is known by its owner and its key. What was called once is read from the journal ever after, so a restart pays for nothing
-twice. A step whose request has changed still holds; an event says so.
+A step is known by its owner and its key. What was called once is read from the journal ever after,
+so a restart pays for nothing twice. A step whose request has changed still holds; an event says so.
 
-Does not cover: retrying within one call (the model's adapter), and what to do about an outage (`worker.py`).
+Does not cover: retrying within one call (the model's adapter), and what to do about an outage
+(`worker.py`).
 """
 
 from __future__ import annotations
@@ -36,7 +38,18 @@ from babyagi.errors import (
 )
 from babyagi.llm.base import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Prompt, clean, seal
-from babyagi.tasks import Approval, Effect, Fence, Passage, Reservation, Role, Step, StepState, Usage, find_sources
+from babyagi.tasks import (
+    Approval,
+    Effect,
+    Fence,
+    Passage,
+    Reservation,
+    Role,
+    Step,
+    StepState,
+    Usage,
+    find_sources,
+)
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.rules import charge_of
 from babyagi.tools.base import Compose, Observation, Tool
@@ -45,11 +58,17 @@ from babyagi.tools.running import OutOfTimeError, run_in_time
 logger = logging.getLogger(__name__)
 
 RECORD_PAUSE_S = 1.0
-FAULTS_OF_A_CALL = (MalformedReplyError, ContextTooLongError, RequestRefusedError, EndlessAnswerError)
+FAULTS_OF_A_CALL = (
+    MalformedReplyError,
+    ContextTooLongError,
+    RequestRefusedError,
+    EndlessAnswerError,
+)
 
 
 class Gate:
-    """What the journals of a worker share: closed when it must make no further call (a drain), and which models are silent.
+    """What the journals of a worker share: closed when it must make no further call (a drain), and
+    which models are silent.
 
     `silent` names, for each model whose last call got no answer, a role that asks it.
     """
@@ -81,8 +100,8 @@ def _new_secret() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backends:
-    """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's clock. `new_secret` gives what the marks
-    of prompts are made from where the store has none."""
+    """What every journal of a worker calls. `sleep` waits the given seconds; it is the worker's
+    clock. `new_secret` gives what the marks of prompts are made from where the store has none."""
 
     store: TaskStore
     models: Mapping[Role, ChatModel]
@@ -93,7 +112,8 @@ class Backends:
 
 
 class _Recorded:
-    """What is recorded for an owner, read once: while its claim lives, nobody else adds to it what need not be asked of the store."""
+    """What is recorded for an owner, read once: while its claim lives, nobody else adds to it what
+    need not be asked of the store."""
 
     def __init__(self, store: TaskStore, fence: Fence) -> None:
         self._store = store
@@ -104,7 +124,8 @@ class _Recorded:
         """Return the step if it has an outcome."""
         if self._step_by_key is None:
             steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
-            if self._step_by_key is None:  # else a call beside this one has read it meanwhile, and may have added to it
+            # else a call beside this one has read it meanwhile, and may have added to it
+            if self._step_by_key is None:
                 self._step_by_key = {step.key: step for step in steps if step.output is not None}
         return self._step_by_key.get(key)
 
@@ -127,7 +148,14 @@ class Journal:
         approval: which tool calls ask a person first.
     """
 
-    def __init__(self, backends: Backends, *, fence: Fence, prefix: str = "", approval: Approval = Approval.ONCE) -> None:
+    def __init__(
+        self,
+        backends: Backends,
+        *,
+        fence: Fence,
+        prefix: str = "",
+        approval: Approval = Approval.ONCE,
+    ) -> None:
         self._backends = backends
         self._store = backends.store
         self._fence = fence
@@ -137,8 +165,14 @@ class Journal:
         self._recorded = _Recorded(self._store, fence)
 
     def below(self, path: str) -> Journal:
-        """The same journal with its paths beneath this one, for a tool that is made of other calls."""
-        inner = Journal(self._backends, fence=self._fence, prefix=f"{self._prefix}{path}/", approval=self._approval)
+        """The same journal with its paths beneath this one, for a tool that is made of other
+        calls."""
+        inner = Journal(
+            self._backends,
+            fence=self._fence,
+            prefix=f"{self._prefix}{path}/",
+            approval=self._approval,
+        )
         inner._try_prefix, inner._recorded = self._try_prefix, self._recorded
         return inner
 
@@ -167,7 +201,9 @@ class Journal:
         found: Mapping[str, Any] = json.loads(output)
         return found
 
-    async def complete(self, path: str, prompt: Prompt, *, role: Role, timeout_s: float | None = None) -> Completion:
+    async def complete(
+        self, path: str, prompt: Prompt, *, role: Role, timeout_s: float | None = None
+    ) -> Completion:
         """Return the model's completion: the one recorded at this path, or a new one.
 
         Args:
@@ -175,25 +211,40 @@ class Journal:
 
         Raises:
             LimitReachedError, ObjectiveStoppedError, LeaseLostError: no call was made.
-            Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the call may be billed.
+            Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the
+            call may be billed.
         """
         model = self._backends.models[role]
         prompt = await self._seal(path, prompt)
-        step = await self._intend(path, kind="model", request=repr(prompt), reservation=model.reserve(prompt), model=model.name)
+        step = await self._intend(
+            path,
+            kind="model",
+            request=repr(prompt),
+            reservation=model.reserve(prompt),
+            model=model.name,
+        )
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
             completion = await self._ask_model(model, prompt, role, timeout_s)
         except BabyagiError as error:
-            await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
+            await self._store.abandon_step(
+                self._fence, key=step.key, usage=_billed(error, step.reservation)
+            )
             raise
         origins = (*prompt.origins, f"model:{completion.model}")
         recorded = await self._record(
-            key=step.key, output=completion.to_json(), usage=completion.usage, model=completion.model, origins=origins
+            key=step.key,
+            output=completion.to_json(),
+            usage=completion.usage,
+            model=completion.model,
+            origins=origins,
         )
         return Completion.from_json(recorded.output or "")
 
-    async def _ask_model(self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None) -> Completion:
+    async def _ask_model(
+        self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None
+    ) -> Completion:
         """Ask, and note whether the model answers at all; a refusal is an answer."""
         gate, sent_s = self._backends.gate, _now_s()
         try:
@@ -212,20 +263,27 @@ class Journal:
         return completion
 
     async def _seal(self, path: str, prompt: Prompt) -> Prompt:
-        """The prompt with a mark in its fences: the same when the step is replayed, by whomever, and new in each prompt."""
+        """The prompt with a mark in its fences: the same when the step is replayed, by whomever,
+        and new in each prompt."""
         secret = await self._store.secret(self._backends.new_secret())
-        return seal(prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}")
+        return seal(
+            prompt, secret, f"{self._fence.objective_id}/{self._fence.owner}/{self._prefix}{path}"
+        )
 
     async def earlier_sources(self) -> tuple[str, ...]:
         """Return the origins from outside of all that earlier tries of this owner read."""
-        steps = [step for step in await self._recorded.all() if not step.key.startswith(self._try_prefix)]
+        steps = [
+            step for step in await self._recorded.all() if not step.key.startswith(self._try_prefix)
+        ]
         return find_sources(origin for step in steps for origin in step.origins)
 
     async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes back as an error observation.
+        """Return what the tool gave. Nothing a tool does ends a run: a fault or a time-out comes
+        back as an error observation.
 
         Raises:
-            ParkedError: a person must answer, approve, or say whether the call was made; the task waits, the claim is given up.
+            ParkedError: a person must answer, approve, or say whether the call was made; the task
+            waits, the claim is given up.
         """
         self._backends.gate.check()
         request = inbox.write_request(tool.name, arguments)
@@ -234,15 +292,24 @@ class Journal:
             return Observation.from_json(step.output or "")
         if tool.asks_person:
             answered = await self._found_in_an_earlier_try(request, inbox.QUESTION)
-            return await (self._put_observation(path, answered, request) if answered else self._ask(path, inbox.QUESTION, request))
+            return await (
+                self._put_observation(path, answered, request)
+                if answered
+                else self._ask(path, inbox.QUESTION, request)
+            )
         if tool.compose is not None:
-            return await self._put_observation(path, await self._compose(path, tool, tool.compose, arguments), request)
+            return await self._put_observation(
+                path, await self._compose(path, tool, tool.compose, arguments), request
+            )
         if tool.effect is Effect.ONCE:
             return await self._call_once(path, tool, arguments)
         return await self._put_observation(path, await run_tool(tool, arguments), request)
 
-    async def _compose(self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]) -> Observation:
-        """What came of a tool that is made of other calls: each is a step of its own, so that none is repeated."""
+    async def _compose(
+        self, path: str, tool: Tool, compose: Compose, arguments: Mapping[str, Any]
+    ) -> Observation:
+        """What came of a tool that is made of other calls: each is a step of its own, so that none
+        is repeated."""
         try:
             passage = await compose(arguments, self.below(path))
         except (ToolError, *FAULTS_OF_A_CALL) as error:
@@ -254,7 +321,8 @@ class Journal:
         return Observation(passage=_bound(passage, tool))
 
     async def _call_once(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-        """Make a call that must not be repeated: asked for, intended, made, recorded. Whatever is unclear about it, a person is asked."""
+        """Make a call that must not be repeated: asked for, intended, made, recorded. Whatever is
+        unclear about it, a person is asked."""
         request = inbox.write_request(tool.name, arguments)
         made = await self._found_in_an_earlier_try(request, inbox.ONCE)
         if made is not None:
@@ -270,19 +338,35 @@ class Journal:
         if step.state is StepState.UNKNOWN:
             return await self._ask(path, inbox.ONCE, request)
         try:
-            observation = await _refuse_unseen(tool, approved, request) or await _try_tool(tool, arguments)
+            observation = await _refuse_unseen(tool, approved, request) or await _try_tool(
+                tool, arguments
+            )
         except Exception as error:  # it may have been made all the same
-            logger.warning("nobody knows whether %s was carried out: %s", tool.name, type(error).__name__)
+            logger.warning(
+                "nobody knows whether %s was carried out: %s", tool.name, type(error).__name__
+            )
             return await self._ask(path, inbox.ONCE, request)
-        step = await self._record(key=step.key, output=observation.to_json(), usage=Usage(), origins=observation.passage.origins)
+        step = await self._record(
+            key=step.key,
+            output=observation.to_json(),
+            usage=Usage(),
+            origins=observation.passage.origins,
+        )
         return Observation.from_json(step.output or "")
 
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
-        """What came of the same call or question in an earlier try of this task, for as many as there were."""
-        same = [step for step in await self._recorded.all() if step.request_hash == _digest(request)]
-        n_mine = sum(step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same)
+        """What came of the same call or question in an earlier try of this task, for as many as
+        there were."""
+        same = [
+            step for step in await self._recorded.all() if step.request_hash == _digest(request)
+        ]
+        n_mine = sum(
+            step.key.startswith(self._try_prefix) and step.kind != inbox.APPROVAL for step in same
+        )
         earlier = [
-            Observation.from_json(step.output or "") for step in same if step.kind == kind and not step.key.startswith(self._try_prefix)
+            Observation.from_json(step.output or "")
+            for step in same
+            if step.kind == kind and not step.key.startswith(self._try_prefix)
         ]
         made = [observation for observation in earlier if not observation.is_error]
         return made[n_mine] if n_mine < len(made) else None
@@ -293,20 +377,41 @@ class Journal:
 
     async def _park(self, path: str, kind: str, request: str) -> Step:
         """Return the step with what a person said, or let the task wait until one does."""
-        step = await self._store.park_task(self._fence, key=self._prefix + path, kind=kind, request=request)
+        step = await self._store.park_task(
+            self._fence, key=self._prefix + path, kind=kind, request=request
+        )
         if step.output is None:
-            shown = f"number {step.id}" if step.id else "the questions that are to be answered first"
-            raise ParkedError(f"{self._fence.owner} waits for a person", fix=f"babyagi inbox shows {shown}", guide="inbox")
+            shown = (
+                f"number {step.id}" if step.id else "the questions that are to be answered first"
+            )
+            raise ParkedError(
+                f"{self._fence.owner} waits for a person",
+                fix=f"babyagi inbox shows {shown}",
+                guide="inbox",
+            )
         return step
 
-    async def _put_observation(self, path: str, observation: Observation, request: str) -> Observation:
+    async def _put_observation(
+        self, path: str, observation: Observation, request: str
+    ) -> Observation:
         origins = observation.passage.origins
-        return Observation.from_json(await self._put(path, kind="tool", request=request, output=observation.to_json(), origins=origins))
+        return Observation.from_json(
+            await self._put(
+                path, kind="tool", request=request, output=observation.to_json(), origins=origins
+            )
+        )
 
-    async def _put(self, path: str, *, kind: str, request: str, output: str, origins: Sequence[str] = ()) -> str:
+    async def _put(
+        self, path: str, *, kind: str, request: str, output: str, origins: Sequence[str] = ()
+    ) -> str:
         """Record what cost nothing; returns the output that holds, which is the first."""
         step = await self._store.put_step(
-            self._fence, key=self._prefix + path, kind=kind, request_hash=_digest(request), output=output, origins=origins
+            self._fence,
+            key=self._prefix + path,
+            kind=kind,
+            request_hash=_digest(request),
+            output=output,
+            origins=origins,
         )
         return self._recorded.add(step).output or output
 
@@ -316,26 +421,42 @@ class Journal:
         if embedder.is_local:
             return (await embedder.embed(texts))[0]
         step = await self._intend(
-            path, kind="embedding", request="\0".join(texts), reservation=embedder.reserve(texts), model=embedder.space
+            path,
+            kind="embedding",
+            request="\0".join(texts),
+            reservation=embedder.reserve(texts),
+            model=embedder.space,
         )
         if step.output is None:
             try:
                 vectors, usage = await embedder.embed(texts)
             except BabyagiError as error:
-                await self._store.abandon_step(self._fence, key=step.key, usage=_billed(error, step.reservation))
+                await self._store.abandon_step(
+                    self._fence, key=step.key, usage=_billed(error, step.reservation)
+                )
                 raise
             output = json.dumps([base64.b64encode(vector).decode() for vector in vectors])
-            step = await self._record(key=step.key, output=output, usage=usage, model=embedder.space)
+            step = await self._record(
+                key=step.key, output=output, usage=usage, model=embedder.space
+            )
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
-    async def _intend(self, path: str, *, kind: str, request: str, reservation: Reservation, model: str) -> Step:
-        """Record the intention, waiting for calls in flight when only what they hold stands in the way."""
+    async def _intend(
+        self, path: str, *, kind: str, request: str, reservation: Reservation, model: str
+    ) -> Step:
+        """Record the intention, waiting for calls in flight when only what they hold stands in the
+        way."""
         self._backends.gate.check()
         key, request_hash = self._prefix + path, _digest(request)
         while True:
             try:
                 step = await self._store.intend_step(
-                    self._fence, key=key, kind=kind, request_hash=request_hash, reservation=reservation, model=model
+                    self._fence,
+                    key=key,
+                    kind=kind,
+                    request_hash=request_hash,
+                    reservation=reservation,
+                    model=model,
                 )
                 break
             except LimitReachedError as error:
@@ -345,15 +466,22 @@ class Journal:
                 self._backends.gate.check()
         if step.state is StepState.DONE and step.request_hash != request_hash:
             await self._store.append_event(
-                self._fence.objective_id, kind=log.STEP_REQUEST_CHANGED, data={"owner": self._fence.owner, "key": key}
+                self._fence.objective_id,
+                kind=log.STEP_REQUEST_CHANGED,
+                data={"owner": self._fence.owner, "key": key},
             )
         return step
 
-    async def _record(self, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
-        """Record an outcome that is paid for, however long the store cannot answer; only a worker that stops gives it up."""
+    async def _record(
+        self, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()
+    ) -> Step:
+        """Record an outcome that is paid for, however long the store cannot answer; only a worker
+        that stops gives it up."""
         while True:
             try:
-                step = await self._store.record_step(self._fence, key=key, output=output, usage=usage, model=model, origins=origins)
+                step = await self._store.record_step(
+                    self._fence, key=key, output=output, usage=usage, model=model, origins=origins
+                )
                 return self._recorded.add(step)
             except StoreUnavailableError:
                 if self._backends.gate.reason:
@@ -379,12 +507,15 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 
 def _failed(tool: Tool, error: Exception) -> Observation:
-    passage = Passage(text=f"{tool.name} failed: {type(error).__name__}", origin=f"tool:{tool.name}")
+    passage = Passage(
+        text=f"{tool.name} failed: {type(error).__name__}", origin=f"tool:{tool.name}"
+    )
     return Observation(passage=passage, is_error=True)
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
-    """What the tool gave or says that it could not do. Any other fault is raised: nobody knows then how far it came."""
+    """What the tool gave or says that it could not do. Any other fault is raised: nobody knows then
+    how far it came."""
     try:
         return Observation(passage=_bound(await run_in_time(tool, arguments), tool))
     except ToolError as error:
@@ -392,40 +523,60 @@ async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
 
 
 async def _refuse_unseen(tool: Tool, approved: Step | None, request: str) -> Observation | None:
-    """What the model is told instead of a call that is not the one, or would not change what, the person saw who approved it."""
+    """What the model is told instead of a call that is not the one, or would not change what, the
+    person saw who approved it."""
     if approved is None:
         return None
     if approved.request != request:
-        return _refused(tool, ToolError("Not done: a person approved another call. Make this one again to have it approved."))
+        return _refused(
+            tool,
+            ToolError(
+                "Not done: a person approved another call. Make this one again to have it approved."
+            ),
+        )
     seen = inbox.read_seen(approved)
     if seen and tool.preview is not None:
         try:
             async with asyncio.timeout(tool.timeout_s):
                 found = (await tool.preview(inbox.read_request(approved)[1])).state
-        except Exception as error:  # a tool is code from anywhere; what it would change cannot be seen
+        except Exception as error:
+            # a tool is code from anywhere; what it would change cannot be seen
             found = type(error).__name__
         if found != seen:
-            what = "Not done: what it would change has become another since a person approved it. Look again, then make the call anew."
+            what = (
+                "Not done: what it would change has become another since a person approved "
+                "it. Look again, then make the call anew."
+            )
             return _refused(tool, ToolError(what))
     return None
 
 
 def _refused(tool: Tool, error: BabyagiError) -> Observation:
-    return Observation(passage=_bound(Passage(text=error.what, origin=f"tool:{tool.name}"), tool), is_error=True)
+    return Observation(
+        passage=_bound(Passage(text=error.what, origin=f"tool:{tool.name}"), tool), is_error=True
+    )
 
 
 def _bound(passage: Passage, tool: Tool) -> Passage:
-    """The passage as a model may be shown it. A tool speaks for itself, a file or a result, never for a person or for this program."""
+    """The passage as a model may be shown it. A tool speaks for itself, a file or a result, never
+    for a person or for this program."""
     text = clean(passage.text)
     if len(text) > tool.max_output_chars:
-        text = text[: tool.max_output_chars] + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
+        text = (
+            text[: tool.max_output_chars]
+            + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
+        )
     speaks = passage.origin.startswith(("tool:", "file:", "result:"))
-    return Passage(text=text, origin=passage.origin if speaks else f"tool:{tool.name}", sources=find_sources(passage.sources))
+    return Passage(
+        text=text,
+        origin=passage.origin if speaks else f"tool:{tool.name}",
+        sources=find_sources(passage.sources),
+    )
 
 
 def _billed(error: BabyagiError, reservation: Reservation) -> Usage:
-    """The usage of a call that gave no outcome: all that it had reserved when it may be billed, or more where the endpoint says so; else
-    nothing."""
+    """The usage of a call that gave no outcome: all that it had reserved when it may be billed, or
+    more where the endpoint says so; else nothing."""
     if not error.may_be_billed:
         return Usage()
     said: Usage | None = error.billed

@@ -1,7 +1,8 @@
 """Names of what happens: the kinds of event that the task store keeps.
 
-Noun, then past participle. A kind never changes its meaning; a new meaning gets a new kind. `EVENT_VERSION`
-stands in every event that leaves the program (`run --json`), and rises when a field changes its meaning.
+Noun, then past participle. A kind never changes its meaning; a new meaning gets a new kind.
+`EVENT_VERSION` stands in every event that leaves the program (`run --json`), and rises when a field
+changes its meaning.
 """
 
 EVENT_VERSION = 1
@@ -41,14 +42,16 @@ PLAN_FAILED = "plan.failed"  # nothing could be planned from these results
 CONTEXT_CUT = "context.cut"  # a prompt holds results only in part, or not at all
 REPORT_WRITTEN = "report.written"
 RESULTS_INDEXED = "results.indexed"
-INDEX_UNAVAILABLE = "index.unavailable"  # results do not get into the result store; a worker tries again by itself
+# results do not get into the result store; a worker tries again by itself
+INDEX_UNAVAILABLE = "index.unavailable"
 INDEX_AVAILABLE = "index.available"
 
 STEP_INTENDED = "step.intended"
 STEP_RECORDED = "step.recorded"
 STEP_ABANDONED = "step.abandoned"
 STEP_UNCONFIRMED = "step.unconfirmed"
-STEP_OVERSPENT = "step.overspent"  # an answer cost more than was reserved for it, or does not say what it cost
+# an answer cost more than was reserved for it, or does not say what it cost
+STEP_OVERSPENT = "step.overspent"
 STEP_LEFT_UNKNOWN = "step.left_unknown"
 STEP_REQUEST_CHANGED = "step.request_changed"
 

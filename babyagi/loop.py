@@ -1,7 +1,9 @@
 """One turn of a task, and the duties for the whole objective.
 
-A turn: execute → commit the result, or what it lacked. A planning: all that was recorded → create → commit the new tasks. Each commit is
-one transaction of the task store, so work that is cut anywhere goes on at the next claim, with every finished call read from the journal.
+A turn: execute → commit the result, or what it lacked. A planning: all that was recorded → create →
+commit the new tasks. Each commit is
+one transaction of the task store, so work that is cut anywhere goes on at the next claim, with
+every finished call read from the journal.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from typing import Any
 
 from babyagi import log
 from babyagi.agents.check import DOUBTING, SETTLING, check_objective, look_up, settle, still_shown
-from babyagi.agents.creation import Bringers, Finished, choose_known, create_tasks, find_bringers, find_source, renames
+from babyagi.agents.creation import (
+    Bringers,
+    Finished,
+    choose_known,
+    create_tasks,
+    find_bringers,
+    find_source,
+    renames,
+)
 from babyagi.agents.evidence import is_claim
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
@@ -40,7 +50,12 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.react.calling import side_by_side
 from babyagi.react.steps import Bounds as RunBounds
 from babyagi.reporting import compose_report
-from babyagi.resultstore.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
+from babyagi.resultstore.context import (
+    BYTES_PER_TOKEN,
+    Chosen,
+    choose_context,
+    choose_for_objective,
+)
 from babyagi.resultstore.cutting import cut_result
 from babyagi.resultstore.nearness import Nearness
 from babyagi.resultstore.projector import Embed, Projector, embed_path
@@ -81,10 +96,20 @@ PLAN_TOKENS = 6000  # of results in one planning; the first is whole whatever it
 CHECK_TOKENS = 6000
 REPORT_TOKENS = 12_000
 N_LATEST = 4  # results, the newest, that creation is shown for what a check missed
-ANSWER_PART = "Answer this part of the objective: {part}"  # where creation proposes nothing for a part that is missing
-PROBE_TIMEOUT_S = 18.0  # one after the other, about sixteen in five minutes of an endpoint that hangs
-PROBE = Prompt(messages=(Message(speaker=Speaker.USER, text="Reply with the word ok.", origins=("program",)),), max_output_tokens=16)
-FAULTS_OF_THE_TASK = (ContextTooLongError, RequestRefusedError, EndlessAnswerError, MalformedReplyError)
+# where creation proposes nothing for a part that is missing
+ANSWER_PART = "Answer this part of the objective: {part}"
+# one after the other, about sixteen in five minutes of an endpoint that hangs
+PROBE_TIMEOUT_S = 18.0
+PROBE = Prompt(
+    messages=(Message(speaker=Speaker.USER, text="Reply with the word ok.", origins=("program",)),),
+    max_output_tokens=16,
+)
+FAULTS_OF_THE_TASK = (
+    ContextTooLongError,
+    RequestRefusedError,
+    EndlessAnswerError,
+    MalformedReplyError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +155,14 @@ class Loop:
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
-        """Carry the claimed task out, and commit its result or what it lacked. Or let it wait, if a person must be asked."""
-        journal = Journal(self._backends, fence=claim.fence, prefix=f"{claim.task.try_no}/", approval=objective.spec.approval)
+        """Carry the claimed task out, and commit its result or what it lacked. Or let it wait, if a
+        person must be asked."""
+        journal = Journal(
+            self._backends,
+            fence=claim.fence,
+            prefix=f"{claim.task.try_no}/",
+            approval=objective.spec.approval,
+        )
         try:
             answer, shown = await self._execute(claim.task, objective, journal)
         except ParkedError as error:
@@ -140,9 +171,13 @@ class Loop:
         outcome, plan = answer.outcome, await self._plan_of(claim.task, answer, objective.spec.text)
         if outcome.kind is OutcomeKind.LACKING:
             lack = Lack(what=outcome.lack, shown=shown)
-            await self._store.record_lack(claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan))
+            await self._store.record_lack(
+                claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan)
+            )
         else:
-            await self._store.record_result(claim, text=outcome.text, origins=answer.origins, lack=outcome.lack, plan=plan)
+            await self._store.record_result(
+                claim, text=outcome.text, origins=answer.origins, lack=outcome.lack, plan=plan
+            )
 
     async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
         journal = Journal(self._backends, fence=claim.fence)
@@ -159,7 +194,8 @@ class Loop:
                 await self.feed_index(claim)
 
     async def give_up_duty(self, claim: DutyClaim, objective: Objective, *, why: str) -> None:
-        """Finish, without a model, a duty that fails however often it is tried: nothing may wait for it for ever."""
+        """Finish, without a model, a duty that fails however often it is tried: nothing may wait
+        for it for ever."""
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.ORDER:
@@ -168,14 +204,17 @@ class Loop:
                 task_ids = await self._store.recorded_ids(objective.id, limit=MAX_PLANNED)
                 await self._store.record_plan(claim, task_ids=task_ids, plan=Planned(failure=why))
             case Duty.CHECK:
-                await self._store.finish_check(claim, is_met=False, reason=f"the check could not be made: {why}")
+                await self._store.finish_check(
+                    claim, is_met=False, reason=f"the check could not be made: {why}"
+                )
             case Duty.REPORT:
                 await self._finish_report(claim, objective, Written(why_not=why))
             case Duty.INDEX:
                 await self._store.release_duty(claim)
 
     async def probe(self, fence: Fence, *, number: int, role: Role) -> None:
-        """Ask for one word, under a claim that is held for other work, to see whether the role's model answers. Costs 48 tokens at most.
+        """Ask for one word, under a claim that is held for other work, to see whether the role's
+        model answers. Costs 48 tokens at most.
 
         Args:
             number: unlike that of every other probe under the claim.
@@ -184,7 +223,9 @@ class Loop:
             Whatever `Journal.complete` raises; `OverdueError` after `PROBE_TIMEOUT_S`.
         """
         journal = Journal(self._backends, fence=fence)
-        await journal.complete(f"probe/{fence.claim_no}/{number}", PROBE, role=role, timeout_s=PROBE_TIMEOUT_S)
+        await journal.complete(
+            f"probe/{fence.claim_no}/{number}", PROBE, role=role, timeout_s=PROBE_TIMEOUT_S
+        )
 
     async def feed_index(self, claim: DutyClaim) -> int:
         """Feed one batch of results to the result store, and return how many it was."""
@@ -199,9 +240,12 @@ class Loop:
         """See `VectorIndex.ping`."""
         await self._projector.ping()
 
-    # -- a task ------------------------------------------------------------------------------------------------------------
+    # -- a task
+    # ----------------------------------------------------------------------------------------------
 
-    async def _execute(self, task: Task, objective: Objective, journal: Journal) -> tuple[Answer, tuple[int, ...]]:
+    async def _execute(
+        self, task: Task, objective: Objective, journal: Journal
+    ) -> tuple[Answer, tuple[int, ...]]:
         """What came of the task, and the tasks whose results it was shown."""
         is_combined = objective.spec.planning is Planning.COMBINED
 
@@ -215,7 +259,10 @@ class Loop:
                 "gone": await self._find_gone(task),
                 "last_try": _fault_of_last_try(task),
                 "last_sources": await journal.earlier_sources() if task.try_no > 1 else [],
-                "known": [[name.id, name.name, name.status, name.is_lacking, name.origins] for name in known],
+                "known": [
+                    [name.id, name.name, name.status, name.is_lacking, name.origins]
+                    for name in known
+                ],
                 "prompt_version": objective.spec.prompt_version,
                 "tools": [tool.name for tool in self._tools],
                 "may_recall": await self._may_recall(task, objective, chosen),
@@ -234,7 +281,11 @@ class Loop:
             known=tuple(_read_name(entry) for entry in inputs.get("known", ())),
             max_new_tasks=self._bounds.max_new_tasks,
         )
-        recall = [build_recall(self._search, embed=self._embedder(journal, "recall"))] if inputs.get("may_recall") else []
+        recall = (
+            [build_recall(self._search, embed=self._embedder(journal, "recall"))]
+            if inputs.get("may_recall")
+            else []
+        )
         answer = await execute_task(
             task,
             context=context,
@@ -244,10 +295,15 @@ class Loop:
             protocol=inputs["protocol"],
         )
         if answer.has_fallen_back:
-            self._protocol = "text"  # of this worker, from the next try on: no further try begins with a refusal
-        return answer, tuple(entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry)
+            # of this worker, from the next try on: no further try begins with a refusal
+            self._protocol = "text"
+        return answer, tuple(
+            entry["task_id"] for entry in inputs["excerpts"] if "objective_id" not in entry
+        )
 
-    async def _choose_excerpts(self, task: Task, objective: Objective, journal: Journal) -> list[Chosen]:
+    async def _choose_excerpts(
+        self, task: Task, objective: Objective, journal: Journal
+    ) -> list[Chosen]:
         chosen, degraded = await choose_context(
             task,
             objective=objective,
@@ -258,7 +314,11 @@ class Loop:
         )
         if degraded:
             logger.info("task %d: earlier results were %s", task.id, degraded)
-        cut = [entry.result.task_id for entry in chosen if not entry.is_whole and entry.reason in ("after", "parent", "marks")]
+        cut = [
+            entry.result.task_id
+            for entry in chosen
+            if not entry.is_whole and entry.reason in ("after", "parent", "marks")
+        ]
         if cut:
             await self._note(objective.id, log.CONTEXT_CUT, task_id=task.id, cut=cut)
         return chosen
@@ -279,13 +339,16 @@ class Loop:
         ]
 
     async def _may_recall(self, task: Task, objective: Objective, chosen: Sequence[Chosen]) -> bool:
-        """Whether to offer a search in earlier results: the prompt does not hold all that bears on the task, or a try lacked something."""
+        """Whether to offer a search in earlier results: the prompt does not hold all that bears on
+        the task, or a try lacked something."""
         if task.lack is not None or any(not entry.is_whole for entry in chosen):
             return await self._store.count_results(objective.id) > 0
         return False
 
     async def _load_excerpts(self, chosen: Sequence[Mapping[str, Any]]) -> tuple[Excerpt, ...]:
-        own = await self._search.results([entry["task_id"] for entry in chosen if "task_name" not in entry])
+        own = await self._search.results(
+            [entry["task_id"] for entry in chosen if "task_name" not in entry]
+        )
         names = {result.task_id: result.task_name for result in own}
         sources = {result.task_id: find_sources(result.origins) for result in own}
         return tuple(
@@ -294,7 +357,9 @@ class Loop:
                 task_name=entry.get("task_name") or names.get(entry["task_id"], ""),
                 text=entry["text"],
                 objective_id=entry.get("objective_id"),
-                sources=tuple(entry["sources"]) if "sources" in entry else sources.get(entry["task_id"], ()),
+                sources=tuple(entry["sources"])
+                if "sources" in entry
+                else sources.get(entry["task_id"], ()),
             )
             for entry in chosen
         )
@@ -304,26 +369,54 @@ class Loop:
         if answer.plan is None:
             return None
         proposals = [
-            Proposal(name=one.name, after=one.after, label=one.label, parent_id=task.id, origins=answer.origins)
+            Proposal(
+                name=one.name,
+                after=one.after,
+                label=one.label,
+                parent_id=task.id,
+                origins=answer.origins,
+            )
             for one in answer.plan.tasks
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
         repeats = (task.id,) if await self._is_repeat(task, answer.outcome.text) else ()
         is_met = answer.plan.is_met and not is_claim(answer.outcome.text, objective_text)
-        return Planned(proposals=tuple(proposals), is_met=is_met, repeats=repeats, dropped=(*answer.plan.dropped, *dropped))
+        return Planned(
+            proposals=tuple(proposals),
+            is_met=is_met,
+            repeats=repeats,
+            dropped=(*answer.plan.dropped, *dropped),
+        )
 
     async def _plan_for_lack(self, task: Task, lack: Lack, own: Planned | None) -> Planned | None:
-        """What brings what the task lacks: tasks of the list, and what its agent proposed; None where the creation agent must be asked."""
-        bringers = find_bringers(task, lack, await self._names(task.objective_id, without={task.id}))
-        proposals = [one for one in (own.proposals if own else ()) if not (renames(one.name, task) or bringers.cover(one.name))]
+        """What brings what the task lacks: tasks of the list, and what its agent proposed; None
+        where the creation agent must be asked."""
+        bringers = find_bringers(
+            task, lack, await self._names(task.objective_id, without={task.id})
+        )
+        proposals = [
+            one
+            for one in (own.proposals if own else ())
+            if not (renames(one.name, task) or bringers.cover(one.name))
+        ]
         if not (bringers.is_all or proposals):
             return None
-        sources = find_sources((*task.origins, *(await self._read_of(task) if bringers.again else ())))
-        again = [Proposal(name=name, parent_id=task.id, origins=("model", *sources)) for name in bringers.again]
+        sources = find_sources(
+            (*task.origins, *(await self._read_of(task) if bringers.again else ()))
+        )
+        again = [
+            Proposal(name=name, parent_id=task.id, origins=("model", *sources))
+            for name in bringers.again
+        ]
         unanswered = Unanswered(task_id=task.id, lack=lack.what, after=bringers.ids)
-        return Planned(proposals=(*proposals, *again), unanswered=(unanswered,), dropped=own.dropped if own else ())
+        return Planned(
+            proposals=(*proposals, *again),
+            unanswered=(unanswered,),
+            dropped=own.dropped if own else (),
+        )
 
-    # -- planning ----------------------------------------------------------------------------------------------------------
+    # -- planning
+    # ----------------------------------------------------------------------------------------------
 
     async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         """Propose tasks from all that is recorded, in one call."""
@@ -339,16 +432,25 @@ class Loop:
         plan = await self._create(finished, objective, journal, names)
         await self._store.record_plan(claim, task_ids=task_ids, plan=plan)
 
-    async def _load_finished(self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int) -> list[Finished]:
+    async def _load_finished(
+        self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int
+    ) -> list[Finished]:
         """The tasks with their results, each whole unless it alone is longer than the bound."""
         results = {}
         for result in await self._store.results(objective_id, task_ids=[task.id for task in tasks]):
             text = cut_result(result, max_tokens * BYTES_PER_TOKEN)
             if text != result.text:
-                await self._note(objective_id, log.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id])
+                await self._note(
+                    objective_id, log.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id]
+                )
             results[result.task_id] = replace(result, text=text)
         return [
-            Finished(task=task, result=results.get(task.id), read=() if task.id in results else await self._read_of(task)) for task in tasks
+            Finished(
+                task=task,
+                result=results.get(task.id),
+                read=() if task.id in results else await self._read_of(task),
+            )
+            for task in tasks
         ]
 
     async def _read_of(self, task: Task) -> tuple[str, ...]:
@@ -359,7 +461,10 @@ class Loop:
     async def _choose_recorded(self, objective_id: int) -> list[int]:
         """The recorded tasks whose results fit into one planning, the oldest first."""
         task_ids = await self._store.recorded_ids(objective_id, limit=MAX_PLANNED)
-        size = {result.task_id: estimate_tokens(result.text) for result in await self._store.results(objective_id, task_ids=task_ids)}
+        size = {
+            result.task_id: estimate_tokens(result.text)
+            for result in await self._store.results(objective_id, task_ids=task_ids)
+        }
         chosen: list[int] = []
         for task_id in task_ids:
             if chosen and sum(size.get(id_, 0) for id_ in (*chosen, task_id)) > PLAN_TOKENS:
@@ -367,7 +472,13 @@ class Loop:
             chosen.append(task_id)
         return chosen
 
-    async def _create(self, finished: Sequence[Finished], objective: Objective, journal: Journal, names: Sequence[TaskName]) -> Planned:
+    async def _create(
+        self,
+        finished: Sequence[Finished],
+        objective: Objective,
+        journal: Journal,
+        names: Sequence[TaskName],
+    ) -> Planned:
         try:
             reply, origins = await create_tasks(
                 finished,
@@ -376,54 +487,107 @@ class Loop:
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
             )
-        except FAULTS_OF_THE_TASK as error:  # the results stand; only what could have come of them is given up
+        except FAULTS_OF_THE_TASK as error:
+            # the results stand; only what could have come of them is given up
             return Planned(failure=error.what)
         if reply.note:
-            logger.warning("objective %d: of the creation agent's reply: %s", objective.id, reply.note)
+            logger.warning(
+                "objective %d: of the creation agent's reply: %s", objective.id, reply.note
+            )
         proposals = [
             Proposal(
-                name=one.name, after=one.after, label=one.label, parent_id=one.source or find_source(one.name, finished), origins=origins
+                name=one.name,
+                after=one.after,
+                label=one.label,
+                parent_id=one.source or find_source(one.name, finished),
+                origins=origins,
             )
             for one in reply.tasks
         ]
         proposals, dropped = await self._drop_too_deep([one.task for one in finished], proposals)
         lacking = {one.task.id: one.task for one in finished if one.result is None}
-        bringers = {task.id: find_bringers(task, task.lack, names) for task in lacking.values() if task.lack is not None}
+        bringers = {
+            task.id: find_bringers(task, task.lack, names)
+            for task in lacking.values()
+            if task.lack is not None
+        }
         proposals = [one for one in proposals if not _is_there(one, lacking, bringers)]
-        unanswered = [await self._to_unanswered(one.task_id, one.lacks, one.after, finished) for one in reply.unanswered]
         unanswered = [
-            replace(one, after=(*one.after, *bringers[one.task_id].ids)) if one.task_id in bringers else one for one in unanswered
+            await self._to_unanswered(one.task_id, one.lacks, one.after, finished)
+            for one in reply.unanswered
         ]
-        proposals += [Proposal(name=name, parent_id=id_, origins=origins) for id_, one in bringers.items() for name in one.again]
-        repeats = [one.task.id for one in finished if one.result is not None and await self._is_repeat(one.task, one.result.text)]
+        unanswered = [
+            replace(one, after=(*one.after, *bringers[one.task_id].ids))
+            if one.task_id in bringers
+            else one
+            for one in unanswered
+        ]
+        proposals += [
+            Proposal(name=name, parent_id=id_, origins=origins)
+            for id_, one in bringers.items()
+            for name in one.again
+        ]
+        repeats = [
+            one.task.id
+            for one in finished
+            if one.result is not None and await self._is_repeat(one.task, one.result.text)
+        ]
         return Planned(
             proposals=tuple(proposals),
             unanswered=tuple(unanswered),
             repeats=tuple(repeats),
-            is_met=reply.is_met and not all(one.result and is_claim(one.result.text, objective.spec.text) for one in finished),
+            is_met=reply.is_met
+            and not all(
+                one.result and is_claim(one.result.text, objective.spec.text) for one in finished
+            ),
             dropped=(*reply.dropped, *dropped),
         )
 
-    async def _to_unanswered(self, task_id: int, lacks: str, after: Sequence[int | str], finished: Sequence[Finished]) -> Unanswered:
+    async def _to_unanswered(
+        self, task_id: int, lacks: str, after: Sequence[int | str], finished: Sequence[Finished]
+    ) -> Unanswered:
         """What creation says of a task, with the results that stood in its prompt."""
         task = next(one.task for one in finished if one.task.id == task_id)
         steps = await self._store.steps(task.objective_id, owner=f"task:{task_id}")
         inputs = next((step.output for step in steps if step.key == f"{task.try_no}/inputs"), None)
-        shown = [entry["task_id"] for entry in json.loads(inputs or "{}").get("excerpts", ()) if "objective_id" not in entry]
-        return Unanswered(task_id=task_id, lack=lacks or "an answer to what it asks", after=tuple(after), shown=tuple(shown))
+        shown = [
+            entry["task_id"]
+            for entry in json.loads(inputs or "{}").get("excerpts", ())
+            if "objective_id" not in entry
+        ]
+        return Unanswered(
+            task_id=task_id,
+            lack=lacks or "an answer to what it asks",
+            after=tuple(after),
+            shown=tuple(shown),
+        )
 
     async def _is_repeat(self, task: Task, text: str) -> bool:
         """Whether the result only repeats one that was there before it."""
-        finished = [other.id for other in await self._store.last_finished(task.objective_id, limit=N_COMPARED)]
-        recorded = [task_id for task_id in await self._store.recorded_ids(task.objective_id, limit=N_COMPARED) if task_id < task.id]
-        earlier = await self._search.results([task_id for task_id in (*finished, *recorded) if task_id != task.id])
+        finished = [
+            other.id
+            for other in await self._store.last_finished(task.objective_id, limit=N_COMPARED)
+        ]
+        recorded = [
+            task_id
+            for task_id in await self._store.recorded_ids(task.objective_id, limit=N_COMPARED)
+            if task_id < task.id
+        ]
+        earlier = await self._search.results(
+            [task_id for task_id in (*finished, *recorded) if task_id != task.id]
+        )
         return any(self._nearness_of_results.is_repeat(text, other.text) for other in earlier)
 
-    async def _drop_too_deep(self, tasks: Sequence[Task], proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[str]]:
-        """The proposals that lie within the depth that a person allowed, and the names of the others."""
+    async def _drop_too_deep(
+        self, tasks: Sequence[Task], proposals: Sequence[Proposal]
+    ) -> tuple[list[Proposal], list[str]]:
+        """The proposals that lie within the depth that a person allowed, and the names of the
+        others."""
         if not (self._bounds.max_depth and proposals):
             return list(proposals), []
-        too_deep = {task.id for task in tasks if await self._depth_of(task) >= self._bounds.max_depth}
+        too_deep = {
+            task.id for task in tasks if await self._depth_of(task) >= self._bounds.max_depth
+        }
         kept = [proposal for proposal in proposals if proposal.parent_id not in too_deep]
         return kept, [proposal.name for proposal in proposals if proposal.parent_id in too_deep]
 
@@ -433,76 +597,139 @@ class Loop:
         while parent_id is not None and depth < self._bounds.max_depth:
             depth += 1
             if parent_id not in self._parent_by_id:
-                self._parent_by_id[parent_id] = (await self._store.task(task.objective_id, parent_id)).parent_id
+                self._parent_by_id[parent_id] = (
+                    await self._store.task(task.objective_id, parent_id)
+                ).parent_id
             parent_id = self._parent_by_id[parent_id]
         return depth
 
     async def _names(self, objective_id: int, *, without: Collection[int] = ()) -> list[TaskName]:
-        return [name for name in await self._store.task_names(objective_id, limit=N_NAMES) if name.id not in without]
+        return [
+            name
+            for name in await self._store.task_names(objective_id, limit=N_NAMES)
+            if name.id not in without
+        ]
 
-    async def _note(self, objective_id: int, kind: str, *, task_id: int | None = None, **data: Any) -> None:
+    async def _note(
+        self, objective_id: int, kind: str, *, task_id: int | None = None, **data: Any
+    ) -> None:
         await self._store.append_event(objective_id, kind=kind, task_id=task_id, data=data)
 
-    # -- order -------------------------------------------------------------------------------------------------------------
+    # -- order
+    # ----------------------------------------------------------------------------------------------
 
     async def _order(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         window = await self._store.window(objective.id, n_head=N_WINDOW_HEAD, n_new=N_WINDOW_NEW)
         task_ids: tuple[int, ...] = ()
         if len(window.tasks) > 1:
             try:
-                task_ids = await order_tasks(window.tasks, objective_text=objective.spec.text, journal=journal)
+                task_ids = await order_tasks(
+                    window.tasks, objective_text=objective.spec.text, journal=journal
+                )
             except FAULTS_OF_THE_TASK as error:
                 logger.warning("the list keeps its order: %s", error.what)
         await self._finish_order(claim, revision=window.revision, task_ids=task_ids)
 
-    async def _finish_order(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
+    async def _finish_order(
+        self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]
+    ) -> None:
         try:
             await self._store.reorder(claim, revision=revision, task_ids=task_ids)
         except StaleOrderError:
             logger.info("the list changed while the prioritizer was thinking; its order is dropped")
             await self._store.release_duty(claim)
 
-    # -- check and report --------------------------------------------------------------------------------------------------
+    # -- check and report
+    # ----------------------------------------------------------------------------------------------
 
     async def _check(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
-        """Ask whether the objective is met, and for tasks where it is not and none is left; all that comes of it is one commit."""
+        """Ask whether the objective is met, and for tasks where it is not and none is left; all
+        that comes of it is one commit."""
         is_met, reason, checked = await self._judge(objective, journal)
-        is_asked = checked.missing and all(name.status in SETTLED for name in await self._names(objective.id))
+        is_asked = checked.missing and all(
+            name.status in SETTLED for name in await self._names(objective.id)
+        )
         missing = checked.missing if is_asked else ()
-        sources = find_sources(origin for result in await self._store.results(objective.id) for origin in result.origins) if missing else ()
-        parts = [Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model", *sources)) for part in missing]
-        proposals = await self._propose_missing(objective, journal, checked, sources) if missing else []
-        await self._store.finish_check(claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=parts)
+        sources = (
+            find_sources(
+                origin
+                for result in await self._store.results(objective.id)
+                for origin in result.origins
+            )
+            if missing
+            else ()
+        )
+        parts = [
+            Proposal(name=ANSWER_PART.format(part=one_line(part)), origins=("model", *sources))
+            for part in missing
+        ]
+        proposals = (
+            await self._propose_missing(objective, journal, checked, sources) if missing else []
+        )
+        await self._store.finish_check(
+            claim,
+            is_met=is_met,
+            reason=reason,
+            checked=checked,
+            proposals=proposals,
+            fallback=parts,
+        )
 
     async def _judge(self, objective: Objective, journal: Journal) -> tuple[bool, str, Checked]:
-        """Whether the objective is met, why not, and what was found part by part. Two look at it, the second in doubt, both at
-        once where an agent claims it; where they disagree about a part, a third decides."""
+        """Whether the objective is met, why not, and what was found part by part. Two look at it,
+        the second in doubt, both at once where an agent claims it; where they disagree about a
+        part, a third decides."""
         results = await self._store.results(objective.id)
         excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
-        look = partial(check_objective, objective_text=objective.spec.text, excerpts=excerpts, journal=journal)
+        look = partial(
+            check_objective, objective_text=objective.spec.text, excerpts=excerpts, journal=journal
+        )
         try:
-            if objective.spec.model_by_role[Role.CREATION] == HUMAN:  # a person's word needs no proof, and is not asked for twice
+            # a person's word needs no proof, and is not asked for twice
+            if objective.spec.model_by_role[Role.CREATION] == HUMAN:
                 reply = await look(path="check")
-                return reply.is_met, reply.reason, replace(NOTHING_CHECKED, missing=() if reply.is_met else reply.missing)
+                return (
+                    reply.is_met,
+                    reply.reason,
+                    replace(NOTHING_CHECKED, missing=() if reply.is_met else reply.missing),
+                )
             if objective.is_claimed_met:
-                replies = await side_by_side([look(path="check"), look(path="check/doubt", stance=DOUBTING)])
+                replies = await side_by_side(
+                    [look(path="check"), look(path="check/doubt", stance=DOUBTING)]
+                )
             else:
-                replies = [await look(path="check"), await look(path="check/doubt", stance=DOUBTING)]
-            views = [look_up(reply, results, objective_text=objective.spec.text) for reply in replies]
+                replies = [
+                    await look(path="check"),
+                    await look(path="check/doubt", stance=DOUBTING),
+                ]
+            views = [
+                look_up(reply, results, objective_text=objective.spec.text) for reply in replies
+            ]
             known = still_shown(objective.checks.parts, results, objective_text=objective.spec.text)
             settled = settle(views, known)
             if settled.contested:
-                replies.append(await look(path="check/third", stance=SETTLING, contested=settled.contested))
-                settled = settle([*views, look_up(replies[-1], results, objective_text=objective.spec.text)], known)
+                replies.append(
+                    await look(path="check/third", stance=SETTLING, contested=settled.contested)
+                )
+                settled = settle(
+                    [*views, look_up(replies[-1], results, objective_text=objective.spec.text)],
+                    known,
+                )
         except FAULTS_OF_THE_TASK as error:
             return False, f"the check could not be made: {error.what}", NOTHING_CHECKED
         if settled.is_met:
             return True, "", settled.checked
-        reason = next((reply.reason for reply in replies if reply.reason), "the check named no part that is answered")
+        reason = next(
+            (reply.reason for reply in replies if reply.reason),
+            "the check named no part that is answered",
+        )
         return False, "; ".join(settled.checked.missing) or reason, settled.checked
 
-    async def _propose_missing(self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]) -> list[Proposal]:
-        """The tasks that creation proposes for what a check missed, from the newest results. `sources` are those of all results."""
+    async def _propose_missing(
+        self, objective: Objective, journal: Journal, checked: Checked, sources: tuple[str, ...]
+    ) -> list[Proposal]:
+        """The tasks that creation proposes for what a check missed, from the newest results.
+        `sources` are those of all results."""
         names, missing = await self._names(objective.id), checked.missing
         done = await self._store.last_finished(objective.id, limit=N_LATEST)
         loaded = await self._load_finished(objective.id, done, max_tokens=PLAN_TOKENS // N_LATEST)
@@ -512,50 +739,96 @@ class Loop:
             reply, origins = await create_tasks(
                 finished,
                 objective_text=objective.spec.text,
-                known=choose_known([name for name in names if name.id not in known], [*missing, *(one.text for one in finished)]),
+                known=choose_known(
+                    [name for name in names if name.id not in known],
+                    [*missing, *(one.text for one in finished)],
+                ),
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
                 missing=Passage(text="\n".join(missing), origin="model", sources=sources),
             )
         except FAULTS_OF_THE_TASK as error:
-            logger.warning("objective %d: nothing was proposed for what is missing: %s", objective.id, error.what)
+            logger.warning(
+                "objective %d: nothing was proposed for what is missing: %s",
+                objective.id,
+                error.what,
+            )
             return []
-        return [Proposal(name=one.name, after=one.after, label=one.label, origins=origins) for one in reply.tasks]
+        return [
+            Proposal(name=one.name, after=one.after, label=one.label, origins=origins)
+            for one in reply.tasks
+        ]
 
     async def _report(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         answer, why = "", "the model wrote nothing"
-        excerpts, left_out = await self._excerpts_for(objective, await self._store.results(objective.id), REPORT_TOKENS)
+        excerpts, left_out = await self._excerpts_for(
+            objective, await self._store.results(objective.id), REPORT_TOKENS
+        )
         try:
             if excerpts:
                 max_output_tokens = 2 * self._bounds.max_output_tokens
-                answer = await write_answer(objective, excerpts=excerpts, journal=journal, max_output_tokens=max_output_tokens)
+                answer = await write_answer(
+                    objective,
+                    excerpts=excerpts,
+                    journal=journal,
+                    max_output_tokens=max_output_tokens,
+                )
             else:
                 why = "no task was finished"
-        except (LimitReachedError, CredentialsError, ModelRejectedError, *FAULTS_OF_THE_TASK) as error:
+        except (
+            LimitReachedError,
+            CredentialsError,
+            ModelRejectedError,
+            *FAULTS_OF_THE_TASK,
+        ) as error:
             why = error.what
-        await self._finish_report(claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out)))
+        await self._finish_report(
+            claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out))
+        )
 
-    async def _finish_report(self, claim: DutyClaim, objective: Objective, written: Written) -> None:
-        await self._store.record_report(claim, markdown=await compose_report(self._store, objective, written))
+    async def _finish_report(
+        self, claim: DutyClaim, objective: Objective, written: Written
+    ) -> None:
+        await self._store.record_report(
+            claim, markdown=await compose_report(self._store, objective, written)
+        )
 
     async def _excerpts_for(
         self, objective: Objective, results: Sequence[Result], budget_tokens: int
     ) -> tuple[list[Excerpt], Sequence[Result]]:
-        """What a check or a report is shown of every result, and the results that did not fit at all."""
-        built_on = {task_id for task in await self._store.tasks(objective.id) for task_id in (task.parent_id, *task.after)}
+        """What a check or a report is shown of every result, and the results that did not fit at
+        all."""
+        built_on = {
+            task_id
+            for task in await self._store.tasks(objective.id)
+            for task_id in (task.parent_id, *task.after)
+        }
         leaves = [result.task_id for result in results if result.task_id not in built_on]
-        chosen, left_out = choose_for_objective(results, objective.spec.text, budget_tokens=budget_tokens, leaf_ids=leaves)
+        chosen, left_out = choose_for_objective(
+            results, objective.spec.text, budget_tokens=budget_tokens, leaf_ids=leaves
+        )
         excerpts = [
-            Excerpt(task_id=one.result.task_id, task_name=one.result.task_name, text=one.text, sources=find_sources(one.result.origins))
+            Excerpt(
+                task_id=one.result.task_id,
+                task_name=one.result.task_name,
+                text=one.text,
+                sources=find_sources(one.result.origins),
+            )
             for one in chosen
         ]
         return excerpts, left_out
 
 
-def _is_there(proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]) -> bool:
-    """Whether what is proposed for a task that lacks something is that task itself, or what it will wait for."""
+def _is_there(
+    proposal: Proposal, lacking: Mapping[int, Task], bringers: Mapping[int, Bringers]
+) -> bool:
+    """Whether what is proposed for a task that lacks something is that task itself, or what it will
+    wait for."""
     task = lacking.get(proposal.parent_id or 0)
-    return task is not None and (renames(proposal.name, task) or (task.id in bringers and bringers[task.id].cover(proposal.name)))
+    return task is not None and (
+        renames(proposal.name, task)
+        or (task.id in bringers and bringers[task.id].cover(proposal.name))
+    )
 
 
 def _fault_of_last_try(task: Task) -> str:
@@ -567,12 +840,24 @@ def _fault_of_last_try(task: Task) -> str:
 
 def _read_name(entry: Sequence[Any]) -> TaskName:
     origins = tuple(entry[4]) if len(entry) > 4 else ("model",)
-    return TaskName(id=entry[0], name=entry[1], status=TaskStatus(entry[2]), is_lacking=entry[3], origins=origins)
+    return TaskName(
+        id=entry[0],
+        name=entry[1],
+        status=TaskStatus(entry[2]),
+        is_lacking=entry[3],
+        origins=origins,
+    )
 
 
 def _write_chosen(entry: Chosen) -> dict[str, Any]:
-    """What the journal keeps of it. Of another objective, which may be deleted, all that a repetition needs."""
-    written = {"task_id": entry.result.task_id, "text": entry.text, "score": entry.score, "reason": entry.reason}
+    """What the journal keeps of it. Of another objective, which may be deleted, all that a
+    repetition needs."""
+    written = {
+        "task_id": entry.result.task_id,
+        "text": entry.text,
+        "score": entry.score,
+        "reason": entry.reason,
+    }
     if entry.reason == "shared":
         written |= {"objective_id": entry.result.objective_id, "task_name": entry.result.task_name}
         written["sources"] = find_sources(entry.result.origins)
@@ -585,7 +870,8 @@ def is_fault_of_the_task(error: BabyagiError) -> bool:
 
 
 def tries_for(error: BabyagiError, max_failures: int) -> int:
-    """How many failed tries an error is worth: one where the same would come again, two where an answer had no end."""
+    """How many failed tries an error is worth: one where the same would come again, two where an
+    answer had no end."""
     if isinstance(error, ContextTooLongError | RequestRefusedError):
         return 1
     return min(2, max_failures) if isinstance(error, EndlessAnswerError) else max_failures

@@ -1,7 +1,8 @@
-"""Telling somebody outside that a run waits or has ended: a command or an address that the person named gets the event as JSON.
+"""Telling somebody outside that a run waits or has ended: a command or an address that the person
+named gets the event as JSON.
 
-What goes wrong with it is logged and never reaches the run. Nothing here chooses an address: the person did, so one inside the own
-network is fine; a redirect to another one is not followed.
+What goes wrong with it is logged and never reaches the run. Nothing here chooses an address: the
+person did, so one inside the own network is fine; a redirect to another one is not followed.
 """
 
 from __future__ import annotations
@@ -53,13 +54,15 @@ class Notifier:
         self._sending = asyncio.Lock()
 
     async def watch(self, objective_id: int, work: Coroutine[Any, Any, T]) -> T:
-        """Await the work, and notify of what happens meanwhile. Sending holds the end up by twice `TIMEOUT_S` at most."""
+        """Await the work, and notify of what happens meanwhile. Sending holds the end up by twice
+        `TIMEOUT_S` at most."""
         began_id = await self._store.last_event_id(objective_id)
         following = asyncio.ensure_future(self._follow(objective_id, began_id))
         try:
             return await work
         finally:
-            async with self._sending:  # what is being told is told to its end, and before the end of the run
+            # what is being told is told to its end, and before the end of the run
+            async with self._sending:
                 following.cancel()
             with suppress(asyncio.CancelledError):
                 await following
@@ -74,7 +77,9 @@ class Notifier:
                     if event.kind == log.TASK_PARKED:
                         await self._try_to_send(event)
             except BabyagiError as error:
-                logger.warning("the events could not be read, notifications are late: %s", error.what)
+                logger.warning(
+                    "the events could not be read, notifications are late: %s", error.what
+                )
                 await asyncio.sleep(POLL_S)
 
     async def _send_end(self, objective_id: int, after_id: int) -> None:
@@ -94,7 +99,11 @@ class Notifier:
             async with self._sending, asyncio.timeout(TIMEOUT_S):
                 await self._send(json.dumps(event_fields(event)))
         except TimeoutError:
-            logger.warning("the notification of %s took longer than %g s and was given up", event.kind, TIMEOUT_S)
+            logger.warning(
+                "the notification of %s took longer than %g s and was given up",
+                event.kind,
+                TIMEOUT_S,
+            )
         except Exception as error:  # whatever a person's command or address does, the run goes on
             logger.warning("the notification of %s failed: %s", event.kind, _say_fault(error))
 
@@ -106,11 +115,13 @@ def _say_fault(error: Exception) -> str:
 
 
 class UndeliveredError(Exception):
-    """What went wrong with a notification, in words of ours: those of others may hold the address, or a part of it."""
+    """What went wrong with a notification, in words of ours: those of others may hold the address,
+    or a part of it."""
 
 
 def make_sender(target: str, *, environ: Mapping[str, str], proxies: Proxies | None = None) -> Send:
-    """What takes the JSON of an event to `target`: an http or https address, or a command, which is run without a shell.
+    """What takes the JSON of an event to `target`: an http or https address, or a command, which is
+    run without a shell.
 
     Args:
         environ: all that the command gets as its environment.
@@ -121,10 +132,16 @@ def make_sender(target: str, *, environ: Mapping[str, str], proxies: Proxies | N
 
 
 async def _run_command(command: list[str], text: str, environ: Mapping[str, str]) -> None:
-    """Run the command with the text on its standard input; it and what it started are killed when they are not done in time."""
+    """Run the command with the text on its standard input; it and what it started are killed when
+    they are not done in time."""
     silent = asyncio.subprocess.DEVNULL
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stdout=silent, stderr=silent, start_new_session=True, env=environ
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=silent,
+        stderr=silent,
+        start_new_session=True,
+        env=environ,
     )
     try:
         await process.communicate(text.encode())
@@ -142,8 +159,12 @@ async def _post(address: str, text: str, proxy: str | None) -> None:
 
     transport = httpx2.AsyncHTTPTransport(proxy=proxy)
     async with (
-        httpx2.AsyncClient(follow_redirects=False, timeout=TIMEOUT_S, transport=transport) as client,
-        client.stream("POST", address, content=text.encode(), headers={"content-type": "application/json"}) as answer,
+        httpx2.AsyncClient(
+            follow_redirects=False, timeout=TIMEOUT_S, transport=transport
+        ) as client,
+        client.stream(
+            "POST", address, content=text.encode(), headers={"content-type": "application/json"}
+        ) as answer,
     ):
         status = answer.status_code  # what it says beside that is not read
     if status >= 300:

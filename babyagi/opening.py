@@ -55,14 +55,16 @@ async def ask_result_store(settings: Settings) -> None:
     """Return when the chosen result store can be used; a server is asked, see `VectorIndex.ping`.
 
     Raises:
-        IndexUnavailableError, StoreUnusableError: it cannot be used now. SettingsError: see `require_result_store`.
+        IndexUnavailableError, StoreUnusableError: it cannot be used now. SettingsError: see
+        `require_result_store`.
     """
     async with AsyncExitStack() as stack:
         await open_index(settings, stack).ping()
 
 
 def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
-    """The index, closed with the stack. Nothing is imported of a vendor, connected to or read before its first call.
+    """The index, closed with the stack. Nothing is imported of a vendor, connected to or read
+    before its first call.
 
     Raises:
         SettingsError: see `require_result_store`.
@@ -110,11 +112,14 @@ def _make_pinecone(settings: Settings) -> VectorIndex:
     from babyagi.resultstore.pinecone import PineconeIndex
 
     cloud, region = settings.pinecone_place
-    return PineconeIndex(settings.pinecone_api_key.reveal(), cloud=cloud, region=region, proxies=settings.proxies)
+    return PineconeIndex(
+        settings.pinecone_api_key.reveal(), cloud=cloud, region=region, proxies=settings.proxies
+    )
 
 
 async def drop_collection(settings: Settings, objective: Objective) -> str:
-    """Remove what the index holds of an objective. Return what stands in the way of it, empty when it is done."""
+    """Remove what the index holds of an objective. Return what stands in the way of it, empty when
+    it is done."""
     try:
         async with AsyncExitStack() as stack:
             await open_index(settings, stack).drop(collection_of(objective))
@@ -129,7 +134,11 @@ def describe_index(settings: Settings) -> str:
         case "builtin":
             return "built-in"
         case "weaviate":
-            return f"Weaviate at {settings.weaviate_url}" if settings.weaviate_url else "Weaviate, embedded"
+            return (
+                f"Weaviate at {settings.weaviate_url}"
+                if settings.weaviate_url
+                else "Weaviate, embedded"
+            )
         case "pinecone":
             cloud, region = settings.pinecone_place
             return f"Pinecone ({cloud}, {region})"

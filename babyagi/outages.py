@@ -1,22 +1,26 @@
-"""How long to wait when something is down for all tasks alike: the model, or the task store; and when that must be found out."""
+"""How long to wait when something is down for all tasks alike: the model, or the task store; and
+when that must be found out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 MAX_BACK_OFF_S = 60.0
-MAX_MODEL_BACK_OFF_S = 10.0  # work goes on within 20 s of an outage's end, also where it takes 10 s to fail
+# work goes on within 20 s of an outage's end, also where it takes 10 s to fail
+MAX_MODEL_BACK_OFF_S = 10.0
 MAX_MODEL_WAIT_S = 20.0  # one model may be limited for an hour; another one is tried meanwhile
 OVERDUE_BACK_OFF_S = 1.0  # after a question that was waited for until its deadline
 PARTIAL_BACK_OFF_S = 19.0  # where a small question is answered and work is not
-N_FREE_TRIES = 2  # of work in an outage that costs nothing so far; by then the circuit breaker may be open
+# of work in an outage that costs nothing so far; by then the circuit breaker may be open
+N_FREE_TRIES = 2
 N_SAME_FAULTS = 3
 
 
 class Outages:
     """One worker's count of outages in a row, and its rest from claiming.
 
-    `is_down`: nothing but a small question is worth asking the model. `is_partial`: it has answered one, and no work since.
+    `is_down`: nothing but a small question is worth asking the model. `is_partial`: it has answered
+    one, and no work since.
 
     Args:
         clock: seconds that only rise.
@@ -38,7 +42,8 @@ class Outages:
         return self._clock() < self._rests_until_s
 
     def back_off(self, most_s: float = MAX_BACK_OFF_S) -> float:
-        """Seconds until the next try: doubling from 1 s to `most_s`, with jitter. What strikes several at once is one outage."""
+        """Seconds until the next try: doubling from 1 s to `most_s`, with jitter. What strikes
+        several at once is one outage."""
         if not self.is_resting:
             self.n += 1
         return float(min(most_s, 2.0 ** min(self.n - 1, 10)) * (0.5 + 0.5 * self._random()))
@@ -66,7 +71,8 @@ class SameFaults:
         self._task_ids: set[int] = set()
 
     def note(self, error: Exception, task_id: int) -> bool:
-        """Return whether as many different tasks have met it now as make one doubt that it is theirs."""
+        """Return whether as many different tasks have met it now as make one doubt that it is
+        theirs."""
         if type(error) is not self._fault:
             self.clear()
         self._fault = type(error)

@@ -1,4 +1,5 @@
-"""Folders and files that only their owner may look at, whatever the umask: 0700 and 0600 from the instant at which they are made.
+"""Folders and files that only their owner may look at, whatever the umask: 0700 and 0600 from the
+instant at which they are made.
 
 The umask itself is never touched: it belongs to the whole process, which may be somebody else's.
 """
@@ -31,7 +32,8 @@ def make_folder(path: Path) -> None:
 
 
 def open_file(path: str | Path, flags: int = os.O_RDWR) -> int:
-    """Return a descriptor of the file, which is made when it is not there; as an `opener` it serves `open`."""
+    """Return a descriptor of the file, which is made when it is not there; as an `opener` it serves
+    `open`."""
     flags |= os.O_CLOEXEC
     with suppress(FileExistsError):
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, FILE_MODE)
@@ -56,11 +58,14 @@ def tighten(folder: Path) -> None:
 
 
 def find_wide(folder: Path) -> Iterator[Path]:
-    """Yield the folder and what lies in it, as far as others than the owner may do anything with it; links are not followed."""
+    """Yield the folder and what lies in it, as far as others than the owner may do anything with
+    it; links are not followed."""
     if _is_wide(folder):
         yield folder
     for parent, folders, files in os.walk(folder):
-        yield from (path for path in (Path(parent, name) for name in (*folders, *files)) if _is_wide(path))
+        yield from (
+            path for path in (Path(parent, name) for name in (*folders, *files)) if _is_wide(path)
+        )
 
 
 def _is_wide(path: Path) -> bool:

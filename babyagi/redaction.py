@@ -1,7 +1,9 @@
-"""Keys and passwords taken out of what is shown or logged: of an address by its parts, of other words by what keys look like.
+"""Keys and passwords taken out of what is shown or logged: of an address by its parts, of other
+words by what keys look like.
 
-What is not known to be harmless is hidden. A key that is known is found in every spelling (percent-encoded in part or twice, as JSON).
-Does not cover: a key that nobody told us of and that looks like a word.
+What is not known to be harmless is hidden. A key that is known is found in every spelling
+(percent-encoded in part or twice, as JSON). Does not cover: a key that nobody told us of and that
+looks like a word.
 """
 
 from __future__ import annotations
@@ -15,18 +17,25 @@ MIN_PIECE_CHARS = 8  # of a known key: less is found in ordinary words
 MIN_SECRET_CHARS = 3
 
 _HARMLESS = frozenset(  # parameters whose values say nothing about a key
-    "api-version version v model deployment region timeout host hostaddr port dbname user sslmode sslnegotiation sslrootcert sslcert "
-    "requiressl connect_timeout application_name client_encoding target_session_attrs load_balance_hosts channel_binding gssencmode "
-    "require_auth keepalives keepalives_idle keepalives_interval keepalives_count tcp_user_timeout".split()
+    "api-version version v model deployment region timeout host hostaddr port dbname "
+    "user sslmode sslnegotiation sslrootcert sslcert "
+    "requiressl connect_timeout application_name client_encoding target_session_attrs "
+    "load_balance_hosts channel_binding gssencmode "
+    "require_auth keepalives keepalives_idle keepalives_interval keepalives_count "
+    "tcp_user_timeout".split()
 )
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _URL_IN_TEXT = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]{0,20}://[^\s"'<>`]*[^\s"'<>`.,;:!?)\]}]""")
 _PLAIN_NAME = re.compile(r"[\w.-]{1,63}", re.ASCII)
 _AUTHORITY = re.compile(r"[\w.:,\[\]%-]*", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9_%*~+=.-]{8,}")
-_PIECES = tuple(re.compile(f"{kind}{{{MIN_PIECE_CHARS},}}") for kind in (r"""[^\s"'<>]""", r"""[^\s"'<>&?,;=]""", r"[\w.~+=%-]"))
+_PIECES = tuple(
+    re.compile(f"{kind}{{{MIN_PIECE_CHARS},}}")
+    for kind in (r"""[^\s"'<>]""", r"""[^\s"'<>&?,;=]""", r"[\w.~+=%-]")
+)
 _PREFIX = re.compile(
-    r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_|pplx-|npm_|pypi-|dckr_|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|"
+    r"(?:sk|pk|rk)[-_]|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|xapp-|hf_|gsk_|pcsk_"
+    r"|pplx-|npm_|pypi-|dckr_|SG\.|dop_v1_|key-|r8_|tvly-|nvapi-|xai-|"
     r"AIza|ya29\.|A[KS]IA"
 )
 _SCHEME_AND_KEY = re.compile(r"\b(bearer|basic)(\s+)([^\s\"',;]{8,})", re.IGNORECASE)
@@ -35,16 +44,20 @@ _NAMED = re.compile(
     r"""(?P<sign>["']?\s*(?P<equals>[=:])\s*["']?)(?P<value>[^\s"'&,;}\]]+)""",
     re.IGNORECASE,
 )
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL
+)
 
 
 def redact_url(url: str) -> str:
-    """Return the address with its user's password, unknown parameters and whatever looks like a key hidden, the fragment left out."""
+    """Return the address with its user's password, unknown parameters and whatever looks like a key
+    hidden, the fragment left out."""
     found = _URL.fullmatch(url)
     if found is None:
         return HIDDEN
     scheme, rest = found.groups()
-    before, at, rest = rest.rpartition("@")  # a password may hold any character, so the last @ counts
+    # a password may hold any character, so the last @ counts
+    before, at, rest = rest.rpartition("@")
     rest, _, query = rest.partition("#")[0].partition("?")
     authority, slash, path = rest.partition("/")
     try:
@@ -59,7 +72,8 @@ def redact_url(url: str) -> str:
 
 
 def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
-    """Return the text without these secrets, in whatever spelling, without what looks like a key, and with its addresses redacted."""
+    """Return the text without these secrets, in whatever spelling, without what looks like a key,
+    and with its addresses redacted."""
     for secret in secrets:
         if len(secret) >= MIN_SECRET_CHARS:
             text = _hide_secret(text, secret)
@@ -69,7 +83,8 @@ def redact(text: str, *, secrets: Iterable[str] = ()) -> str:
 
 
 def looks_like_key(word: str) -> bool:
-    """Whether the word has the shape of a key: a known beginning with something random behind it, a JWT, or long and random."""
+    """Whether the word has the shape of a key: a known beginning with something random behind it, a
+    JWT, or long and random."""
     word = unquote(word)
     prefix = _PREFIX.match(word)
     if prefix is not None:
@@ -79,8 +94,12 @@ def looks_like_key(word: str) -> bool:
     plain = word.rstrip("=")
     if re.fullmatch(r"[0-9a-fA-F]{32,}", plain):
         return not plain.isalpha()
-    n_upper, n_lower, n_digits = (len(re.findall(kind, plain)) for kind in ("[A-Z]", "[a-z]", "[0-9]"))
-    is_mixed = min(n_upper, n_lower, n_digits) >= 3 or 5 * len(re.findall("[a-z][A-Z]", plain)) >= len(plain)
+    n_upper, n_lower, n_digits = (
+        len(re.findall(kind, plain)) for kind in ("[A-Z]", "[a-z]", "[0-9]")
+    )
+    is_mixed = min(n_upper, n_lower, n_digits) >= 3 or 5 * len(
+        re.findall("[a-z][A-Z]", plain)
+    ) >= len(plain)
     return len(plain) >= 24 and is_mixed and re.fullmatch(r"[\w+~-]+", plain) is not None
 
 
@@ -88,7 +107,9 @@ def _is_random(piece: str) -> bool:
     if "*" in piece or "%" in piece or len(piece) >= 16 or (len(piece) >= 10 and piece.isdecimal()):
         return True
     has_digit, has_letter = re.search("[0-9]", piece), re.search("[A-Za-z]", piece)
-    is_mixed = has_digit and has_letter if has_digit else re.search("[a-z][A-Z]|[A-Z]{2,}[a-z]", piece)
+    is_mixed = (
+        has_digit and has_letter if has_digit else re.search("[a-z][A-Z]|[A-Z]{2,}[a-z]", piece)
+    )
     return len(piece) >= 8 and bool(is_mixed)
 
 
@@ -99,12 +120,16 @@ def _hide_key(word: str) -> str:
 def _hide_secret(text: str, secret: str) -> str:
     text = re.sub("".join(map(_spellings, secret)), HIDDEN, text)
     for piece in _PIECES:
-        text = piece.sub(lambda match: HIDDEN if match[0] in secret or unquote(match[0]) in secret else match[0], text)
+        text = piece.sub(
+            lambda match: HIDDEN if match[0] in secret or unquote(match[0]) in secret else match[0],
+            text,
+        )
     return text
 
 
 def _spellings(character: str) -> str:
-    """A pattern of the character as it is, percent-encoded any number of times, or escaped as in JSON."""
+    """A pattern of the character as it is, percent-encoded any number of times, or escaped as in
+    JSON."""
     percent = "".join(rf"%(?:25)*{byte:02x}" for byte in character.encode("utf-8", "replace"))
     return rf"(?:\\?{re.escape(character)}|(?i:{percent}|\\u{ord(character):04x}))"
 
@@ -138,5 +163,7 @@ def _hide_named(match: re.Match[str]) -> str:
     """Hide `password=anything`, and after a colon what is no word: `password: required` stays."""
     value, is_quoted = match["value"], bool(match["sign"].strip("=: "))
     is_word = match["equals"] == ":" and value.isalpha()
-    is_said = not is_quoted and (is_word or value.casefold() in ("none", "null", "true", "false", HIDDEN))
+    is_said = not is_quoted and (
+        is_word or value.casefold() in ("none", "null", "true", "false", HIDDEN)
+    )
     return match[0] if is_said else f"{match['name']}{match['sign']}{HIDDEN}"

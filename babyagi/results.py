@@ -1,4 +1,5 @@
-"""What a person does with the results of one objective: search in them, compare the index with them, make the index anew."""
+"""What a person does with the results of one objective: search in them, compare the index with
+them, make the index anew."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ N_CHECKED = 1_000  # results that a person's check looks up by their own vectors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStatus:
-    """How far the index of an objective is: how many results there are, and how many of them it does not have yet."""
+    """How far the index of an objective is: how many results there are, and how many of them it
+    does not have yet."""
 
     objective: Objective
     n_results: int
@@ -32,17 +34,28 @@ class IndexStatus:
 async def load_index_status(store: TaskStore, objective: Objective) -> IndexStatus:
     """What the task store knows of the index; the index itself is not asked."""
     owed = await store.result_ids(objective.id, is_indexed=False)
-    return IndexStatus(objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed))
+    return IndexStatus(
+        objective=objective, n_results=len(await store.result_ids(objective.id)), n_owed=len(owed)
+    )
 
 
 class Results:
     """The results of one objective and their index.
 
     Args:
-        identity: the worker that a rebuild is made as; its lease lasts `lease_s` and is renewed meanwhile.
+        identity: the worker that a rebuild is made as; its lease lasts `lease_s` and is renewed
+            meanwhile.
     """
 
-    def __init__(self, backends: Backends, index: VectorIndex, *, objective: Objective, identity: Worker, lease_s: float) -> None:
+    def __init__(
+        self,
+        backends: Backends,
+        index: VectorIndex,
+        *,
+        objective: Objective,
+        identity: Worker,
+        lease_s: float,
+    ) -> None:
         self._backends = backends
         self._store = backends.store
         self._index = index
@@ -53,22 +66,27 @@ class Results:
     def _look_at(self, objective: Objective) -> None:
         self._objective = objective
         self._search = ResultSearch(self._store, self._index, objective=objective)
-        self._projector = Projector(self._store, self._index, objective=objective, sleep=self._backends.sleep)
+        self._projector = Projector(
+            self._store, self._index, objective=objective, sleep=self._backends.sleep
+        )
 
     async def search(self, text: str, *, k: int, in_all: bool = False) -> Ranking:
-        """The `k` results nearest to the text, with `in_all` those of the store's other objectives too. Only the text is embedded,
-        outside of the objective's limits."""
+        """The `k` results nearest to the text, with `in_all` those of the store's other objectives
+        too. Only the text is embedded, outside of the objective's limits."""
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
             self._require_own_space()
             embedder = self._backends.embedder
             return (await embedder.embed(texts if embedder.is_local else texts[:1]))[0]
 
-        everywhere = SharedSearch(self._store, self._index, objective=self._objective, n_others=None)
+        everywhere = SharedSearch(
+            self._store, self._index, objective=self._objective, n_others=None
+        )
         return await (everywhere if in_all else self._search).relevant(text, k=k, embed=embed)
 
     async def check(self) -> CheckReport:
-        """See `Projector.check`. An index that lives in a process's memory is filled first, as a worker fills it."""
+        """See `Projector.check`. An index that lives in a process's memory is filled first, as a
+        worker fills it."""
         await self._search.fill_memory()
         return await self._projector.check(n_probes=N_CHECKED)
 
@@ -77,13 +95,16 @@ class Results:
 
         Args:
             tell: called after each batch with how many are fed and how many there are.
-            model: the name of the embedder, when it is another one than the objective has: its results are embedded by it from now on,
-                in a collection of their own. The vectors of the old one are kept, should it come back.
+            model: the name of the embedder, when it is another one than the objective has: its
+                results are embedded by it from now on, in a collection of their own. The vectors of
+                the old one are kept, should it come back.
 
         Raises:
-            IndexUnavailableError: another worker feeds the index now; it was told to feed everything again. Or the index cannot answer.
+            IndexUnavailableError: another worker feeds the index now; it was told to feed
+            everything again. Or the index cannot answer.
             Whatever the embedder raises. Where it is to change, nothing has been changed then.
-            SettingsError: the embedder is to change, and a worker serves the objective, whose vectors would be of the old space.
+            SettingsError: the embedder is to change, and a worker serves the objective, whose
+            vectors would be of the old space.
         """
         if model and self._backends.embedder.space != self._objective.spec.embedding_space:
             await self._change_space(model)
@@ -99,7 +120,10 @@ class Results:
                 raise IndexUnavailableError(
                     f"another worker feeds the index of objective {self._objective.id} now",
                     why="it was told to feed every result again",
-                    fix="babyagi index status shows how far it is; to drop the collection too, stop that worker first",
+                    fix=(
+                        "babyagi index status shows how far it is; to drop the collection "
+                        "too, stop that worker first"
+                    ),
                     guide="results",
                 )
         finally:
@@ -109,14 +133,18 @@ class Results:
     def _require_own_space(self) -> None:
         space = self._objective.spec.embedding_space
         if self._backends.embedder.space != space:
-            raise IndexUnavailableError(f"the results are embedded as {space}, not as {self._backends.embedder.space}", guide="results")
+            raise IndexUnavailableError(
+                f"the results are embedded as {space}, not as {self._backends.embedder.space}",
+                guide="results",
+            )
 
     async def _change_space(self, model: str) -> None:
         objective_id = self._objective.id
         serving = [
             worker.name
             for worker in await self._store.workers()
-            if worker.lease_left_s > 0 and any(joined.objective_id == objective_id for joined in worker.joined)
+            if worker.lease_left_s > 0
+            and any(joined.objective_id == objective_id for joined in worker.joined)
         ]
         if serving:
             raise SettingsError(
@@ -125,9 +153,14 @@ class Results:
                 fix="stop its workers first; babyagi workers shows them",
                 guide="results",
             )
-        await self._backends.embedder.embed(["is it there?"])  # before anything is changed: a name may be mistyped
+        # before anything is changed: a name may be mistyped
+        await self._backends.embedder.embed(["is it there?"])
         old = self._projector
-        self._look_at(await self._store.change_space(objective_id, model=model, space=self._backends.embedder.space))
+        self._look_at(
+            await self._store.change_space(
+                objective_id, model=model, space=self._backends.embedder.space
+            )
+        )
         await old.drop()
 
     async def _renewing_lease(self, work: Coroutine[Any, Any, None]) -> None:
@@ -135,12 +168,16 @@ class Results:
         try:
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(work)
-                while not (await asyncio.wait([task], timeout=self._lease_s / RENEWALS_PER_LEASE))[0]:
+                while not (await asyncio.wait([task], timeout=self._lease_s / RENEWALS_PER_LEASE))[
+                    0
+                ]:
                     await self._store.renew_lease(self._identity.id, lease_s=self._lease_s)
         except BaseExceptionGroup as raised:
             raise raised.exceptions[0] from None
 
-    async def _feed(self, claim: DutyClaim, n_results: int, tell: Callable[[int, int], None]) -> None:
+    async def _feed(
+        self, claim: DutyClaim, n_results: int, tell: Callable[[int, int], None]
+    ) -> None:
         journal = Journal(self._backends, fence=claim.fence)
 
         async def embed(texts: Sequence[str]) -> list[bytes]:
@@ -148,7 +185,8 @@ class Results:
             return await journal.embed(embed_path("index", texts), texts)
 
         await self._projector.drop()
-        await self._store.owe_index(self._objective.id)  # whoever fed before us may have ticked off since what is dropped now
+        # whoever fed before us may have ticked off since what is dropped now
+        await self._store.owe_index(self._objective.id)
         while n_owed := len(await self._store.result_ids(self._objective.id, is_indexed=False)):
             tell(n_results - n_owed, n_results)
             await self._projector.run_once(embed=embed)

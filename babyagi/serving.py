@@ -1,6 +1,8 @@
-"""Working on one objective, within the slots and under the lease of the process: claim, do, back off.
+"""Working on one objective, within the slots and under the lease of the process: claim, do, back
+off.
 
-Catches everything that a piece of work can raise. What it holds when its process dies is freed by the end of the lease (`presence`).
+Catches everything that a piece of work can raise. What it holds when its process dies is freed by
+the end of the lease (`presence`).
 """
 
 from __future__ import annotations
@@ -45,20 +47,33 @@ from babyagi.outages import (
 )
 from babyagi.presence import Presence
 from babyagi.resultstore.availability import Availability
-from babyagi.tasks import Claim, Duty, DutyClaim, Fence, Objective, ObjectiveStatus, Role, StopReason
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    DutyClaim,
+    Fence,
+    Objective,
+    ObjectiveStatus,
+    Role,
+    StopReason,
+)
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.base_workers import Outlook
 
 logger = logging.getLogger(__name__)
 
-IDLE_WAIT_S = 1.0  # what only time changes is seen within this: a delay that has passed, a limit of time
+# what only time changes is seen within this: a delay that has passed, a limit of time
+IDLE_WAIT_S = 1.0
 STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
 RETRY_DELAY_S = 1.0
 TIME_LOOK_S = 1.0
 TIME_GRACE_S = 10.0  # what a call in flight brings is lost to the list once the objective has ended
-MAX_REPORT_TRIES = 3  # claims of the report during an outage, before the results stand in for the model's text
+# claims of the report during an outage, before the results stand in for the model's text
+MAX_REPORT_TRIES = 3
 MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are tasks to start
-MIN_ORDERED = 5  # tasks that can be started, and that were added since the last order: with fewer it is not worth a call
+# tasks that can be started, and that were added since the last order: with fewer it is not worth a
+# call
+MIN_ORDERED = 5
 HINDRANCE_PAUSE_S = 30.0
 HINDERED_LOOK_S = 5.0
 MAX_HINDRANCE_PAUSE_S = 600.0
@@ -76,7 +91,8 @@ class Release(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One piece of work, the claim that it is done under, and the two ways to give that back. `task_id` is None for a duty."""
+    """One piece of work, the claim that it is done under, and the two ways to give that back.
+    `task_id` is None for a duty."""
 
     do: Callable[[], Awaitable[None]]
     fence: Fence
@@ -97,7 +113,8 @@ class Pace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What a worker waits for instead of leaving the objective: that a pause ends, that what hinders it here is mended."""
+    """What a worker waits for instead of leaving the objective: that a pause ends, that what
+    hinders it here is mended."""
 
     with_pauses: bool = False
     with_hindrances: bool = False
@@ -105,8 +122,9 @@ class Patience:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What all objectives of one worker process share. `slots` are handed out in the order in which they were asked for, so that no
-    objective starves. `tell` says to the person what hinders this worker. `is_followed`: the person is shown the objective's events."""
+    """What all objectives of one worker process share. `slots` are handed out in the order in which
+    they were asked for, so that no objective starves. `tell` says to the person what hinders this
+    worker. `is_followed`: the person is shown the objective's events."""
 
     store: TaskStore
     presence: Presence
@@ -147,11 +165,12 @@ class Serving:
         self._n_probes = 0
 
     async def run(self) -> Objective:
-        """Work until the objective has ended and its report is written, it is paused, or this worker drains; return how it is then.
+        """Work until the objective has ended and its report is written, it is paused, or this
+        worker drains; return how it is then.
 
         Raises:
-            CredentialsError, ModelRejectedError, SettingsError: a person must act; what was claimed is queued again. Not raised by a
-                worker that is patient with hindrances.
+            CredentialsError, ModelRejectedError, SettingsError: a person must act; what was claimed
+                is queued again. Not raised by a worker that is patient with hindrances.
             StoreUnusableError, NotFoundError: the store is damaged, the objective is gone.
         """
         try:
@@ -187,7 +206,8 @@ class Serving:
             task.cancel()
 
     def fail(self, error: BabyagiError) -> None:
-        """Only a person can mend this: what is under way may end its call, and the error is raised by `run`."""
+        """Only a person can mend this: what is under way may end its call, and the error is raised
+        by `run`."""
         self._fatal = self._fatal or error
         self._gate.close(error.what)
         self._wake.set()
@@ -202,7 +222,11 @@ class Serving:
                 self._store,
                 loop,
                 self._presence,
-                availability=Availability(self._store, self._objective_id, tell=None if self._process.is_followed else self._process.tell),
+                availability=Availability(
+                    self._store,
+                    self._objective_id,
+                    tell=None if self._process.is_followed else self._process.tell,
+                ),
                 sleep=self._process.sleep,
                 on_unclear=self._rejoin_soon,
             )
@@ -220,11 +244,14 @@ class Serving:
         return await self._store.objective(self._objective_id)
 
     async def _wait_while_hindered(self, error: BabyagiError) -> bool:
-        """Say once what keeps this worker from the objective, and return after a while, True when there is nothing left to do here."""
+        """Say once what keeps this worker from the objective, and return after a while, True when
+        there is nothing left to do here."""
         hindrance = f"{error.what}{f' ({error.why})' if error.why else ''}"
         if hindrance != self._hindrance:
             self._hindrance, self._hindrance_pause_s = hindrance, HINDRANCE_PAUSE_S
-            self._process.tell(f"this worker cannot work on objective {self._objective_id}: {hindrance}")
+            self._process.tell(
+                f"this worker cannot work on objective {self._objective_id}: {hindrance}"
+            )
         until_s = _now_s() + self._hindrance_pause_s
         self._hindrance_pause_s = min(2 * self._hindrance_pause_s, MAX_HINDRANCE_PAUSE_S)
         await self._presence.serve(self._objective_id, hindrance=hindrance)
@@ -236,20 +263,26 @@ class Serving:
         return False
 
     async def _keep_time(self) -> None:
-        """Until cancelled: end the objective when its time is up, whatever holds the slots. Calls in flight have a moment to end."""
+        """Until cancelled: end the objective when its time is up, whatever holds the slots. Calls
+        in flight have a moment to end."""
         while True:
             await self._process.sleep(TIME_LOOK_S)
             try:
                 objective = await self._store.objective(self._objective_id)
-                limit_s = objective.spec.limits.max_time_s + (TIME_GRACE_S if self._running else 0.0)
+                limit_s = objective.spec.limits.max_time_s + (
+                    TIME_GRACE_S if self._running else 0.0
+                )
                 is_over = objective.spec.limits.max_time_s and objective.active_s >= limit_s
                 if objective.status is ObjectiveStatus.ACTIVE and is_over:
-                    await self._store.end_objective(self._objective_id, reason=StopReason.LIMIT_TIME)
+                    await self._store.end_objective(
+                        self._objective_id, reason=StopReason.LIMIT_TIME
+                    )
                     self._wake.set()
             except BabyagiError as error:  # whoever works meets it too, and knows what to do
                 logger.warning("the time cannot be looked at now: %s", error.what)
 
-    # -- claiming ------------------------------------------------------------------------------------------------------
+    # -- claiming
+    # ----------------------------------------------------------------------------------------------
 
     async def _dispatch(self, group: asyncio.TaskGroup) -> None:
         while True:
@@ -275,8 +308,10 @@ class Serving:
             await self._wait(IDLE_WAIT_S)
 
     async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
-        """Claim what comes first, duties before tasks, and return the work on it. Looking costs a read; only what is there is claimed."""
-        if self._must_rejoin and not self._running:  # nobody works on what we did not hear of: our lease must not keep it
+        """Claim what comes first, duties before tasks, and return the work on it. Looking costs a
+        read; only what is there is claimed."""
+        # nobody works on what we did not hear of: our lease must not keep it
+        if self._must_rejoin and not self._running:
             await self._store.leave_objective(self._presence.identity.id, self._objective_id)
             await self._presence.serve(self._objective_id)
             self._must_rejoin = False
@@ -286,18 +321,28 @@ class Serving:
         for duty in outlook.duties:
             if self._can_wait(duty, outlook):
                 continue
-            duty_claim = await self._store.claim_duty(self._objective_id, self._presence.identity.id, duty)
+            duty_claim = await self._store.claim_duty(
+                self._objective_id, self._presence.identity.id, duty
+            )
             if duty_claim is not None:
                 return self._guard_duty(duty_claim, outlook.objective)
-        claim = await self._store.claim_task(self._objective_id, self._presence.identity.id) if outlook.has_task else None
+        claim = (
+            await self._store.claim_task(self._objective_id, self._presence.identity.id)
+            if outlook.has_task
+            else None
+        )
         return None if claim is None else self._guard_turn(claim, outlook.objective)
 
     def _can_wait(self, duty: Duty, outlook: Outlook) -> bool:
-        """Whether a duty is better done later: an order where every task is begun soon, a planning that may take more results together."""
+        """Whether a duty is better done later: an order where every task is begun soon, a planning
+        that may take more results together."""
         match duty:
             case Duty.ORDER:
                 n_free = self._pace.concurrency - len(self._running)
-                return outlook.n_startable < max(MIN_ORDERED, n_free + 1) or outlook.n_unordered < MIN_ORDERED
+                return (
+                    outlook.n_startable < max(MIN_ORDERED, n_free + 1)
+                    or outlook.n_unordered < MIN_ORDERED
+                )
             case Duty.PLAN:
                 return outlook.has_task and outlook.n_recorded < MIN_PLANNED
         return False
@@ -315,10 +360,16 @@ class Serving:
         return False
 
     def _must_not_claim(self) -> bool:
-        return bool(self._gate.reason) or self._fatal is not None or self._outages.is_resting or self._must_rejoin
+        return (
+            bool(self._gate.reason)
+            or self._fatal is not None
+            or self._outages.is_resting
+            or self._must_rejoin
+        )
 
     def _is_scouting(self) -> bool:
-        """After an outage one piece of work sees whether it is over. What was begun before it, and may hang, does not tell."""
+        """After an outage one piece of work sees whether it is over. What was begun before it, and
+        may hang, does not tell."""
         return self._outages.n > 0 and self._scout is not None and not self._scout.done()
 
     def _is_over(self, objective: Objective) -> bool:
@@ -338,14 +389,16 @@ class Serving:
         self.wake()
 
     async def _wait(self, timeout_s: float) -> None:
-        """Until something of ours ends, somebody else has changed the store, or a moment has passed."""
+        """Until something of ours ends, somebody else has changed the store, or a moment has
+        passed."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._wake.wait()
         except TimeoutError:
             return
 
-    # -- one piece of work, and everything that can become of it ---------------------------------------------------------
+    # -- one piece of work, and everything that can become of it
+    # ---------------------------------------------------------
 
     async def _guard_turn(self, claim: Claim, objective: Objective) -> None:
         async def do() -> None:
@@ -357,13 +410,18 @@ class Serving:
             await self._store.release_task(claim, delay_s=delay_s, reason=reason)
 
         async def fail(error: str, max_failures: int) -> None:
-            await self._store.fail_task(claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S)
+            await self._store.fail_task(
+                claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S
+            )
 
-        await self._guard(Piece(do=do, fence=claim.fence, task_id=claim.task.id, release=release, fail=fail))
+        await self._guard(
+            Piece(do=do, fence=claim.fence, task_id=claim.task.id, release=release, fail=fail)
+        )
 
     async def _guard_duty(self, claim: DutyClaim, objective: Objective) -> None:
         errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
-        is_hopeless = len(errors) >= self._pace.max_failures  # and the run's end must not wait for it
+        # and the run's end must not wait for it
+        is_hopeless = len(errors) >= self._pace.max_failures
 
         async def do() -> None:
             if is_hopeless:
@@ -380,7 +438,12 @@ class Serving:
 
         async def fail(error: str, max_failures: int) -> None:
             if is_hopeless:
-                self.fail(BabyagiError(f"the {claim.duty} can neither be done nor given up: {error}", guide="recovery"))
+                self.fail(
+                    BabyagiError(
+                        f"the {claim.duty} can neither be done nor given up: {error}",
+                        guide="recovery",
+                    )
+                )
             errors.extend([error] * (1 + self._pace.max_failures - max_failures))
             await release(error, delay_s=RETRY_DELAY_S)
 
@@ -392,10 +455,15 @@ class Serving:
             await self._require_model(claim.fence)
             await self._loop.run_duty(claim, objective)
         except ModelUnavailableError as error:
-            is_short = not isinstance(error, OverdueError) and (error.retry_after_s or 0.0) <= MAX_MODEL_WAIT_S
+            is_short = (
+                not isinstance(error, OverdueError)
+                and (error.retry_after_s or 0.0) <= MAX_MODEL_WAIT_S
+            )
             if is_short and claim.fence.claim_no < MAX_REPORT_TRIES:
                 raise
-            await self._loop.give_up_duty(claim, objective, why=f"the model could not be reached: {error.what}")
+            await self._loop.give_up_duty(
+                claim, objective, why=f"the model could not be reached: {error.what}"
+            )
         except (LimitReachedError, CredentialsError, ModelRejectedError) as error:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
@@ -420,11 +488,15 @@ class Serving:
             await self._note_success(n_outages)
         except LimitReachedError as error:
             await piece.release(error.what)
-            await self._store.end_objective(self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what)
+            await self._store.end_objective(
+                self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
+            )
         except ObjectiveStoppedError as error:
             await piece.release(error.what)
         except ModelUnavailableError as error:
-            await piece.release(f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error))
+            await piece.release(
+                f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error)
+            )
         except (LeaseLostError, StoreUnavailableError):
             raise
         except PERSON_MENDS as error:
@@ -437,13 +509,16 @@ class Serving:
                 logger.exception("a piece of work raised what nobody expected")
                 await piece.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
 
-    # -- whose fault it is ---------------------------------------------------------------------------------------------
+    # -- whose fault it is
+    # ---------------------------------------------------------------------------------------------
 
     async def _do(self, piece: Piece) -> None:
         try:
             await piece.do()
         except OverdueError as error:
-            raise (await self._judge_overdue(error, piece.fence) if error.has_begun else error) from error
+            raise (
+                await self._judge_overdue(error, piece.fence) if error.has_begun else error
+            ) from error
         except FAULTS_OF_THE_TASK as error:
             if piece.task_id is None or not self._same_faults.note(error, piece.task_id):
                 raise
@@ -459,10 +534,17 @@ class Serving:
             except (ModelUnavailableError, ObjectiveStoppedError):
                 self._outages.is_down = True
                 return error
-        return error if refusal is not None else EndlessAnswerError(error.what, fix=error.fix, guide=error.guide, may_be_billed=True)
+        return (
+            error
+            if refusal is not None
+            else EndlessAnswerError(
+                error.what, fix=error.fix, guide=error.guide, may_be_billed=True
+            )
+        )
 
     async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
-        """What several tasks met in a row: their own fault, an outage, or an endpoint that refuses everything, which ends the objective.
+        """What several tasks met in a row: their own fault, an outage, or an endpoint that refuses
+        everything, which ends the objective.
 
         Raises:
             ModelUnavailableError: an outage. ObjectiveStoppedError: no call may be made any more.
@@ -472,7 +554,10 @@ class Serving:
         if refusal is None:
             self._same_faults.clear()
             return error
-        detail = f"the endpoint refuses even a question of one line: {refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
+        detail = (
+            "the endpoint refuses even a question of one line: "
+            f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
+        )
         await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
         return ObjectiveStoppedError(detail)
 
@@ -485,10 +570,12 @@ class Serving:
         if self._outages.is_down:
             self._outages.is_partial = False
             await self._probe(fence)
-            self._outages.is_down, self._outages.is_partial = False, True  # what it refuses is for the work to find out
+            # what it refuses is for the work to find out
+            self._outages.is_down, self._outages.is_partial = False, True
 
     async def _probe(self, fence: Fence) -> BabyagiError | None:
-        """Ask the model that is silent for one word; return its refusal, if it refuses even that. Raises as `Loop.probe`."""
+        """Ask the model that is silent for one word; return its refusal, if it refuses even that.
+        Raises as `Loop.probe`."""
         self._n_probes += 1
         role = next(iter(self._gate.silent.values()), Role.EXECUTION)
         try:
@@ -508,13 +595,16 @@ class Serving:
         elif isinstance(error, OverdueError):
             delay_s = OVERDUE_BACK_OFF_S
         delay_s = min(delay_s, MAX_HOLD_S)
-        is_costly = error.may_be_billed or outages.n > N_FREE_TRIES  # the next question had better be small
+        # the next question had better be small
+        is_costly = error.may_be_billed or outages.n > N_FREE_TRIES
         outages.is_down = (is_costly and not error.is_limit) or (is_known and outages.is_down)
         if not is_known:
             self._rest(min(delay_s, MAX_MODEL_WAIT_S) if error.is_limit else delay_s)
             outages.waits_for_model = True
             data = {"reason": error.what, "why": error.why, "retry_in_s": round(delay_s, 1)}
-            await self._store.append_event(self._objective_id, kind=log.MODEL_UNAVAILABLE, data=data)
+            await self._store.append_event(
+                self._objective_id, kind=log.MODEL_UNAVAILABLE, data=data
+            )
         return delay_s
 
     async def _note_success(self, n_outages: int) -> None:
@@ -525,11 +615,15 @@ class Serving:
             return  # it began before the outage, and does not say that it is over
         self._outages.work_again()
         if not self._gate.silent and self._outages.end():  # else it asked no model, or another one
-            with suppress(BabyagiError):  # the work is committed; a line on the screen is not worth its claim
-                await self._store.append_event(self._objective_id, kind=log.MODEL_AVAILABLE, data={})
+            # the work is committed; a line on the screen is not worth its claim
+            with suppress(BabyagiError):
+                await self._store.append_event(
+                    self._objective_id, kind=log.MODEL_AVAILABLE, data={}
+                )
 
     async def _release_when_possible(self, release: Release, reason: str) -> None:
-        """Give the claim back once the store answers again; our lease would keep it from everybody else."""
+        """Give the claim back once the store answers again; our lease would keep it from everybody
+        else."""
         while True:
             await self._process.sleep(STORE_PAUSE_S)
             try:
@@ -540,7 +634,9 @@ class Serving:
                 logger.warning("the task store is still unavailable: %s", error.what)
 
     def _rest_from_store(self, error: StoreUnavailableError) -> None:
-        logger.warning("the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what)
+        logger.warning(
+            "the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what
+        )
         self._rejoin_soon()
         self._rest(STORE_PAUSE_S)
 

@@ -18,8 +18,11 @@ N_SERVER_CONNECTIONS = 3
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, *, tell: Callable[[str], None] = lambda _: None) -> AsyncIterator[TaskStore]:
-    """The task store that the settings name, to look at and to steer; opens no model and no result store. `tell`: see `open_sqlite`."""
+async def open_store(
+    settings: Settings, *, tell: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[TaskStore]:
+    """The task store that the settings name, to look at and to steer; opens no model and no result
+    store. `tell`: see `open_sqlite`."""
     make_home(settings.home)
     address = settings.task_store.reveal()
     is_server = address.startswith("postgres")
@@ -28,7 +31,9 @@ async def open_store(settings: Settings, *, tell: Callable[[str], None] = lambda
         if is_server:
             store = await open_postgres(address, offload=offload, tell=tell)
         else:
-            path = Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
+            path = (
+                Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
+            )
             store = await open_sqlite(path, clock=utc_now, offload=offload, tell=tell)
         try:
             yield store
@@ -39,15 +44,19 @@ async def open_store(settings: Settings, *, tell: Callable[[str], None] = lambda
 
 
 async def migrate_store(settings: Settings) -> tuple[int, int]:
-    """Bring the schema of the task store up to date while no worker lives; returns its version before and after.
+    """Bring the schema of the task store up to date while no worker lives; returns its version
+    before and after.
 
     Raises:
-        StoreUnusableError: a worker lives, or see `open_postgres`. SettingsError: a SQLite file does that by itself when it is opened.
+        StoreUnusableError: a worker lives, or see `open_postgres`. SettingsError: a SQLite file
+        does that by itself when it is opened.
     """
     address = settings.task_store.reveal()
     if not address.startswith("postgres"):
         raise SettingsError(
-            "there is nothing to migrate", why="a task store in a file is brought up to date when it is opened", guide="machines"
+            "there is nothing to migrate",
+            why="a task store in a file is brought up to date when it is opened",
+            guide="machines",
         )
     offload = ThreadOffload(name="taskstore")
     try:

@@ -1,7 +1,7 @@
 """The nouns: objective, task, result, step, event, and the small values they are made of.
 
-Frozen, slotted, keyword-only; a wrong one cannot be built. Times are aware UTC datetimes, money is US dollars. Nothing
-here touches a disk, a clock or a network.
+Frozen, slotted, keyword-only; a wrong one cannot be built. Times are aware UTC datetimes, money is
+US dollars. Nothing here touches a disk, a clock or a network.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any
 
 
 class TaskStatus(StrEnum):
-    """queued → running → recorded → done, or after a lack → queued again; the side exits are waiting, dead and cancelled."""
+    """queued → running → recorded → done, or after a lack → queued again; the side exits are
+    waiting, dead and cancelled."""
 
     QUEUED = "queued"
     RUNNING = "running"
-    RECORDED = "recorded"  # the result, or what it lacked, is committed; the planning from it is still owed
+    # the result, or what it lacked, is committed; the planning from it is still owed
+    RECORDED = "recorded"
     DONE = "done"
     WAITING = "waiting"  # a person was asked
     DEAD = "dead"  # its failures are used up, or what it lacked never came
@@ -42,7 +44,10 @@ class StopReason(StrEnum):
         reason._value_, reason.words = value, words
         return reason
 
-    FINISHED = "finished", "nothing is left to do, and a check found every part of the objective answered"
+    FINISHED = (
+        "finished",
+        "nothing is left to do, and a check found every part of the objective answered",
+    )
     OBJECTIVE_MET = "objective_met", "the objective is met, and a check agreed"
     UNMET = "unmet", "nothing is left to do, and parts of the objective are not answered"
     LIMIT_TASKS = "limit:tasks", "the limit of tasks is reached"
@@ -125,9 +130,10 @@ def _require_utc(name: str, at: datetime | None) -> None:
 class Passage:
     """A text and where it came from.
 
-    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `result:TASK_ID` or, of another objective,
-    `result:OBJECTIVE_ID/TASK_ID`. Whatever is not from a person or from this program is data: fenced and labelled in prompts,
-    escaped on a terminal. `sources` are the origins from outside that it was made from.
+    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `result:TASK_ID` or, of
+    another objective, `result:OBJECTIVE_ID/TASK_ID`. Whatever is not from a person or from this
+    program is data: fenced and labelled in prompts, escaped on a terminal. `sources` are the
+    origins from outside that it was made from.
     """
 
     text: str
@@ -140,18 +146,25 @@ class Passage:
 
 
 def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
-    """Return the origins from outside, each once, files first: what this objective's own model, person and results are not.
+    """Return the origins from outside, each once, files first: what this objective's own model,
+    person and results are not.
 
     Of more than `MAX_SOURCES` the last one is `more:N`, for N others.
     """
     found = [origin for origin in dict.fromkeys(origins) if _OUTSIDE.match(origin)]
-    named = sorted((origin for origin in found if not origin.startswith("more:")), key=lambda origin: not origin.startswith("file:"))
-    n_more = max([0, *(int(origin[5:]) for origin in found if origin.startswith("more:"))]) + max(0, len(named) - MAX_SOURCES)
+    named = sorted(
+        (origin for origin in found if not origin.startswith("more:")),
+        key=lambda origin: not origin.startswith("file:"),
+    )
+    n_more = max([0, *(int(origin[5:]) for origin in found if origin.startswith("more:"))]) + max(
+        0, len(named) - MAX_SOURCES
+    )
     return (*named[:MAX_SOURCES], *([f"more:{n_more}"] if n_more else []))
 
 
 def make_passage(text: str, origins: Sequence[str]) -> Passage:
-    """Return a text that was made from texts of these origins: a model's, unless only a person or only the program had a part in it."""
+    """Return a text that was made from texts of these origins: a model's, unless only a person or
+    only the program had a part in it."""
     sources = find_sources(origins)
     author = origins[0] if origins and set(origins) in ({"person"}, {"program"}) else "model"
     return Passage(text=text, origin=author, sources=sources)
@@ -170,15 +183,18 @@ class Limits:
     def __post_init__(self) -> None:
         for name in ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s"):
             if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be 0 (no limit) or more, got {getattr(self, name)!r}")
+                raise ValueError(
+                    f"{name} must be 0 (no limit) or more, got {getattr(self, name)!r}"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """What calls cost. Money is counted in whole micro-dollars, rounded up call by call.
 
-    `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls that a kill or an outage left
-    open, and answers that do not say what they cost. They are counted with all that was reserved for them.
+    `unconfirmed_tokens` and `unconfirmed_cost_usd` are the part that no answer has confirmed: calls
+    that a kill or an outage left open, and answers that do not say what they cost. They are counted
+    with all that was reserved for them.
     """
 
     calls: int = 0
@@ -232,9 +248,11 @@ class ToolGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveSpec:
-    """What belongs to the objective and is frozen with it. Keys, addresses, folders and concurrency are the worker's.
+    """What belongs to the objective and is frozen with it. Keys, addresses, folders and concurrency
+    are the worker's.
 
-    `text`, `initial_task` and `instance_name` together say which objective this is: starting the same three again goes on with it.
+    `text`, `initial_task` and `instance_name` together say which objective this is: starting the
+    same three again goes on with it.
     """
 
     text: str
@@ -268,10 +286,12 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """What the last check of an objective found, and how the checks went that found the list empty and something missing.
+    """What the last check of an objective found, and how the checks went that found the list empty
+    and something missing.
 
-    `n_idle` of them in a row had no new answer since the one before, `n_stuck` in a row found no fewer parts missing than the best one
-    (`least_missing`). `n_answers` is how many answers there were at the last check.
+    `n_idle` of them in a row had no new answer since the one before, `n_stuck` in a row found no
+    fewer parts missing than the best one (`least_missing`). `n_answers` is how many answers there
+    were at the last check.
     """
 
     parts: tuple[CheckedPart, ...] = ()
@@ -284,9 +304,10 @@ class Checks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """One objective as the store has it. `uid` is the random root of every outside id; `is_claimed_met`: an agent says that it is met,
-    and no check has looked since; `overspent` is the limit (`cost`, `tokens`) that cannot be held any more, because a call went over
-    what was reserved for it, or its cost was not said."""
+    """One objective as the store has it. `uid` is the random root of every outside id;
+    `is_claimed_met`: an agent says that it is met, and no check has looked since; `overspent` is
+    the limit (`cost`, `tokens`) that cannot be held any more, because a call went over what was
+    reserved for it, or its cost was not said."""
 
     id: int
     uid: str
@@ -313,7 +334,8 @@ class Objective:
 
     @property
     def spent(self) -> str:
-        """What it cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` with what no answer has confirmed, or `unknown`."""
+        """What it cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` with what no answer
+        has confirmed, or `unknown`."""
         if not self.spec.has_price:
             return "unknown"
         confirmed = f"${self.usage.cost_usd - self.usage.unconfirmed_cost_usd:.4f}"
@@ -323,7 +345,8 @@ class Objective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
-    """What a try of a task lacked, in the model's words, and the results that stood in its prompt."""
+    """What a try of a task lacked, in the model's words, and the results that stood in its
+    prompt."""
 
     what: str
     shown: tuple[int, ...] = ()
@@ -333,8 +356,9 @@ class Lack:
 class Task:
     """One task. `id` and `name` never change; the list is ordered by `(rank, id)`.
 
-    `lack` is what its last try lacked, None when that is answered or was never so; `n_lacks` tries of it lacked something. `n_lost`
-    workers in a row were lost while they held it, without a step of it that was recorded.
+    `lack` is what its last try lacked, None when that is answered or was never so; `n_lacks` tries
+    of it lacked something. `n_lost` workers in a row were lost while they held it, without a step
+    of it that was recorded.
     """
 
     id: int
@@ -369,8 +393,9 @@ class Task:
 class Proposal:
     """A task that an agent or a person proposes; it has no id before the store accepts it.
 
-    `after` names tasks by their ids, and others that are proposed with it by their `label` or name. `parent_id` is the task whose
-    result or lack it comes from. `is_missing`: a check found that its part of the objective is not answered.
+    `after` names tasks by their ids, and others that are proposed with it by their `label` or name.
+    `parent_id` is the task whose result or lack it comes from. `is_missing`: a check found that its
+    part of the objective is not answered.
     """
 
     name: str
@@ -383,7 +408,8 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    """A task that is recorded and not answered: what it lacks, and the tasks that bring it, named as in `Proposal.after`.
+    """A task that is recorded and not answered: what it lacks, and the tasks that bring it, named
+    as in `Proposal.after`.
 
     `shown` are the results that stood in its prompt.
     """
@@ -407,9 +433,11 @@ class TaskName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a finished task found; one for each task. `lack` is what it does not answer of its task, empty when it answers all of it.
+    """What a finished task found; one for each task. `lack` is what it does not answer of its task,
+    empty when it answers all of it.
 
-    `is_planned`: it stands for ever; before, the creation agent may still say that it is no answer, and then it is withdrawn.
+    `is_planned`: it stands for ever; before, the creation agent may still say that it is no answer,
+    and then it is withdrawn.
     """
 
     task_id: int
@@ -465,9 +493,11 @@ class StepState(StrEnum):
 class Step:
     """One journaled call, known by `(objective_id, owner, key)`.
 
-    `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be repeated), `question` or `approval`; `output`
-    is JSON text, None before the step is done. `request` is the tool call as JSON text where a person may have to read it. `id` is
-    the step's number, for answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with the call in flight.
+    `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
+    repeated), `question` or `approval`; `output` is JSON text, None before the step is done.
+    `request` is the tool call as JSON text where a person may have to read it. `id` is the step's
+    number, for answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
+    the call in flight.
     """
 
     objective_id: int
@@ -508,7 +538,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """That a worker serves an objective: since when, what keeps it from claiming there ("" for nothing), and what it holds of it."""
+    """That a worker serves an objective: since when, what keeps it from claiming there ("" for
+    nothing), and what it holds of it."""
 
     objective_id: int
     hindrance: str
@@ -519,7 +550,8 @@ class Joined:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A process that works, and until when its lease lives. The store fills in `since`, `lease_left_s` and `joined`.
+    """A process that works, and until when its lease lives. The store fills in `since`,
+    `lease_left_s` and `joined`.
 
     `home` is the random id of its home folder: within one home, a name has one bearer at a time.
     """

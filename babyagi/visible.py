@@ -1,7 +1,9 @@
-"""Characters that a person cannot see, and how a text is shown so that they are seen: harmless on any line, or exactly where it counts.
+"""Characters that a person cannot see, and how a text is shown so that they are seen: harmless on
+any line, or exactly where it counts.
 
-`harmless` replaces what could steer a terminal or hide in a line, and leaves ordinary text of any script as it is. `exact` loses nothing:
-what cannot be seen becomes `<U+200B>`, the same many times over `<U+0020 x4000>`, and the text can be read back from that.
+`harmless` replaces what could steer a terminal or hide in a line, and leaves ordinary text of any
+script as it is. `exact` loses nothing: what cannot be seen becomes `<U+200B>`, the same many times
+over `<U+0020 x4000>`, and the text can be read back from that.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ MAX_NEWLINES = 5  # in a row
 
 JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 _SPACE_LIKE = "\t\n\v\f\r\u0085\u2028\u2029"
-# Controls, format characters (but the number signs among them, which show), fillers, selectors, private use, surrogates, tags.
+# Controls, format characters (but the number signs among them, which show), fillers, selectors,
+# private use, surrogates, tags.
 _UNSEEN = (
     "\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
     "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff\U00013430-\U00013440\U00016fe4"
@@ -26,11 +29,13 @@ _UNSEEN = (
 UNSEEN = re.compile(f"[{_UNSEEN}]")
 _BLANKS = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"  # look like U+0020 and are not
 _NOT_EXACT = re.compile(
-    rf"(?P<literal><(?=U\+))|(?P<newlines>\n{{{MAX_NEWLINES + 1},}})|(?P<blanks> {{{MAX_BLANKS + 1},}}| +(?=\n|\Z))"
+    rf"(?P<literal><(?=U\+))|(?P<newlines>\n{{{MAX_NEWLINES + 1},}})|(?P<blanks> "
+    rf"{{{MAX_BLANKS + 1},}}| +(?=\n|\Z))"
     rf"|(?P<unseen>(?P<one>(?!\n)[{_UNSEEN}{_BLANKS}])(?P=one)*)"
 )
 _WORD = re.compile(r"[^\W_]+")
-# Letters that look like Latin ones: phonetic, of other scripts, letterlike symbols, mathematical and full-width letters.
+# Letters that look like Latin ones: phonetic, of other scripts, letterlike symbols, mathematical
+# and full-width letters.
 _LOOKALIKE = re.compile(
     "[\u017f\u0250-\u02af\u1d00-\u1dbf\u0370-\u052f\u0530-\u058f\u13a0-\u13ff\u1c80-\u1c8f\u1f00-\u1fff\u2100-\u214f\u2160-\u217f\u2c80-\u2cff\u2de0-\u2dff\ua4d0-\ua4ff"
     "\ua640-\ua69f\uab70-\uabbf\uff01-\uff5e\U0001d400-\U0001d7ff]"
@@ -39,7 +44,8 @@ _USES_JOINERS = re.compile("[\u0600-\u08ff\u0900-\u0dff\u0f00-\u0fff\u1000-\u109
 
 
 def harmless(text: str) -> str:
-    """Return the text as one line in which nothing steers a terminal and nothing hides; of a flood of marks the count is left."""
+    """Return the text as one line in which nothing steers a terminal and nothing hides; of a flood
+    of marks the count is left."""
     shown = UNSEEN.sub(_replace, text)
     return shown if shown.isascii() else _count_marks(shown)
 
@@ -57,11 +63,15 @@ def _replace(match: re.Match[str]) -> str:
 
 
 def _does_its_work(text: str, at: int) -> bool:
-    """Whether a joiner or a selector is where writing needs it: in an emoji, or between letters of a script that is joined."""
+    """Whether a joiner or a selector is where writing needs it: in an emoji, or between letters of
+    a script that is joined."""
     before, after = text[at - 1 : at] or " ", text[at + 1 : at + 2] or " "
     match text[at]:
         case "\ufe0e" | "\ufe0f":
-            return unicodedata.category(before) in ("So", "Sm", "Po", "Pd") or after == "\N{COMBINING ENCLOSING KEYCAP}"
+            return (
+                unicodedata.category(before) in ("So", "Sm", "Po", "Pd")
+                or after == "\N{COMBINING ENCLOSING KEYCAP}"
+            )
         case "\N{ZERO WIDTH JOINER}" if unicodedata.category(after) == "So":
             return before == "\ufe0f" or unicodedata.category(before) in ("So", "Sk")
         case "\N{ZERO WIDTH JOINER}" | "\N{ZERO WIDTH NON-JOINER}":
@@ -90,15 +100,20 @@ def _count_marks(text: str) -> str:
 
 
 def exact(text: str, *, encoding: str = "utf-8") -> str:
-    """Return the text with everything that cannot be seen spelled out, and nothing lost; a newline stays a newline.
+    """Return the text with everything that cannot be seen spelled out, and nothing lost; a newline
+    stays a newline.
 
-    Spelled out are also blanks at the end of a line, long runs of blanks and newlines, marks beyond `MAX_MARKS`, letters of another script
-    within a Latin word, and what `encoding` cannot write.
+    Spelled out are also blanks at the end of a line, long runs of blanks and newlines, marks beyond
+    `MAX_MARKS`, letters of another script within a Latin word, and what `encoding` cannot write.
     """
     spelled = _NOT_EXACT.sub(_spell_match, text)
     if not spelled.isascii():
         spelled = _spell_marks(_WORD.sub(_spell_mixed, spelled))
-        spelled = re.sub(r"[^\x00-\x7f]", lambda match: match[0] if _can_write(match[0], encoding) else _spell(match[0]), spelled)
+        spelled = re.sub(
+            r"[^\x00-\x7f]",
+            lambda match: match[0] if _can_write(match[0], encoding) else _spell(match[0]),
+            spelled,
+        )
     return spelled
 
 
@@ -120,12 +135,18 @@ def _spell_mixed(match: re.Match[str]) -> str:
 
 
 def _spell_marks(text: str) -> str:
-    runs = [(character, is_loose, sum(1 for _ in run)) for (character, is_loose), run in groupby(_find_loose_marks(text))]
-    return "".join(_spell(character, n) if is_loose else character * n for character, is_loose, n in runs)
+    runs = [
+        (character, is_loose, sum(1 for _ in run))
+        for (character, is_loose), run in groupby(_find_loose_marks(text))
+    ]
+    return "".join(
+        _spell(character, n) if is_loose else character * n for character, is_loose, n in runs
+    )
 
 
 def _find_loose_marks(text: str) -> Iterator[tuple[str, bool]]:
-    """Each character, and whether it is a mark too many, or one that would be drawn on the margin or on a bracket."""
+    """Each character, and whether it is a mark too many, or one that would be drawn on the margin
+    or on a bracket."""
     before, n = "\n", 0
     for character in text:
         n = (n + 1 if n or before not in "\n<>" else MAX_MARKS + 1) if is_mark(character) else 0

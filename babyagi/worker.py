@@ -1,4 +1,5 @@
-"""One worker process: it is alive as long as its lease, serves objectives, hears signals, drains, and stops."""
+"""One worker process: it is alive as long as its lease, serves objectives, hears signals, drains,
+and stops."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a worker is handed from outside: who it is, its time, its chance, its ids, what tells it that another worker is dead, and
-    whom it tells what hinders it."""
+    """What a worker is handed from outside: who it is, its time, its chance, its ids, what tells it
+    that another worker is dead, and whom it tells what hinders it."""
 
     identity: Worker
     sleep: Callable[[float], Awaitable[None]]
@@ -43,7 +44,9 @@ class Surroundings:
 class WorkerLoop:
     """Serves one objective to its end, or all of a store until a signal asks to stop."""
 
-    def __init__(self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, surroundings: Surroundings) -> None:
+    def __init__(
+        self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, surroundings: Surroundings
+    ) -> None:
         self.presence = Presence(
             store,
             surroundings.identity,
@@ -72,14 +75,18 @@ class WorkerLoop:
         self._stopped_by: int | None = None
         self._fatal: BabyagiError | None = None
 
-    async def run(self, objective_id: int, *, patience: Patience | None = None) -> tuple[Objective, int | None]:
-        """Work on the objective until it has ended and its report is written, it is paused, or a signal asks to stop.
+    async def run(
+        self, objective_id: int, *, patience: Patience | None = None
+    ) -> tuple[Objective, int | None]:
+        """Work on the objective until it has ended and its report is written, it is paused, or a
+        signal asks to stop.
 
         Returns:
             The objective as it is then, and the number of the signal that stopped us, if one did.
 
         Raises:
-            CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError: a person must act; what was claimed is queued again.
+            CredentialsError, ModelRejectedError, SettingsError, StoreUnusableError: a person must
+            act; what was claimed is queued again.
         """
 
         async def serve(group: asyncio.TaskGroup) -> None:
@@ -94,7 +101,8 @@ class WorkerLoop:
         return await self._store.objective(objective_id), self._stopped_by
 
     async def serve_all(self) -> int | None:
-        """Work on every objective that is active or owes its report, now and later, until a signal asks to stop; return its number.
+        """Work on every objective that is active or owes its report, now and later, until a signal
+        asks to stop; return its number.
 
         Raises:
             StoreUnusableError: a person must act.
@@ -109,7 +117,10 @@ class WorkerLoop:
         try:
             async with asyncio.TaskGroup() as group:
                 self._handle_signals()
-                background = [group.create_task(self._keep_lease()), group.create_task(self._watch_others())]
+                background = [
+                    group.create_task(self._keep_lease()),
+                    group.create_task(self._watch_others()),
+                ]
                 try:
                     await work(group)
                 finally:
@@ -119,7 +130,8 @@ class WorkerLoop:
         finally:
             await asyncio.shield(self.presence.end())
 
-    # -- objectives ------------------------------------------------------------------------------------------------------
+    # -- objectives
+    # ----------------------------------------------------------------------------------------------
 
     async def _serve_what_comes(self, group: asyncio.TaskGroup) -> None:
         while self._stopped_by is None and self._fatal is None:
@@ -147,11 +159,19 @@ class WorkerLoop:
         except StoreUnusableError as error:
             self._fail(error)
         except Exception:
-            logger.exception("serving objective %d raised what nobody expected; this process serves it no more", objective_id)
+            logger.exception(
+                (
+                    "serving objective %d raised what nobody expected; this process serves it no "
+                    "more"
+                ),
+                objective_id,
+            )
             self._shunned.add(objective_id)
 
     async def _serve(self, objective_id: int, patience: Patience) -> Objective:
-        serving = self._servings[objective_id] = Serving(self._process, objective_id, patience=patience)
+        serving = self._servings[objective_id] = Serving(
+            self._process, objective_id, patience=patience
+        )
         if self._stopped_by is not None:
             serving.drain(STOPPING)
         try:
@@ -168,7 +188,8 @@ class WorkerLoop:
             serving.fail(error)
         self._changed.set()
 
-    # -- beside the work -------------------------------------------------------------------------------------------------
+    # -- beside the work
+    # ----------------------------------------------------------------------------------------------
 
     async def _keep_lease(self) -> None:
         try:
@@ -202,7 +223,8 @@ class WorkerLoop:
         except TimeoutError:
             return
 
-    # -- signals ---------------------------------------------------------------------------------------------------------
+    # -- signals
+    # ----------------------------------------------------------------------------------------------
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -221,13 +243,17 @@ class WorkerLoop:
                 return
 
     def _on_signal(self, number: int) -> None:
-        """The first signal drains: no further call, what is in flight may end. The second, or `drain_s`, stops now."""
+        """The first signal drains: no further call, what is in flight may end. The second, or
+        `drain_s`, stops now."""
         if self._stopped_by is not None:
             self._drop_all()
             return
         self._stopped_by = number
         for serving in self._servings.values():
             serving.drain(STOPPING)
-        logger.info("stopping: calls in flight have %.0f s to end; a second signal stops now", self._pace.drain_s)
+        logger.info(
+            "stopping: calls in flight have %.0f s to end; a second signal stops now",
+            self._pace.drain_s,
+        )
         asyncio.get_running_loop().call_later(self._pace.drain_s, self._drop_all)
         self._changed.set()

@@ -1,1 +1,2 @@
-"""What this program costs, measured: tokens, time, memory. Each is run as `python -m benchmarks.NAME` from the repository."""
+"""What this program costs, measured: tokens, time, memory. Each is run as `python -m
+benchmarks.NAME` from the repository."""

@@ -1,8 +1,10 @@
-"""One task store, one model server that counts, and the worker processes that a campaign starts on them.
+"""One task store, one model server that counts, and the worker processes that a campaign starts on
+them.
 
-An objective here is a survey of numbered items: each item is a task, its result has words of its own, and it proposes the next
-items until there are as many as were asked for. So it is known beforehand which tasks there must be in the end, and each call to
-the model says which of them it is about.
+An objective here is a survey of numbered items: each item is a task, its result has words of its
+own, and it proposes the next
+items until there are as many as were asked for. So it is known beforehand which tasks there must be
+in the end, and each call to the model says which of them it is about.
 """
 
 from __future__ import annotations
@@ -58,27 +60,41 @@ class Surveyor:
         said = chat.messages[-1].text
         match chat.agent:
             case "execution":
-                item, survey = (int(part) for part in _ITEM.findall(said)[-1])  # the task comes last
+                # the task comes last
+                item, survey = (int(part) for part in _ITEM.findall(said)[-1])
                 self.asked[survey, item] += 1
                 await self.before_result(survey, item)
                 return Answer(text=f"Of {item} it is known that {_words(survey, item)}.")
             case "creation":
                 await asyncio.sleep(self.latency_s)
-                tasks = [] if asks_for_missing(said) else [task for _, name, _ in results_in(said) for task in self._next_items(name)]
+                tasks = (
+                    []
+                    if asks_for_missing(said)
+                    else [
+                        task for _, name, _ in results_in(said) for task in self._next_items(name)
+                    ]
+                )
                 return Answer(text=json.dumps({"tasks": tasks, "objective_met": False}))
             case "check":
                 await asyncio.sleep(self.latency_s)
                 return agree_answer(chat)
             case "prioritization":
                 await asyncio.sleep(self.latency_s)
-                return Answer(text=json.dumps({"order": [int(number) for number in reversed(_QUEUED.findall(said))]}))
+                return Answer(
+                    text=json.dumps(
+                        {"order": [int(number) for number in reversed(_QUEUED.findall(said))]}
+                    )
+                )
         return Answer(text="What the survey found.")
 
     def _next_items(self, name: str) -> list[dict[str, object]]:
         """What the finished task of this name brings."""
         item, survey = (int(part) for part in _ITEM.findall(name)[0])
         last = min(FAN_OUT * item + 1, self.n_items_by_survey[survey])
-        return [{"name": name_of(survey, n), "after": []} for n in range(FAN_OUT * (item - 1) + 2, last + 1)]
+        return [
+            {"name": name_of(survey, n), "after": []}
+            for n in range(FAN_OUT * (item - 1) + 2, last + 1)
+        ]
 
 
 def name_of(survey: int, item: int) -> str:
@@ -88,7 +104,10 @@ def name_of(survey: int, item: int) -> str:
 def _words(survey: int, item: int) -> str:
     """Words that no other item has, so that no two results are nearly equal."""
     digits = hashlib.sha256(f"{survey} {item}".encode()).hexdigest()
-    return " ".join(digits[at : at + 6].translate(str.maketrans("0123456789", "ghijklmnop")) for at in range(0, 48, 6))
+    return " ".join(
+        digits[at : at + 6].translate(str.maketrans("0123456789", "ghijklmnop"))
+        for at in range(0, 48, 6)
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,8 +144,9 @@ class WorkerProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """How a survey stands. `n_lost` are items without a finished task; `n_doubled` items that were carried out or finished twice, or
-    that have two tasks or two results; `n_asked_again` requests to the model beyond one for each result."""
+    """How a survey stands. `n_lost` are items without a finished task; `n_doubled` items that were
+    carried out or finished twice, or that have two tasks or two results; `n_asked_again` requests
+    to the model beyond one for each result."""
 
     n_done: int
     n_lost: int
@@ -142,7 +162,8 @@ class Found:
 
 
 class Board:
-    """What all workers of a campaign share. Whoever leaves the block takes every process with him that still lives."""
+    """What all workers of a campaign share. Whoever leaves the block takes every process with him
+    that still lives."""
 
     def __init__(self, folder: Path, store_url: str, server: LocalServer, model: Surveyor) -> None:
         self.folder = folder
@@ -167,8 +188,15 @@ class Board:
         }
         return environ(home / "babyagi", self.server.base_url, **fixed | more)
 
-    async def start(self, name: str, *line: str, env: Mapping[str, str] = NOTHING_MORE, prefix: tuple[str, ...] = ()) -> WorkerProcess:
-        """Start this program in a home of that name; what it says goes to a file. `prefix` is a command that starts it."""
+    async def start(
+        self,
+        name: str,
+        *line: str,
+        env: Mapping[str, str] = NOTHING_MORE,
+        prefix: tuple[str, ...] = (),
+    ) -> WorkerProcess:
+        """Start this program in a home of that name; what it says goes to a file. `prefix` is a
+        command that starts it."""
         variables, said_in = self.environ(name, **env), self.folder / f"{name}.said"
         with said_in.open("ab") as said:
             process = await asyncio.create_subprocess_exec(
@@ -187,22 +215,32 @@ class Board:
         """Put a survey on the board and return the objective's number."""
         self.model.n_items_by_survey[survey] = n_items
         limits = {"BABYAGI_MAX_TASKS": "0"}
-        process = await self.start(f"submit-{survey}", "submit", *survey_line(survey), "--json", env=limits | more)
+        process = await self.start(
+            f"submit-{survey}", "submit", *survey_line(survey), "--json", env=limits | more
+        )
         code = await process.wait(60)
         if code != 0:
             raise RuntimeError(f"submit ended with {code}: {process.said}")
-        answer, _ = json.JSONDecoder().raw_decode(process.said[process.said.index("{\n") :])  # notices stand in the same file
+        # notices stand in the same file
+        answer, _ = json.JSONDecoder().raw_decode(process.said[process.said.index("{\n") :])
         number: int = answer["objective_id"]
         return number
 
-    async def start_workers(self, *names: str, env: Mapping[str, str] = NOTHING_MORE) -> list[WorkerProcess]:
-        """Start workers that serve all, and return when each waits for work. It is the first time that they bear these names."""
+    async def start_workers(
+        self, *names: str, env: Mapping[str, str] = NOTHING_MORE
+    ) -> list[WorkerProcess]:
+        """Start workers that serve all, and return when each waits for work. It is the first time
+        that they bear these names."""
         workers = [await self.start(name, "worker", env=env) for name in names]
-        if not await self.until(lambda: all(WAITING in worker.said for worker in workers), timeout_s=60):
+        if not await self.until(
+            lambda: all(WAITING in worker.said for worker in workers), timeout_s=60
+        ):
             raise RuntimeError(f"a worker does not begin: {[worker.said for worker in workers]}")
         return workers
 
-    async def until(self, is_so: Callable[[], bool], *, timeout_s: float, every_s: float = 0.02) -> bool:
+    async def until(
+        self, is_so: Callable[[], bool], *, timeout_s: float, every_s: float = 0.02
+    ) -> bool:
         """Look again and again; return False when it did not become so in time."""
         until_s = time.monotonic() + timeout_s
         while not is_so():
@@ -236,26 +274,40 @@ class Board:
 
         if self._connection is None:
             self._connection = psycopg.connect(
-                self.store_url, autocommit=True, row_factory=dict_row, options="-c search_path=babyagi", connect_timeout=5
+                self.store_url,
+                autocommit=True,
+                row_factory=dict_row,
+                options="-c search_path=babyagi",
+                connect_timeout=5,
             )
         found: list[dict[str, Any]] = self._connection.execute(query.encode()).fetchall()
         return found
 
     def objective(self, objective_id: int) -> dict[str, Any]:
-        return self.rows(f"SELECT *, report IS NOT NULL AS has_report FROM objective WHERE id = {objective_id}")[0]
+        return self.rows(
+            f"SELECT *, report IS NOT NULL AS has_report FROM objective WHERE id = {objective_id}"
+        )[0]
 
     def is_over(self, objective_id: int) -> bool:
         return bool(self.objective(objective_id)["has_report"])
 
     def n_done(self, objective_id: int) -> int:
-        found = self.rows(f"SELECT count(*) AS n FROM task WHERE status = 'done' AND objective_id = {objective_id}")
+        found = self.rows(
+            "SELECT count(*) AS n FROM task WHERE status = 'done' AND objective_id = "
+            f"{objective_id}"
+        )
         return int(found[0]["n"])
 
     def look_over(self, objective_id: int, survey: int) -> Found:
         """Compare the store, its events and the model's own count."""
-        where, n_items = f"WHERE objective_id = {objective_id}", self.model.n_items_by_survey[survey]
+        where, n_items = (
+            f"WHERE objective_id = {objective_id}",
+            self.model.n_items_by_survey[survey],
+        )
         tasks = self.rows(f"SELECT id, name, status, failures FROM task {where}")
-        events = self.rows(f"SELECT task_id, kind FROM event {where} AND kind IN ('task.recorded', 'task.done')")
+        events = self.rows(
+            f"SELECT task_id, kind FROM event {where} AND kind IN ('task.recorded', 'task.done')"
+        )
         n_results = self.rows(f"SELECT count(*) AS n FROM result {where}")[0]["n"]
         wanted = {name_of(survey, item) for item in range(1, n_items + 1)}
         done = {task["name"] for task in tasks if task["status"] == "done"}
@@ -291,7 +343,11 @@ async def open_store(url: str) -> AsyncIterator[TaskStore]:
         if url.startswith("postgres"):
             store = await open_postgres(url, offload=offload)
         else:
-            store = await open_sqlite(Path(url.removeprefix("sqlite://")), clock=lambda: datetime.now(UTC), offload=offload)
+            store = await open_sqlite(
+                Path(url.removeprefix("sqlite://")),
+                clock=lambda: datetime.now(UTC),
+                offload=offload,
+            )
         try:
             yield store
         finally:
@@ -307,7 +363,8 @@ def survey_line(survey: int) -> tuple[str, ...]:
 
 @contextmanager
 def open_stores(kind: str) -> Iterator[Callable[[str], str]]:
-    """Gives a function from a name to the URL of an empty task store of that kind; all are gone afterwards."""
+    """Gives a function from a name to the URL of an empty task store of that kind; all are gone
+    afterwards."""
     if kind == "sqlite":
         with TemporaryDirectory(prefix="babyagi-stores-") as folder:
             yield lambda name: f"sqlite://{folder}/{name}.db"
@@ -326,7 +383,9 @@ def open_stores(kind: str) -> Iterator[Callable[[str], str]]:
 
 
 @asynccontextmanager
-async def open_board(store_url: str, *, model: Surveyor | None = None, host: str = "127.0.0.1") -> AsyncIterator[Board]:
+async def open_board(
+    store_url: str, *, model: Surveyor | None = None, host: str = "127.0.0.1"
+) -> AsyncIterator[Board]:
     """A board in a folder of its own, with a model server at `host`."""
     model = model or Surveyor()
     with TemporaryDirectory(prefix="babyagi-board-") as folder:

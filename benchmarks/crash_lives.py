@@ -1,10 +1,12 @@
-"""What `crash_points` kills: one life of the program in a process of its own, with a point before and after everything that it does.
+"""What `crash_points` kills: one life of the program in a process of its own, with a point before
+and after everything that it does.
 
-A life opens the task store, goes on with one small objective to its end, and closes, as `babyagi run` does. The objectives together pass
-through every kind of point: `plan` uses a tool, plans, checks and reports; `person` has a payment approved and pays once; `trouble` has a
-failing try, an outage, and an embedder behind a wire; `two` orders and works on two tasks at once; `lacking` has a task that lacks
-something, a result that is no answer, and a check that misses a part; `steering` is what a person does to a list. Only `plan` begins
-without a file.
+A life opens the task store, goes on with one small objective to its end, and closes, as `babyagi
+run` does. The objectives together pass through every kind of point: `plan` uses a tool, plans,
+checks and reports; `person` has a payment approved and pays once; `trouble` has a failing try, an
+outage, and an embedder behind a wire; `two` orders and works on two tasks at once; `lacking` has a
+task that lacks something, a result that is no answer, and a check that misses a part; `steering` is
+what a person does to a list. Only `plan` begins without a file.
 """
 
 from __future__ import annotations
@@ -37,11 +39,19 @@ from babyagi.tasks import (
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.worker import Pace
-from benchmarks.crash_wire import CountingEmbedder, CountingModel, Ledger, Points, Survey, make_tools
+from benchmarks.crash_wire import (
+    CountingEmbedder,
+    CountingModel,
+    Ledger,
+    Points,
+    Survey,
+    make_tools,
+)
 from tests.virtual import VirtualClock, VirtualWorld, run_virtually
 from tests.world import START, make_spec
 
-BESIDE = ("Ask Ann", "Buy bread", "Count coins", "Draw doors")  # with the first task as many as are worth an order
+# with the first task as many as are worth an order
+BESIDE = ("Ask Ann", "Buy bread", "Count coins", "Draw doors")
 LIFE_S = 600.0  # from one life's start to the next one's, and the most that a life may take
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=10**9, max_cost_usd=1000.0, max_time_s=0)
 
@@ -56,7 +66,8 @@ class Life:
     objective_id: int
 
     async def run(self) -> None:
-        """As `babyagi run`: nothing happens when the objective has ended and its report is written."""
+        """As `babyagi run`: nothing happens when the objective has ended and its report is
+        written."""
         objective = await self.store.resume_objective(self.objective_id)
         if not (objective.status is ObjectiveStatus.ENDED and objective.has_report):
             await self.world.run(objective, timeout_s=LIFE_S)
@@ -75,15 +86,22 @@ async def _run_and_answer(life: Life) -> None:
     while asked := await life.store.inbox(life.objective_id):
         for step in asked:
             decision, text = _say(step, life.folder)
-            await life.store.answer_step(step.id, output=inbox.decide(step, decision, text).to_json())
+            await life.store.answer_step(
+                step.id, output=inbox.decide(step, decision, text).to_json()
+            )
         await life.run()
 
 
 def _say(step: Step, folder: Path) -> tuple[inbox.Decision, str]:
-    """An honest person: whether an interrupted payment was made stands in the other side's ledger."""
+    """An honest person: whether an interrupted payment was made stands in the other side's
+    ledger."""
     if step.kind == inbox.APPROVAL:
         return inbox.Decision.APPROVE, ""
-    return (inbox.Decision.ANSWER, "receipt 1") if Ledger(folder / "paid").lines() else (inbox.Decision.REJECT, "")
+    return (
+        (inbox.Decision.ANSWER, "receipt 1")
+        if Ledger(folder / "paid").lines()
+        else (inbox.Decision.REJECT, "")
+    )
 
 
 async def _add_and_run(life: Life) -> None:
@@ -93,7 +111,8 @@ async def _add_and_run(life: Life) -> None:
 
 
 async def _steer(life: Life) -> None:
-    """Change the list, go on after a task that failed, cancel everything; each only if it is not done yet. The model is never called."""
+    """Change the list, go on after a task that failed, cancel everything; each only if it is not
+    done yet. The model is never called."""
     store, objective_id = life.store, life.objective_id
     kinds = await life.kinds()
     if log.OBJECTIVE_ENDED not in kinds:
@@ -116,11 +135,19 @@ async def _steer(life: Life) -> None:
 
 async def _let_one_die(life: Life) -> None:
     """As a worker whose first task fails for good."""
-    (task,) = await life.store.tasks(life.objective_id, statuses=[TaskStatus.QUEUED, TaskStatus.DEAD])
+    (task,) = await life.store.tasks(
+        life.objective_id, statuses=[TaskStatus.QUEUED, TaskStatus.DEAD]
+    )
     if task.status is TaskStatus.DEAD:
         return
     number = next(life.world._worker_numbers)
-    worker = Worker(id=f"person-{number}", name=life.world.worker_name, host="here", pid=number, lease_until=life.world.clock())
+    worker = Worker(
+        id=f"person-{number}",
+        name=life.world.worker_name,
+        host="here",
+        pid=number,
+        lease_until=life.world.clock(),
+    )
     await life.store.register_worker(worker, lease_s=30.0)
     await life.store.join_objective(worker.id, life.objective_id)
     claim = await life.store.claim_task(life.objective_id, worker.id)
@@ -129,7 +156,8 @@ async def _let_one_die(life: Life) -> None:
 
 
 async def _change_the_list(store: Any, objective_id: int) -> None:
-    """From `Begin` alone to `Begin` and cancelled ones, of which two were added, one replaced, one moved."""
+    """From `Begin` alone to `Begin` and cancelled ones, of which two were added, one replaced, one
+    moved."""
     await store.create_objective(make_spec(text="Another one"), uid="other")
 
     async def find(name: str) -> list[Task]:
@@ -153,7 +181,8 @@ async def _change_the_list(store: Any, objective_id: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One objective, how it is lived, and what it must have come to: the status by name of its tasks."""
+    """One objective, how it is lived, and what it must have come to: the status by name of its
+    tasks."""
 
     name: str
     initial_task: str
@@ -189,7 +218,14 @@ SCENARIOS = (
         n_paid=1,
         lease_s=1.5,
     ),
-    Scenario(name="trouble", initial_task="Garbled", play=_just_run, ends={"Garbled": "done"}, may_fail=True, is_wired=True),
+    Scenario(
+        name="trouble",
+        initial_task="Garbled",
+        play=_just_run,
+        ends={"Garbled": "done"},
+        may_fail=True,
+        is_wired=True,
+    ),
     Scenario(
         name="two",
         initial_task="Begin",
@@ -237,13 +273,17 @@ async def play(scenario: Scenario, folder: Path, *, life: int) -> None:
         _worker_numbers=iter(range(1000 * life, 1000 * life + 1000)),
     )
     await reap_namesakes(store, name=world.worker_name, home="")
-    spec = make_spec(initial_task=scenario.initial_task, limits=scenario.limits, embedding_space=embedder.space)
+    spec = make_spec(
+        initial_task=scenario.initial_task, limits=scenario.limits, embedding_space=embedder.space
+    )
     objective, _ = await store.create_objective(spec, uid="uid")
     await scenario.play(Life(folder=folder, store=store, world=world, objective_id=objective.id))
     await store.close()
 
 
-def live(scenario: Scenario, folder: Path, *, life: int, kill_at: int = 0, is_survey: bool = False) -> bool:
+def live(
+    scenario: Scenario, folder: Path, *, life: int, kill_at: int = 0, is_survey: bool = False
+) -> bool:
     """Live one life in a child process; returns whether it was killed at the point.
 
     Raises:

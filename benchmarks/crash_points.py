@@ -1,9 +1,11 @@
-"""Killed at every point and started again: nothing lost, nothing doubled, no half state, no journaled answer paid again.
+"""Killed at every point and started again: nothing lost, nothing doubled, no half state, no
+journaled answer paid again.
 
-A point lies before and after every SQL statement, every model request and response, and every start and end of a tool. Each case runs a
-small objective in a process of its own on a SQLite file in memory (/dev/shm), kills it with SIGKILL at one point, looks at the file as it
-lies there, and runs it again to its end; a pair is killed a second time in between. A killed process is not a machine that lost its
-power: what the disk had not yet written is not tested here.
+A point lies before and after every SQL statement, every model request and response, and every start
+and end of a tool. Each case runs a small objective in a process of its own on a SQLite file in
+memory (/dev/shm), kills it with SIGKILL at one point, looks at the file as it lies there, and runs
+it again to its end; a pair is killed a second time in between. A killed process is not a machine
+that lost its power: what the disk had not yet written is not tested here.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ MAX_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """A life that nobody kills: the label of each of its points, and what a kill there leaves behind."""
+    """A life that nobody kills: the label of each of its points, and what a kill there leaves
+    behind."""
 
     scenario: Scenario
     labels: tuple[str, ...]
@@ -43,12 +46,20 @@ class Course:
 
     def news(self) -> list[int]:
         """The points at which a kill leaves other bytes behind than at the point before."""
-        return [1, *(at for at, (one, other) in enumerate(pairwise(self.left_behind), start=2) if one != other)]
+        return [
+            1,
+            *(
+                at
+                for at, (one, other) in enumerate(pairwise(self.left_behind), start=2)
+                if one != other
+            ),
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Where to kill: the first life at point `first`; the second somewhere when `seed` is not None. Then a last life, if it `goes_on`."""
+    """Where to kill: the first life at point `first`; the second somewhere when `seed` is not None.
+    Then a last life, if it `goes_on`."""
 
     root: Path
     course: Course
@@ -72,10 +83,16 @@ def run_case(case: Case) -> tuple[str, ...]:
         looks = list(_kill(folder, case))
         if not case.goes_on:
             return ()
-        run_virtually(play(scenario, folder, life=9))  # nobody kills this one, so it needs no process of its own
+        # nobody kills this one, so it needs no process of its own
+        run_virtually(play(scenario, folder, life=9))
         check_end(folder, scenario, looks)
     except Exception as error:
-        return (f"{scenario.name} killed at {case.first}, then {case.seed}: {type(error).__name__}: {error}",)
+        return (
+            (
+                f"{scenario.name} killed at {case.first}, then {case.seed}: "
+                f"{type(error).__name__}: {error}"
+            ),
+        )
     finally:
         shutil.rmtree(folder)
     return ()
@@ -96,14 +113,16 @@ def _kill(folder: Path, case: Case) -> Iterator[Look]:
             shutil.rmtree(spare)
             yield look(folder)
             return
-        shutil.rmtree(folder)  # it ended before that point: try an earlier one, from where the first kill left it
+        # it ended before that point: try an earlier one, from where the first kill left it
+        shutil.rmtree(folder)
         spare.rename(folder)
         left = kill_at - 1
     raise AssertionError("no second kill")
 
 
 def prepare(root: Path) -> Mapping[str, str]:
-    """Load and warm up in this process what every child needs; returns the pieces of SQL by name."""
+    """Load and warm up in this process what every child needs; returns the pieces of SQL by
+    name."""
     pieces = put_points_round_sql()
     run_virtually(make_file(root))
     for scenario in SCENARIOS:
@@ -117,33 +136,51 @@ def survey(root: Path, scenario: Scenario) -> Course:
     assert not live(scenario, folder, life=1, is_survey=True)
     check_end(folder, scenario, [])
     seen = json.loads((folder / "survey.json").read_text("utf-8"))
-    return Course(scenario=scenario, labels=tuple(label for label, _ in seen), left_behind=tuple(left for _, left in seen))
+    return Course(
+        scenario=scenario,
+        labels=tuple(label for label, _ in seen),
+        left_behind=tuple(left for _, left in seen),
+    )
 
 
 def run_cases(cases: Sequence[Case], *, n_processes: int) -> list[str]:
     with multiprocessing.get_context("fork").Pool(n_processes) as pool:
-        return [fault for faults in pool.imap_unordered(run_case, cases, chunksize=8) for fault in faults]
+        return [
+            fault
+            for faults in pool.imap_unordered(run_case, cases, chunksize=8)
+            for fault in faults
+        ]
 
 
 def make_cases(root: Path, courses: Sequence[Course], *, is_all: bool) -> list[Case]:
-    """Each point once. Unless `is_all`, what is byte for byte as at the point before is looked at and not gone on with."""
+    """Each point once. Unless `is_all`, what is byte for byte as at the point before is looked at
+    and not gone on with."""
     cases = []
     for course in courses:
         news = set(course.news())
         points = range(1, len(course.labels) + 1)
-        cases += [Case(root=root, course=course, first=at, goes_on=is_all or at in news) for at in points]
+        cases += [
+            Case(root=root, course=course, first=at, goes_on=is_all or at in news) for at in points
+        ]
     return cases
 
 
 def make_pairs(once: Sequence[Case], n: int, *, seed: int) -> list[Case]:
     chance = random.Random(seed)
-    return [replace(chance.choice(once), seed=chance.randrange(2**32), goes_on=True) for _ in range(n)]
+    return [
+        replace(chance.choice(once), seed=chance.randrange(2**32), goes_on=True) for _ in range(n)
+    ]
 
 
 def show_histogram(courses: Sequence[Course]) -> None:
-    n_by_course = [Counter(label.partition(" ")[2] for label in course.labels) for course in courses]
+    n_by_course = [
+        Counter(label.partition(" ")[2] for label in course.labels) for course in courses
+    ]
     total = sum(n_by_course, Counter())
-    rows = [(where, n, *(counts[where] or "" for counts in n_by_course)) for where, n in total.most_common()]
+    rows = [
+        (where, n, *(counts[where] or "" for counts in n_by_course))
+        for where, n in total.most_common()
+    ]
     rows.append(("all", total.total(), *(len(course.labels) for course in courses)))
     head = ("where", "points", *(course.scenario.name for course in courses))
     print_table("Points, before and after counted together", head, rows)
@@ -151,32 +188,50 @@ def show_histogram(courses: Sequence[Course]) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.crash_points", description=__doc__)
-    parser.add_argument("--all", action="store_true", help="go on after each kill, also where the files are as at the point before")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="go on after each kill, also where the files are as at the point before",
+    )
     parser.add_argument("--every", type=int, default=1, help="kill at every Nth point only")
     parser.add_argument("--pairs", type=int, default=300, help="random pairs of points")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args(argv)
     began_s = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="crash-points-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="crash-points-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as name:
         root = Path(name)
         pieces = prepare(root)
         courses = [survey(root, scenario) for scenario in SCENARIOS]
         points = make_cases(root, courses, is_all=options.all)
-        once, pairs = points[options.seed % options.every :: options.every], make_pairs(points, options.pairs, seed=options.seed)
+        once, pairs = (
+            points[options.seed % options.every :: options.every],
+            make_pairs(points, options.pairs, seed=options.seed),
+        )
         faults = run_cases([*once, *pairs], n_processes=options.processes)
     took_s = time.monotonic() - began_s
     show_histogram(courses)
     seen = {label.rpartition(" ")[2] for course in courses for label in course.labels}
     print("pieces of SQL that no life runs:", " ".join(sorted(set(pieces) - seen)) or "none")
     n_news = sum(len(course.news()) for course in courses)
-    print(f"{len(points)} points; at {n_news} of them a kill leaves other bytes behind (files, bills, payments) than at the point before")
+    print(
+        f"{len(points)} points; at {n_news} of them a kill leaves other bytes behind (files, "
+        "bills, payments) than at the point before"
+    )
     n_gone_on = sum(case.goes_on for case in once)
-    print(f"killed once at {len(once)} points, gone on to the end after {n_gone_on}; {len(pairs)} pairs")
+    print(
+        f"killed once at {len(once)} points, gone on to the end after {n_gone_on}; "
+        f"{len(pairs)} pairs"
+    )
     print(f"{len(faults)} faults, goal 0: {verdict(not faults)}")
     spent = os.times()
     cpu_s = spent.user + spent.system + spent.children_user + spent.children_system
-    print(f"{took_s:.0f} s ({cpu_s:.0f} s of processor time), goal at most {MAX_S:.0f} s: {verdict(took_s <= MAX_S)}")
+    print(
+        f"{took_s:.0f} s ({cpu_s:.0f} s of processor time), goal at most {MAX_S:.0f} s: "
+        f"{verdict(took_s <= MAX_S)}"
+    )
     print(*faults[:20], sep="\n")
     return 1 if faults else 0
 

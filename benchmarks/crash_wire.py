@@ -1,6 +1,8 @@
-"""Where `crash_points` kills, and what its lives call: points round every statement, request and tool, and the other side of each wire.
+"""Where `crash_points` kills, and what its lives call: points round every statement, request and
+tool, and the other side of each wire.
 
-The other side keeps what it was asked in a file, as an endpoint's bill would: that file outlives a killed process.
+The other side keeps what it was asked in a file, as an endpoint's bill would: that file outlives a
+killed process.
 """
 
 from __future__ import annotations
@@ -36,10 +38,12 @@ from tests.scripted import agree, is_check
 CALL_TOKENS = 100  # what the model says that each of its answers took
 RESERVED = Reservation(calls=1, tokens=250, cost_usd=0.002)
 COST_USD = 0.001
-LEFT_BEHIND = ("tasks.db", "tasks.db-wal", "bill", "refused", "paid")  # what outlives a killed process
+# what outlives a killed process
+LEFT_BEHIND = ("tasks.db", "tasks.db-wal", "bill", "refused", "paid")
 
 
-# -- the points ----------------------------------------------------------------------------------------------------------------
+# -- the points
+# --------------------------------------------------------------------------------------------------
 
 
 class Points:
@@ -81,7 +85,10 @@ def reach(label: str) -> None:
 
 def digest_of(folder: Path) -> str:
     """A digest of every byte that outlives a process killed now."""
-    contents = (path.read_bytes() if path.exists() else b"" for path in (folder / name for name in LEFT_BEHIND))
+    contents = (
+        path.read_bytes() if path.exists() else b""
+        for path in (folder / name for name in LEFT_BEHIND)
+    )
     return " ".join(hashlib.blake2b(content, digest_size=8).hexdigest() for content in contents)
 
 
@@ -119,15 +126,19 @@ class WatchedConnection(sqlite3.Connection):
 
 
 def put_points_round_sql() -> Mapping[str, str]:
-    """From now on every connection of this process and its children has points; returns the pieces of SQL by name."""
+    """From now on every connection of this process and its children has points; returns the pieces
+    of SQL by name."""
     pieces = sql_pieces.load_pieces("sqlite")
     WatchedConnection.names = {sql: name for name, sql in pieces.items()}
     connect = sqlite3.connect
-    sqlite3.connect = lambda *args, **kwargs: connect(*args, **{"factory": WatchedConnection, **kwargs})
+    sqlite3.connect = lambda *args, **kwargs: connect(
+        *args, **{"factory": WatchedConnection, **kwargs}
+    )
     return pieces
 
 
-# -- what is called --------------------------------------------------------------------------------------------------------------
+# -- what is called
+# --------------------------------------------------------------------------------------------------
 
 
 class Ledger:
@@ -151,7 +162,8 @@ def digest_request(text: str) -> str:
 
 
 class CountingModel:
-    """Answers from what it reads, and bills each request to a file under the digest that the journal has of it."""
+    """Answers from what it reads, and bills each request to a file under the digest that the
+    journal has of it."""
 
     name = "counting"
 
@@ -186,13 +198,15 @@ class CountingModel:
 
 
 def _subjects(role: Role, text: str) -> list[str]:
-    """The names of the tasks that a prompt is about: the one that is carried out, those that are planned from."""
+    """The names of the tasks that a prompt is about: the one that is carried out, those that are
+    planned from."""
     if role is Role.CREATION:
         return [name for _, name, _ in results_in(text)] if "creation agent" in text[:40] else []
     return re.findall(r"^\d+: (.*)$", text, re.MULTILINE)[-1:]
 
 
-PLANS: Mapping[str, tuple[tuple[str, ...], bool]] = {  # what comes of a task, and whether it says that the objective is met
+# what comes of a task, and whether it says that the objective is met
+PLANS: Mapping[str, tuple[tuple[str, ...], bool]] = {
     "Read": (("One", "The read", "Two"), True),
 }
 FIRST_SAID: Mapping[str, tuple[str, str]] = {  # until a try is told that this was lacking
@@ -207,18 +221,26 @@ def _answer(prompt: Prompt, role: Role, text: str) -> Completion:
     match role:
         case Role.EXECUTION:
             (subject,) = _subjects(role, text)
-            observed = "".join(message.text for message in prompt.messages if message.speaker is Speaker.TOOL)
+            observed = "".join(
+                message.text for message in prompt.messages if message.speaker is Speaker.TOOL
+            )
             name, arguments = _wanted_call(prompt, subject, observed)
             if name:
                 call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
                 return replace(empty, tool_calls=(call,), finish_reason="tool_calls")
             first, lack = FIRST_SAID.get(subject, ("", ""))
             is_told = lack in block_in(text, "last try")
-            return replace(empty, text=f"The result of {subject} about limits." if is_told else first)
+            return replace(
+                empty, text=f"The result of {subject} about limits." if is_told else first
+            )
         case Role.CREATION:
             return replace(empty, text=_check(prompt, text) if is_check(prompt) else _plan(text))
         case Role.PRIORITIZATION:
-            queued = sorted(re.findall(r"^(\d+): (.*)", text, re.MULTILINE), key=lambda task: task[1], reverse=True)
+            queued = sorted(
+                re.findall(r"^(\d+): (.*)", text, re.MULTILINE),
+                key=lambda task: task[1],
+                reverse=True,
+            )
             return replace(empty, text=json.dumps({"order": [int(number) for number, _ in queued]}))
         case _:
             return replace(empty, text="The report.")
@@ -232,10 +254,13 @@ def _check(prompt: Prompt, text: str) -> str:
 
 
 def _plan(text: str) -> str:
-    """What comes of all that is planned from: proposals, what is not answered, and whether somebody says that the objective is met."""
+    """What comes of all that is planned from: proposals, what is not answered, and whether somebody
+    says that the objective is met."""
     names, unanswered, is_met = ([MISSED] if asks_for_missing(text) else []), [], False
     for number, subject, result in [] if asks_for_missing(text) else results_in(text):
-        planned, says_met = PLANS.get(subject, (("Find",) if result.startswith("LACKING") else (), False))
+        planned, says_met = PLANS.get(
+            subject, (("Find",) if result.startswith("LACKING") else (), False)
+        )
         names += planned
         is_met |= says_met
         if result.startswith("Perhaps"):
@@ -272,7 +297,9 @@ class CountingEmbedder:
         self._bill.add(digest_request("\0".join(texts)))
         await asyncio.sleep(0.02)
         reach("after response embedding")
-        return [self._hash.embed_text(text) for text in texts], Usage(calls=1, prompt_tokens=CALL_TOKENS, cost_usd=COST_USD)
+        return [self._hash.embed_text(text) for text in texts], Usage(
+            calls=1, prompt_tokens=CALL_TOKENS, cost_usd=COST_USD
+        )
 
     async def close(self) -> None:
         return None
@@ -296,6 +323,18 @@ def make_tools(folder: Path) -> list[Tool]:
         return {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
 
     return [
-        Tool(name="look", description="Look at something.", parameters=schema("at", "string"), effect=Effect.READ, run=look),
-        Tool(name="pay", description="Pay.", parameters=schema("amount", "integer"), effect=Effect.ONCE, run=pay),
+        Tool(
+            name="look",
+            description="Look at something.",
+            parameters=schema("at", "string"),
+            effect=Effect.READ,
+            run=look,
+        ),
+        Tool(
+            name="pay",
+            description="Pay.",
+            parameters=schema("amount", "integer"),
+            effect=Effect.ONCE,
+            run=pay,
+        ),
     ]

@@ -1,7 +1,9 @@
-"""Two hosts share an objective of 200 tasks in PostgreSQL, while links are cut and the server stops: each task is done once.
+"""Two hosts share an objective of 200 tasks in PostgreSQL, while links are cut and the server
+stops: each task is done once.
 
-The hosts, the server and the model are apart as `network.py` says. Each host runs one worker with a lease of 3 s. What happens, happens
-when a quarter of the tasks are done. What is said of each: the store, its events, and what the model server counted.
+The hosts, the server and the model are apart as `network.py` says. Each host runs one worker with a
+lease of 3 s. What happens, happens when a quarter of the tasks are done. What is said of each: the
+store, its events, and what the model server counted.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from tests.postgres_server import PostgresServer
 N_TASKS = 200
 LATENCY_S = 0.6
 SURVEY = 1
-CUT_S = 25.0  # a transaction of the one that is cut off may hold the others up for 10 s, and then they wait for each other
+# a transaction of the one that is cut off may hold the others up for 10 s, and then they wait for
+# each other
+CUT_S = 25.0
 OUTAGE_S = 30.0
 HANG_S = 120.0
 DURABLE = ("fsync=on", "full_page_writes=on")
@@ -40,7 +44,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What was seen of one objective. `again_s` is the time from the end of the event to the next finished task."""
+    """What was seen of one objective. `again_s` is the time from the end of the event to the next
+    finished task."""
 
     event: Event
     took_s: float
@@ -53,7 +58,13 @@ class Seen:
     @property
     def is_good(self) -> bool:
         came_back = sum(n - 1 for n in self.n_ids_by_host.values()) >= self.event.n_lost_workers
-        return self.found.is_whole and self.found.n_failures == 0 and came_back and all(self.n_by_host.values()) and not self.trouble
+        return (
+            self.found.is_whole
+            and self.found.n_failures == 0
+            and came_back
+            and all(self.n_by_host.values())
+            and not self.trouble
+        )
 
 
 async def nothing(network: Network, server: PostgresServer) -> None:
@@ -86,15 +97,30 @@ EVENTS = {
 }
 
 
-async def run_once(network: Network, server: PostgresServer, store_url: str, event: Event, *, n_tasks: int = N_TASKS) -> Seen:
+async def run_once(
+    network: Network,
+    server: PostgresServer,
+    store_url: str,
+    event: Event,
+    *,
+    n_tasks: int = N_TASKS,
+) -> Seen:
     """One objective, and one event while it is worked on."""
     async with open_board(store_url, host=network.model_host) as board:
         board.model.latency_s = LATENCY_S
         workers = []
         for host in HOSTS:
-            addresses = await network.addresses(host, store_url=store_url, model_url=board.server.base_url)
-            workers.append(await board.start(f"host-{host}", "worker", env=addresses, prefix=network.prefix(host)))
-        await board.until(lambda: all(WAITING in worker.said for worker in workers), timeout_s=HANG_S)
+            addresses = await network.addresses(
+                host, store_url=store_url, model_url=board.server.base_url
+            )
+            workers.append(
+                await board.start(
+                    f"host-{host}", "worker", env=addresses, prefix=network.prefix(host)
+                )
+            )
+        await board.until(
+            lambda: all(WAITING in worker.said for worker in workers), timeout_s=HANG_S
+        )
         objective_id, began_s = await board.submit(SURVEY, n_tasks), time.monotonic()
         await board.until(lambda: board.n_done(objective_id) >= n_tasks / 4, timeout_s=HANG_S)
         await event.happens(network, server)
@@ -111,8 +137,14 @@ async def run_once(network: Network, server: PostgresServer, store_url: str, eve
             event=event,
             took_s=took_s,
             again_s=again_s,
-            n_by_host={worker.name: sum(one.startswith(f"{worker.name}-") for one in ids) for worker in workers},
-            n_ids_by_host={worker.name: len({one for one in ids if one.startswith(f"{worker.name}-")}) for worker in workers},
+            n_by_host={
+                worker.name: sum(one.startswith(f"{worker.name}-") for one in ids)
+                for worker in workers
+            },
+            n_ids_by_host={
+                worker.name: len({one for one in ids if one.startswith(f"{worker.name}-")})
+                for worker in workers
+            },
             found=board.look_over(objective_id, SURVEY),
             trouble=trouble_of(workers, codes),
         )
@@ -120,13 +152,21 @@ async def run_once(network: Network, server: PostgresServer, store_url: str, eve
 
 def claimed_by(board: Board, objective_id: int) -> list[str]:
     """The worker id of each claim of a task."""
-    found = board.rows(f"SELECT data FROM event WHERE objective_id = {objective_id} AND kind = 'task.claimed'")
+    found = board.rows(
+        f"SELECT data FROM event WHERE objective_id = {objective_id} AND kind = 'task.claimed'"
+    )
     return [json.loads(row["data"])["worker_id"] for row in found]
 
 
 def trouble_of(workers: Sequence[WorkerProcess], codes: Sequence[int | None]) -> str:
-    bad = [f"{worker.name} ended with {code}" for worker, code in zip(workers, codes, strict=True) if code != 128 + signal.SIGTERM]
-    return "; ".join((*bad, *(worker.said[-2000:] for worker in workers if "Traceback" in worker.said)))
+    bad = [
+        f"{worker.name} ended with {code}"
+        for worker, code in zip(workers, codes, strict=True)
+        if code != 128 + signal.SIGTERM
+    ]
+    return "; ".join(
+        (*bad, *(worker.said[-2000:] for worker in workers if "Traceback" in worker.said))
+    )
 
 
 async def measure(network: Network, names: Sequence[str], *, n_tasks: int) -> list[Seen]:
@@ -137,7 +177,9 @@ async def measure(network: Network, names: Sequence[str], *, n_tasks: int) -> li
             server.start()
             for name in names:
                 server.run(f"CREATE DATABASE {name}")
-                seen.append(await run_once(network, server, server.url(name), EVENTS[name], n_tasks=n_tasks))
+                seen.append(
+                    await run_once(network, server, server.url(name), EVENTS[name], n_tasks=n_tasks)
+                )
                 if not seen[-1].is_good:
                     print(seen[-1], file=sys.stderr)
         finally:
@@ -150,12 +192,24 @@ async def measure(network: Network, names: Sequence[str], *, n_tasks: int) -> li
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hosts", description=__doc__)
     parser.add_argument("--tasks", type=int, default=N_TASKS)
-    parser.add_argument("--event", choices=sorted(EVENTS), action="append", help="default: all of them")
-    parser.add_argument("--no-namespaces", action="store_true", help="forwarders at two addresses, as where namespaces are not allowed")
+    parser.add_argument(
+        "--event", choices=sorted(EVENTS), action="append", help="default: all of them"
+    )
+    parser.add_argument(
+        "--no-namespaces",
+        action="store_true",
+        help="forwarders at two addresses, as where namespaces are not allowed",
+    )
     options = parser.parse_args(argv)
     network = Forwarders() if options.no_namespaces else choose_network()
     if isinstance(network, Forwarders) and not options.no_namespaces:
-        print("network namespaces are not allowed here (they take root): two addresses stand in for two hosts", file=sys.stderr)
+        print(
+            (
+                "network namespaces are not allowed here (they take root): two addresses stand "
+                "in for two hosts"
+            ),
+            file=sys.stderr,
+        )
     seen = asyncio.run(measure(network, options.event or list(EVENTS), n_tasks=options.tasks))
     rows = [
         (
@@ -172,9 +226,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         for one in seen
     ]
-    head = ("what happened", "done", "lost", "doubled", "failures", "asked twice", "claims", "ids", "on again s", "whole s")
-    print_table(f"{options.tasks} tasks, two hosts ({network.name}), PostgreSQL, leases of {LEASE_S:g} s", head, rows)
-    print(f"each task done once, and no failure for what the store was away: {verdict(all(one.is_good for one in seen))}")
+    head = (
+        "what happened",
+        "done",
+        "lost",
+        "doubled",
+        "failures",
+        "asked twice",
+        "claims",
+        "ids",
+        "on again s",
+        "whole s",
+    )
+    print_table(
+        (f"{options.tasks} tasks, two hosts ({network.name}), PostgreSQL, leases of {LEASE_S:g} s"),
+        head,
+        rows,
+    )
+    print(
+        "each task done once, and no failure for what the store was away: "
+        f"{verdict(all(one.is_good for one in seen))}"
+    )
     return 0 if all(one.is_good for one in seen) else 1
 
 

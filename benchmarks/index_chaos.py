@@ -1,9 +1,12 @@
-"""Three workers, a projector and an index's server are killed at random; at the end nothing is lost, stored twice, owed, missing or extra.
+"""Three workers, a projector and an index's server are killed at random; at the end nothing is
+lost, stored twice, owed, missing or extra.
 
-Each worker carries out 1,500 tasks as a worker does that plans by itself (claim, result with plan) and notes what was acknowledged; every
-fifth task's claim is also tried by the others. The projector feeds the index in a process of its own. `kill -9` strikes them in turn, and
-the servers of Weaviate and Pinecone (ours, of the tests) forget everything when they are killed. When nobody is killed any more, the
-projector that lives must feed what is owed; only then a new one compares the index with the truth and mends it.
+Each worker carries out 1,500 tasks as a worker does that plans by itself (claim, result with plan)
+and notes what was acknowledged; every fifth task's claim is also tried by the others. The projector
+feeds the index in a process of its own. `kill -9` strikes them in turn, and the servers of Weaviate
+and Pinecone (ours, of the tests) forget everything when they are killed. When nobody is killed any
+more, the projector that lives must feed what is owed; only then a new one compares the index with
+the truth and mends it.
 """
 
 from __future__ import annotations
@@ -61,7 +64,12 @@ async def enter(store: TaskStore, objective: Objective, name: str) -> Worker:
     await reap_namesakes(store, name=name, home="chaos")
     await store.reap_workers()
     worker = Worker(
-        id=f"{name}-{secrets.token_hex(4)}", name=name, host="here", pid=os.getpid(), lease_until=datetime.now(UTC), home="chaos"
+        id=f"{name}-{secrets.token_hex(4)}",
+        name=name,
+        host="here",
+        pid=os.getpid(),
+        lease_until=datetime.now(UTC),
+        home="chaos",
     )
     await store.register_worker(worker, lease_s=LEASE_S)
     await store.join_objective(worker.id, objective.id)
@@ -72,11 +80,13 @@ async def embed(texts: Sequence[str]) -> list[bytes]:
     return (await HashEmbedder(256).embed(texts))[0]
 
 
-# -- the processes -----------------------------------------------------------------------------------------------------------
+# -- the processes
+# --------------------------------------------------------------------------------------------------
 
 
 async def work(home: Path, name: str, n_results: int) -> None:
-    """Carry tasks out until this name has as many results as it is to have; what is acknowledged is written down at once."""
+    """Carry tasks out until this name has as many results as it is to have; what is acknowledged is
+    written down at once."""
     noted = home / f"acknowledged-{name}"
     texts = [other["text"] for other in make_others(200)]
     async with AsyncExitStack() as stack:
@@ -107,10 +117,13 @@ async def try_claims_of_others(store: TaskStore, home: Path, name: str) -> None:
 
 
 async def feed(home: Path, index_name: str, ports: Sequence[int], *, until_settled: bool) -> None:
-    """Feed the index under the lease of its duty; with `until_settled` until nothing is owed, then print what a check says."""
+    """Feed the index under the lease of its duty; with `until_settled` until nothing is owed, then
+    print what a check says."""
     async with AsyncExitStack() as stack:
         store, objective = await open_store(home, stack)
-        index = open_index(index_name, home, ports, stack, timeout_s=CALL_TIMEOUT_S, sync_threshold=SYNC_THRESHOLD)
+        index = open_index(
+            index_name, home, ports, stack, timeout_s=CALL_TIMEOUT_S, sync_threshold=SYNC_THRESHOLD
+        )
         projector = Projector(store, index, objective=objective)
         worker = await enter(store, objective, "projector")
         deadline_s = time.monotonic() + SETTLE_S
@@ -125,16 +138,27 @@ async def feed(home: Path, index_name: str, ports: Sequence[int], *, until_settl
                 n_fed = 0
             if claim:
                 await store.release_duty(claim)
-            if until_settled and not n_fed and not await store.result_ids(objective.id, is_indexed=False):
+            if (
+                until_settled
+                and not n_fed
+                and not await store.result_ids(objective.id, is_indexed=False)
+            ):
                 if index.is_memory:
                     await ResultSearch(store, index, objective=objective).fill_memory()
                 report = await projector.check(n_probes=1000)
-                print(len(report.missing), len(report.extra), len(report.probe_misses), report.n_held, projector.n_rebuilds)
+                print(
+                    len(report.missing),
+                    len(report.extra),
+                    len(report.probe_misses),
+                    report.n_held,
+                    projector.n_rebuilds,
+                )
                 return
             await asyncio.sleep(0.02 if n_fed else 0.2)
 
 
-# -- the campaign ------------------------------------------------------------------------------------------------------------
+# -- the campaign
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -148,7 +172,9 @@ class Cast:
 
     def start(self, role: str) -> None:
         with self.log.open("a") as log:
-            self.processes[role] = subprocess.Popen(self.lines[role], stdout=subprocess.DEVNULL, stderr=log, text=True)
+            self.processes[role] = subprocess.Popen(
+                self.lines[role], stdout=subprocess.DEVNULL, stderr=log, text=True
+            )
 
     def kill(self, role: str) -> None:
         process = self.processes[role]
@@ -182,26 +208,49 @@ async def prepare(home: Path, n_tasks: int) -> None:
     async with AsyncExitStack() as stack:
         offload = ThreadOffload()
         stack.callback(offload.close)
-        store = await open_sqlite(home / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
+        store = await open_sqlite(
+            home / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
+        )
         stack.push_async_callback(store.close)
-        spec = make_spec(text="Survive", initial_task="Task 1", limits=Limits(max_tasks=0, max_time_s=0), embedding_space="hash:v1:256")
+        spec = make_spec(
+            text="Survive",
+            initial_task="Task 1",
+            limits=Limits(max_tasks=0, max_time_s=0),
+            embedding_space="hash:v1:256",
+        )
         objective, _ = await store.create_objective(spec, uid=secrets.token_hex(8))
         for start in range(2, n_tasks + 1, 500):
-            proposals = [Proposal(name=f"Task {n}") for n in range(start, min(start + 500, n_tasks + 1))]
+            proposals = [
+                Proposal(name=f"Task {n}") for n in range(start, min(start + 500, n_tasks + 1))
+            ]
             await store.add_tasks(objective.id, proposals)
 
 
 def read_acknowledged(home: Path) -> set[int]:
-    return {int(line) for path in home.glob("acknowledged-*") for line in path.read_text().splitlines() if line}
+    return {
+        int(line)
+        for path in home.glob("acknowledged-*")
+        for line in path.read_text().splitlines()
+        if line
+    }
 
 
 async def count(home: Path, acknowledged: set[int]) -> tuple[int, int, int]:
-    """How many results were acknowledged, how many of them are lost, and how many tasks have two results."""
+    """How many results were acknowledged, how many of them are lost, and how many tasks have two
+    results."""
     async with AsyncExitStack() as stack:
         store, objective = await open_store(home, stack)
         task_ids = await store.result_ids(objective.id)
-        rewritten = [result.task_id for result in await store.results(objective.id) if result.text.startswith("again, by")]
-        return len(acknowledged), len(acknowledged - set(task_ids)), len(task_ids) - len(set(task_ids)) + len(rewritten)
+        rewritten = [
+            result.task_id
+            for result in await store.results(objective.id)
+            if result.text.startswith("again, by")
+        ]
+        return (
+            len(acknowledged),
+            len(acknowledged - set(task_ids)),
+            len(task_ids) - len(set(task_ids)) + len(rewritten),
+        )
 
 
 async def count_owed(home: Path) -> int:
@@ -216,8 +265,21 @@ def campaign(name: str, *, seconds: float, n_results: int, seed: int) -> tuple[o
     with TemporaryDirectory() as folder:
         home = Path(folder)
         asyncio.run(prepare(home, N_WORKERS * n_results))
-        me = [sys.executable, "-m", "benchmarks.index_chaos", "--home", folder, "--index", name, "--ports", *map(str, ports)]
-        lines = {f"worker{n}": [*me, "--act", f"worker{n}", "--results", str(n_results)] for n in range(N_WORKERS)}
+        me = [
+            sys.executable,
+            "-m",
+            "benchmarks.index_chaos",
+            "--home",
+            folder,
+            "--index",
+            name,
+            "--ports",
+            *map(str, ports),
+        ]
+        lines = {
+            f"worker{n}": [*me, "--act", f"worker{n}", "--results", str(n_results)]
+            for n in range(N_WORKERS)
+        }
         lines["projector"] = [*me, "--act", "projector"]
         if server := server_line(name, home, ports, lag_s=READ_LAG_S):
             lines["server"] = server
@@ -236,14 +298,29 @@ def campaign(name: str, *, seconds: float, n_results: int, seed: int) -> tuple[o
     missing, extra, not_found, n_held, _ = settled
     kills = f"{cast.kills['projector']} / {cast.kills['server']} / {cast.kills['worker']}"
     is_good = lost == twice == n_owed == missing == extra == not_found == 0
-    return (name, seed, kills, f"{acknowledged:,}", lost, twice, n_owed, f"{n_held:,}", missing, extra, not_found, verdict(is_good))
+    return (
+        name,
+        seed,
+        kills,
+        f"{acknowledged:,}",
+        lost,
+        twice,
+        n_owed,
+        f"{n_held:,}",
+        missing,
+        extra,
+        not_found,
+        verdict(is_good),
+    )
 
 
 def _let_workers_finish(cast: Cast) -> None:
     """Nobody is killed any more; each worker comes to the number of results that it is to have."""
     deadline_s = time.monotonic() + SETTLE_S
     workers = [role for role in cast.lines if role.startswith("worker")]
-    while time.monotonic() < deadline_s and any(cast.processes[role].poll() != 0 for role in workers):
+    while time.monotonic() < deadline_s and any(
+        cast.processes[role].poll() != 0 for role in workers
+    ):
         cast.keep_up()
         time.sleep(0.2)
     for role in workers:
@@ -252,7 +329,8 @@ def _let_workers_finish(cast: Cast) -> None:
 
 
 def _let_projector_catch_up(cast: Cast, home: Path) -> int:
-    """The projector that was not killed last feeds what is owed, whatever the server has forgotten meanwhile; return what it leaves."""
+    """The projector that was not killed last feeds what is owed, whatever the server has forgotten
+    meanwhile; return what it leaves."""
     deadline_s = time.monotonic() + SETTLE_S
     while (n_owed := asyncio.run(count_owed(home))) and time.monotonic() < deadline_s:
         cast.keep_up()
@@ -266,7 +344,9 @@ def _settle(line: list[str], cast: Cast) -> list[int]:
     for _ in range(4):  # a damaged Chroma crashes two starts before it is emptied
         if "server" in cast.lines and cast.processes["server"].poll() is not None:
             cast.start("server")
-        done = subprocess.run(line, capture_output=True, text=True, timeout=2 * SETTLE_S, check=False)
+        done = subprocess.run(
+            line, capture_output=True, text=True, timeout=2 * SETTLE_S, check=False
+        )
         if done.returncode == 0 and done.stdout.strip():
             return [int(word) for word in done.stdout.split()]
     raise RuntimeError(f"it did not settle: {done.stderr[-2000:]}")
@@ -293,8 +373,28 @@ def main(argv: Sequence[str] | None = None) -> None:
             for name in options.indexes
             for seed in options.seeds
         ]
-        head = ("index", "seed", "kills p/s/w", "acknowledged", "lost", "twice", "owed", "indexed", "missing", "extra", "not found", "")
-        print_table(f"{N_WORKERS} workers, kill -9 for {options.seconds:g} s (projector / server / worker)", head, rows)
+        head = (
+            "index",
+            "seed",
+            "kills p/s/w",
+            "acknowledged",
+            "lost",
+            "twice",
+            "owed",
+            "indexed",
+            "missing",
+            "extra",
+            "not found",
+            "",
+        )
+        print_table(
+            (
+                f"{N_WORKERS} workers, kill -9 for {options.seconds:g} s (projector / server / "
+                "worker)"
+            ),
+            head,
+            rows,
+        )
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""The indexes that are measured and killed, and the servers that some of them need: Chroma's own, and those of the tests for Weaviate and
-Pinecone, because neither can be had without an account or a download."""
+"""The indexes that are measured and killed, and the servers that some of them need: Chroma's own,
+and those of the tests for Weaviate and Pinecone, because neither can be had without an account or a
+download."""
 
 from __future__ import annotations
 
@@ -23,7 +24,13 @@ START_S = 60.0
 
 
 def open_index(
-    name: str, folder: Path, ports: Sequence[int], stack: AsyncExitStack, *, timeout_s: float, sync_threshold: int = SYNC_THRESHOLD
+    name: str,
+    folder: Path,
+    ports: Sequence[int],
+    stack: AsyncExitStack,
+    *,
+    timeout_s: float,
+    sync_threshold: int = SYNC_THRESHOLD,
 ) -> VectorIndex:
     """The index of this name, closed with the stack; `ports` are those of its server."""
     url = f"http://127.0.0.1:{ports[0]}"
@@ -32,7 +39,9 @@ def open_index(
     if name == "chroma":
         offload = ThreadOffload(name="chroma")
         stack.callback(offload.close)
-        index: VectorIndex = ChromaIndex(folder / "chroma", offload=offload, sync_threshold=sync_threshold)
+        index: VectorIndex = ChromaIndex(
+            folder / "chroma", offload=offload, sync_threshold=sync_threshold
+        )
     elif name == "chroma-server":
         index = ChromaServerIndex(url, timeout_s=timeout_s)
     elif name == "weaviate":
@@ -42,16 +51,28 @@ def open_index(
     else:
         from babyagi.resultstore.pinecone import PineconeIndex
 
-        index = PineconeIndex("sk-test", cloud="aws", region="us-east-1", host=url, timeout_s=timeout_s)
+        index = PineconeIndex(
+            "sk-test", cloud="aws", region="us-east-1", host=url, timeout_s=timeout_s
+        )
     stack.push_async_callback(index.close)
     return index
 
 
 def server_line(name: str, folder: Path, ports: Sequence[int], *, lag_s: float = 0.0) -> list[str]:
-    """What starts the server of an index; empty where it needs none. `lag_s`: so far Pinecone's reads are behind its writes."""
+    """What starts the server of an index; empty where it needs none. `lag_s`: so far Pinecone's
+    reads are behind its writes."""
     if name == "chroma-server":
         chroma = str(Path(sys.executable).with_name("chroma"))
-        return [chroma, "run", "--path", str(folder / "server"), "--host", "127.0.0.1", "--port", str(ports[0])]
+        return [
+            chroma,
+            "run",
+            "--path",
+            str(folder / "server"),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(ports[0]),
+        ]
     if name == "weaviate":
         return [sys.executable, "-m", "tests.weaviate_server", str(ports[0]), str(ports[1])]
     if name == "pinecone":

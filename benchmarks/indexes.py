@@ -1,11 +1,14 @@
-"""What an index costs at 1e3, 1e4 and 1e5 results: adding one, a query, the context of a task, a rebuild, a start, memory.
+"""What an index costs at 1e3, 1e4 and 1e5 results: adding one, a query, the context of a task, a
+rebuild, a start, memory.
 
-Each index and size is measured in a process of its own, on vectors of 768 numbers that come in clusters, as those of texts do. The
-results stand in a SQLite task store, whose filling is not measured. A rebuild feeds an empty index with all but the last 1,000 (of 1,000:
-100) from the stored vectors; adding feeds these. The context is all that a task waits for, the query is what of it is the index's, and the
-rest says whether anything but the index grows with the results.
+Each index and size is measured in a process of its own, on vectors of 768 numbers that come in
+clusters, as those of texts do. The results stand in a SQLite task store, whose filling is not
+measured. A rebuild feeds an empty index with all but the last 1,000 (of 1,000: 100) from the stored
+vectors; adding feeds these. The context is all that a task waits for, the query is what of it is
+the index's, and the rest says whether anything but the index grows with the results.
 
-The servers of Weaviate and Pinecone are those of the tests, which search exactly: their rows measure the clients and the way there.
+The servers of Weaviate and Pinecone are those of the tests, which search exactly: their rows
+measure the clients and the way there.
 """
 
 from __future__ import annotations
@@ -62,8 +65,8 @@ COLUMNS = {
 
 
 def fill_database(path: Path, objective: Objective, task_ids: range) -> None:
-    """Write the results of these tasks with their vectors, as if they had been carried out: by the verbs it takes minutes, and is not
-    measured."""
+    """Write the results of these tasks with their vectors, as if they had been carried out: by the
+    verbs it takes minutes, and is not measured."""
     import sqlite3
 
     import numpy as np
@@ -72,20 +75,43 @@ def fill_database(path: Path, objective: Objective, task_ids: range) -> None:
     centres = np.random.default_rng(3).normal(size=(200, DIMENSION)).astype("<f4")
     others = dict(zip(task_ids, make_others(task_ids.stop - 1)[task_ids.start - 1 :], strict=True))
     with sqlite3.connect(path) as database:
-        columns = "objective_id, id, name, name_key, status, rank, origins, created_at_us, finished_at_us"
-        tasks = [(objective.id, i, other["name"], other["name"], "done", i, '["model:made"]', i, i) for i, other in others.items()]
-        database.executemany(f"INSERT OR REPLACE INTO task ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", tasks)
+        columns = (
+            "objective_id, id, name, name_key, status, rank, origins, created_at_us, finished_at_us"
+        )
+        tasks = [
+            (objective.id, i, other["name"], other["name"], "done", i, '["model:made"]', i, i)
+            for i, other in others.items()
+        ]
+        database.executemany(
+            f"INSERT OR REPLACE INTO task ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", tasks
+        )
         columns = "objective_id, task_id, text, origins, created_at_us, checksum"
         results = [
-            (objective.id, i, other["text"], '["model:made"]', i, _checksum(objective.id, i, other["text"])) for i, other in others.items()
+            (
+                objective.id,
+                i,
+                other["text"],
+                '["model:made"]',
+                i,
+                _checksum(objective.id, i, other["text"]),
+            )
+            for i, other in others.items()
         ]
         database.executemany(f"INSERT INTO result ({columns}) VALUES (?, ?, ?, ?, ?, ?)", results)
         for start in range(0, len(task_ids), 10_000):
             part = task_ids[start : start + 10_000]
-            vectors = centres[draw.integers(0, 200, len(part))] + 0.6 * draw.normal(size=(len(part), DIMENSION)).astype("<f4")
+            vectors = centres[draw.integers(0, 200, len(part))] + 0.6 * draw.normal(
+                size=(len(part), DIMENSION)
+            ).astype("<f4")
             vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-            rows = [(objective.id, objective.spec.embedding_space, i, vector.tobytes()) for i, vector in zip(part, vectors, strict=True)]
-            database.executemany("INSERT INTO vector (objective_id, space, task_id, vector) VALUES (?, ?, ?, ?)", rows)
+            rows = [
+                (objective.id, objective.spec.embedding_space, i, vector.tobytes())
+                for i, vector in zip(part, vectors, strict=True)
+            ]
+            database.executemany(
+                ("INSERT INTO vector (objective_id, space, task_id, vector) VALUES (?, ?, ?, ?)"),
+                rows,
+            )
     database.close()
 
 
@@ -94,7 +120,14 @@ def _checksum(objective_id: int, task_id: int, text: str) -> str:
     from babyagi.taskstore.rows import from_time, result_to_values
 
     created_at = datetime.fromtimestamp(task_id / 1_000_000, UTC)
-    result = Result(objective_id=objective_id, task_id=task_id, task_name="", text=text, origins=("model:made",), created_at=created_at)
+    result = Result(
+        objective_id=objective_id,
+        task_id=task_id,
+        task_name="",
+        text=text,
+        origins=("model:made",),
+        created_at=created_at,
+    )
     assert from_time(created_at) == task_id
     return str(result_to_values(result)["checksum"])
 
@@ -102,10 +135,13 @@ def _checksum(objective_id: int, task_id: int, text: str) -> str:
 async def measure(name: str, n: int, ports: Sequence[int]) -> dict[str, float]:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        apart = stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))  # so that its memory is not counted
+        # so that its memory is not counted
+        apart = stack.enter_context(ProcessPoolExecutor(1, mp_context=get_context("spawn")))
         offload = ThreadOffload()
         stack.callback(offload.close)
-        store = await open_sqlite(folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
+        store = await open_sqlite(
+            folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
+        )
         stack.push_async_callback(store.close)
         spec = make_spec(text="Know what the offices cost", initial_task="First")
         objective, _ = await store.create_objective(spec, uid=f"indexes-{name}-{n}")
@@ -113,15 +149,26 @@ async def measure(name: str, n: int, ports: Sequence[int]) -> dict[str, float]:
         n_added = min(1_000, n // 10)
         feed_s = []
         async with AsyncExitStack() as first:
-            projector = Projector(store, open_index(name, folder, ports, first, timeout_s=CALL_TIMEOUT_S), objective=objective)
+            projector = Projector(
+                store,
+                open_index(name, folder, ports, first, timeout_s=CALL_TIMEOUT_S),
+                objective=objective,
+            )
             for task_ids in (range(1, n - n_added + 1), range(n - n_added + 1, n + 1)):
-                await asyncio.get_running_loop().run_in_executor(apart, fill_database, folder / "tasks.db", objective, task_ids)
+                await asyncio.get_running_loop().run_in_executor(
+                    apart, fill_database, folder / "tasks.db", objective, task_ids
+                )
                 feed_s.append(await _feed(projector))
             del projector  # the built-in index with it
         async with AsyncExitStack() as second:
             index = open_index(name, folder, ports, second, timeout_s=CALL_TIMEOUT_S)
             found = await _measure_asking(store, index, objective)
-            return {"rebuild_s": feed_s[0], "add_ms": 1000 * feed_s[1] / n_added, **found, "memory_mib": memory_mib() - before_mib}
+            return {
+                "rebuild_s": feed_s[0],
+                "add_ms": 1000 * feed_s[1] / n_added,
+                **found,
+                "memory_mib": memory_mib() - before_mib,
+            }
 
 
 async def _feed(projector: Projector) -> float:
@@ -132,7 +179,9 @@ async def _feed(projector: Projector) -> float:
     return time.perf_counter() - began_s
 
 
-async def _measure_asking(store: TaskStore, index: VectorIndex, objective: Objective) -> dict[str, float]:
+async def _measure_asking(
+    store: TaskStore, index: VectorIndex, objective: Objective
+) -> dict[str, float]:
     search = ResultSearch(store, index, objective=objective)
     task = replace((await store.tasks(objective.id, limit=1))[0], id=10_000_000)
     others = [other["name"] for other in make_others(N_QUERIES + 2)]
@@ -148,7 +197,9 @@ async def _measure_asking(store: TaskStore, index: VectorIndex, objective: Objec
     async def choose(name: str) -> float:
         asked = replace(task, name=f"Compare with others: {name}")
         began_s = time.perf_counter()
-        await choose_context(asked, objective=objective, search=search, embed=_embed, budget_tokens=CONTEXT_TOKENS)
+        await choose_context(
+            asked, objective=objective, search=search, embed=_embed, budget_tokens=CONTEXT_TOKENS
+        )
         return 1000 * (time.perf_counter() - began_s)
 
     start_ms = await choose(others[0])
@@ -159,7 +210,9 @@ async def _measure_asking(store: TaskStore, index: VectorIndex, objective: Objec
         "context_ms": statistics.median(contexts_ms),
         "context_p95_ms": sorted(contexts_ms)[int(0.95 * N_QUERIES)],
         "query_ms": statistics.median(queries_ms),
-        "rest_ms": statistics.median(whole - query for whole, query in zip(contexts_ms, queries_ms, strict=True)),
+        "rest_ms": statistics.median(
+            whole - query for whole, query in zip(contexts_ms, queries_ms, strict=True)
+        ),
     }
 
 
@@ -168,14 +221,26 @@ async def _embed(texts: Sequence[str]) -> list[bytes]:
 
 
 def memory_mib(pid: int | str = "self") -> float:
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 1_048_576
+    return (
+        int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / 1_048_576
+    )
 
 
 def run_apart(name: str, n: int) -> dict[str, float]:
     with TemporaryDirectory() as folder:
         ports = find_ports()
         with serving(name, Path(folder), ports) as pid:
-            line = [sys.executable, "-m", "benchmarks.indexes", "--one", name, "--sizes", str(n), "--ports", *map(str, ports)]
+            line = [
+                sys.executable,
+                "-m",
+                "benchmarks.indexes",
+                "--one",
+                name,
+                "--sizes",
+                str(n),
+                "--ports",
+                *map(str, ports),
+            ]
             done = subprocess.run(line, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise RuntimeError(done.stderr)
@@ -192,7 +257,11 @@ def show(names: Sequence[str], sizes: Sequence[int]) -> None:
             cells = [f"{found[key]:{form}}" for key, (_, form) in COLUMNS.items()]
             rows.append((name, f"{n:,}", *cells, verdict(found["context_ms"] <= CONTEXT_MS)))
     head = ("index", "results", *(title for title, _ in COLUMNS.values()), f"{CONTEXT_MS:g} ms")
-    print_table(f"Indexes, vectors of {DIMENSION} numbers, contexts as the median of {N_QUERIES}", head, rows)
+    print_table(
+        f"Indexes, vectors of {DIMENSION} numbers, contexts as the median of {N_QUERIES}",
+        head,
+        rows,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:

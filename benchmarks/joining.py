@@ -1,7 +1,10 @@
-"""Workers that start in any order, join late and leave: every task is done once, nobody leaves early, nobody hangs.
+"""Workers that start in any order, join late and leave: every task is done once, nobody leaves
+early, nobody hangs.
 
-Each repetition has an objective of 24 tasks and 2 to 6 workers, each a process with a home of its own: some began before there was an
-objective, some begin while it is worked on, one is told to leave by SIGTERM. What is random comes from the repetition's seed.
+Each repetition has an objective of 24 tasks and 2 to 6 workers, each a process with a home of its
+own: some began before there was an
+objective, some begin while it is worked on, one is told to leave by SIGTERM. What is random comes
+from the repetition's seed.
 """
 
 from __future__ import annotations
@@ -16,7 +19,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.board import STORES, Board, Found, WorkerProcess, open_board, open_stores, survey_line
+from benchmarks.board import (
+    STORES,
+    Board,
+    Found,
+    WorkerProcess,
+    open_board,
+    open_stores,
+    survey_line,
+)
 from benchmarks.table import print_table, verdict
 
 N_TASKS = 24
@@ -29,7 +40,8 @@ SURVEY = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """One repetition: how the objective came out, and what its workers did. `trouble` is empty when all is well."""
+    """One repetition: how the objective came out, and what its workers did. `trouble` is empty when
+    all is well."""
 
     seed: int
     n_workers: int
@@ -43,7 +55,11 @@ class Joined:
     @property
     def is_good(self) -> bool:
         return self.found.is_whole and not (
-            self.n_early or self.n_hung or self.trouble or self.found.n_failures or self.found.n_asked_again
+            self.n_early
+            or self.n_hung
+            or self.trouble
+            or self.found.n_failures
+            or self.found.n_asked_again
         )
 
 
@@ -55,10 +71,16 @@ async def run_once(url: str, *, seed: int, n_tasks: int = N_TASKS) -> Joined:
         n_workers = chance.randint(2, MAX_WORKERS)
         leaver = chance.randrange(n_workers)
         delays_s = [chance.uniform(0.0, LATEST_S) for _ in range(n_workers + 1)]
-        lines = [chance.choice((("worker",), ("run", "--join", *survey_line(SURVEY)))) for _ in range(n_workers)]
+        lines = [
+            chance.choice((("worker",), ("run", "--join", *survey_line(SURVEY))))
+            for _ in range(n_workers)
+        ]
         async with asyncio.TaskGroup() as group:
             submitting = group.create_task(_submit(board, n_tasks, delay_s=delays_s[-1] / 2))
-            starting = [group.create_task(_start(board, f"w{n}", line, delay_s=delays_s[n])) for n, line in enumerate(lines)]
+            starting = [
+                group.create_task(_start(board, f"w{n}", line, delay_s=delays_s[n]))
+                for n, line in enumerate(lines)
+            ]
         objective_id, workers = submitting.result(), [one.result() for one in starting]
         await asyncio.sleep(chance.uniform(0.0, 0.5))
         workers[leaver].send(signal.SIGTERM)
@@ -83,13 +105,16 @@ async def _submit(board: Board, n_tasks: int, *, delay_s: float) -> int:
     return await board.submit(SURVEY, n_tasks)
 
 
-async def _start(board: Board, name: str, line: tuple[str, ...], *, delay_s: float) -> WorkerProcess:
+async def _start(
+    board: Board, name: str, line: tuple[str, ...], *, delay_s: float
+) -> WorkerProcess:
     await asyncio.sleep(delay_s)
     return await board.start(name, *line, env={"BABYAGI_LEASE_S": "30"})
 
 
 async def _let_go(workers: Sequence[WorkerProcess]) -> list[int | None]:
-    """The objective is over: those that joined it go by themselves, those that serve all are told to. None for one that hangs."""
+    """The objective is over: those that joined it go by themselves, those that serve all are told
+    to. None for one that hangs."""
     for worker in workers:
         if worker.line == ("worker",):
             worker.send(signal.SIGTERM)
@@ -97,24 +122,43 @@ async def _let_go(workers: Sequence[WorkerProcess]) -> list[int | None]:
 
 
 def _count_early(board: Board, objective_id: int, *, leaver: str) -> int:
-    """Workers that left the objective before its report was written, though nobody had told them to."""
+    """Workers that left the objective before its report was written, though nobody had told them
+    to."""
     where = f"WHERE objective_id = {objective_id} AND kind"
     reports = board.rows(f"SELECT id FROM event {where} = 'report.written'")
     left = board.rows(f"SELECT id, data FROM event {where} IN ('worker.left', 'worker.lost')")
-    return sum(row["id"] < reports[0]["id"] and json.loads(row["data"])["name"] != leaver for row in left) if reports else 0
+    return (
+        sum(
+            row["id"] < reports[0]["id"] and json.loads(row["data"])["name"] != leaver
+            for row in left
+        )
+        if reports
+        else 0
+    )
 
 
 def _names(board: Board, objective_id: int, kind: str) -> set[str]:
     """Who did it, by name."""
-    found = board.rows(f"SELECT data FROM event WHERE objective_id = {objective_id} AND kind = '{kind}'")
+    found = board.rows(
+        f"SELECT data FROM event WHERE objective_id = {objective_id} AND kind = '{kind}'"
+    )
     return {json.loads(row["data"])["worker_id"].rsplit("-", 1)[0] for row in found}
 
 
 def _trouble(workers: Sequence[WorkerProcess], codes: Sequence[int | None]) -> str:
-    """What nobody may see: a traceback, an exit code other than that of the end or of the signal (-15: it had not begun to run)."""
+    """What nobody may see: a traceback, an exit code other than that of the end or of the signal
+    (-15: it had not begun to run)."""
     came_out = zip(workers, codes, strict=True)
-    bad = [f"{one.name} ended with {code}" for one, code in came_out if code not in (0, 143, None) and (code != -15 or one.said)]
-    bad += [f"{worker.name} showed a traceback: {worker.said[-2000:]}" for worker in workers if "Traceback" in worker.said]
+    bad = [
+        f"{one.name} ended with {code}"
+        for one, code in came_out
+        if code not in (0, 143, None) and (code != -15 or one.said)
+    ]
+    bad += [
+        f"{worker.name} showed a traceback: {worker.said[-2000:]}"
+        for worker in workers
+        if "Traceback" in worker.said
+    ]
     return "; ".join(bad)
 
 
@@ -153,7 +197,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             sum(run.n_hung for run in runs),
             sum(bool(run.trouble) for run in runs),
         )
-        workers = f"{sum(run.n_worked for run in runs)} of {sum(run.n_workers for run in runs)} workers"
+        workers = (
+            f"{sum(run.n_worked for run in runs)} of {sum(run.n_workers for run in runs)} workers"
+        )
         table.append((kind, len(runs), workers, *counts, f"{max(run.took_s for run in runs):.1f}"))
     head = (
         "store",

@@ -1,8 +1,9 @@
-"""Errors that come after success: a commit went through and the caller is told that the store is unavailable; a model answered and was
-paid, and the caller is told that it is not there.
+"""Errors that come after success: a commit went through and the caller is told that the store is
+unavailable; a model answered and was paid, and the caller is told that it is not there.
 
-Each run is the whole loop in one process on a virtual clock, on the task store in memory or, every tenth, on SQLite. Each verb of the
-store that changes something, and each call of the model, fails in this way with a probability of 5 %; the seed decides which.
+Each run is the whole loop in one process on a virtual clock, on the task store in memory or, every
+tenth, on SQLite. Each verb of the store that changes something, and each call of the model, fails
+in this way with a probability of 5 %; the seed decides which.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ SPENT = Usage(calls=1, prompt_tokens=150, completion_tokens=50, cost_usd=0.001)
 MAX_CALLS = (12, 16, 20, 24, 60)  # a run that nothing hits makes some 17 calls
 READS = frozenset(
     "outlook open_objectives wait_for_change "
-    "objective objectives counts workers window report inbox open_step steps verify task tasks last_finished results "
+    "objective objectives counts workers window report inbox open_step steps verify task "
+    "tasks last_finished results "
     "result_ids events last_event_id wait_for_events unindexed_results vectors close "
     "task_names recorded_ids count_results events_of find_words".split()
 )
@@ -74,7 +76,8 @@ class LateStore:
 
 
 class LateModel:
-    """Plans a list of `N_LISTED` tasks from what it reads; now and then its answer is paid and lost."""
+    """Plans a list of `N_LISTED` tasks from what it reads; now and then its answer is paid and
+    lost."""
 
     name = "late"
 
@@ -108,23 +111,39 @@ def _answer(prompt: Prompt, role: Role) -> str:
         case Role.CREATION if is_check(prompt):
             return agree(prompt)
         case Role.CREATION:
-            is_first = not asks_for_missing(text) and any(number == 1 for number, _, _ in results_in(text))
+            is_first = not asks_for_missing(text) and any(
+                number == 1 for number, _, _ in results_in(text)
+            )
             names = [f"Part {'ABCDEF'[n]}" for n in range(N_LISTED)] if is_first else []
-            return json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False})
+            return json.dumps(
+                {"tasks": [{"name": name, "after": []} for name in names], "objective_met": False}
+            )
         case Role.PRIORITIZATION:
-            return json.dumps({"order": [int(number) for number in reversed(re.findall(r"^(\d+): ", text, re.MULTILINE))]})
+            return json.dumps(
+                {
+                    "order": [
+                        int(number)
+                        for number in reversed(re.findall(r"^(\d+): ", text, re.MULTILINE))
+                    ]
+                }
+            )
         case _:
             return "The report."
 
 
 async def _live(seed: int, rate: float, folder: Path | None) -> Counter[str]:
-    """One run to its end; raises when a promise breaks. Returns how often each verb, and the model, failed late."""
+    """One run to its end; raises when a promise breaks. Returns how often each verb, and the model,
+    failed late."""
     chance = random.Random(seed)
     clock, model = VirtualClock(), LateModel(chance, rate)
-    store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline) if folder else None
+    store = (
+        await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline) if folder else None
+    )
     world = VirtualWorld(model=model, clock=clock, store=store)
     late = LateStore(world.store, chance, rate)
-    limits = Limits(max_tasks=0, max_calls=chance.choice(MAX_CALLS), max_tokens=0, max_cost_usd=0, max_time_s=0)
+    limits = Limits(
+        max_tasks=0, max_calls=chance.choice(MAX_CALLS), max_tokens=0, max_cost_usd=0, max_time_s=0
+    )
     objective = await world.start(make_spec(limits=limits))
     world.store = late
     await _run(world, objective)
@@ -151,15 +170,26 @@ async def _check(store: Any, model: LateModel, objective_id: int) -> None:
     n_by_kind = Counter(event.kind for event in await store.events(objective_id, limit=100_000))
     names = [task.name for task in tasks]
     assert len(set(names)) == len(names), "a task is doubled"
-    assert sorted(result.task_id for result in results) == [task.id for task in sorted(tasks, key=lambda task: task.id) if _is_done(task)]
+    assert sorted(result.task_id for result in results) == [
+        task.id for task in sorted(tasks, key=lambda task: task.id) if _is_done(task)
+    ]
     assert n_by_kind["task.recorded"] == len(results), "a result without its event"
     assert n_by_kind["report.written"] == 1, "not one report"
     assert objective.held == Reservation(), "something is still held"
-    steps = [step for owner in _owners(tasks) for step in await store.steps(objective_id, owner=owner) if step.kind == "model"]
+    steps = [
+        step
+        for owner in _owners(tasks)
+        for step in await store.steps(objective_id, owner=owner)
+        if step.kind == "model"
+    ]
     assert len({(step.owner, step.key) for step in steps}) == len(steps)
     n_done = sum(step.output is not None for step in steps)
-    assert n_done <= model.n_asked <= objective.usage.calls, f"{n_done} answers, {model.n_asked} asked, {objective.usage.calls} counted"
-    assert model.n_asked - n_done <= model.n_lost, f"{model.n_asked - n_done - model.n_lost} journaled answers were paid again"
+    assert n_done <= model.n_asked <= objective.usage.calls, (
+        f"{n_done} answers, {model.n_asked} asked, {objective.usage.calls} counted"
+    )
+    assert model.n_asked - n_done <= model.n_lost, (
+        f"{model.n_asked - n_done - model.n_lost} journaled answers were paid again"
+    )
     assert objective.usage.calls <= objective.spec.limits.max_calls, "over the limit"
     if objective.stop_reason == "finished":
         assert len(tasks) == N_LISTED + 1 and all(map(_is_done, tasks)), "a task is lost"
@@ -199,7 +229,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     took_s = time.monotonic() - began_s
     print_table("Errors after success", ("where", "errors"), n_by_verb.most_common())
     print(
-        f"{options.seeds} runs with {n_by_verb.total()} errors after success: {len(faults)} broke a promise, goal 0: {verdict(not faults)}"
+        f"{options.seeds} runs with {n_by_verb.total()} errors after success: "
+        f"{len(faults)} broke a promise, goal 0: {verdict(not faults)}"
     )
     print(f"{took_s:.0f} s, goal at most {MAX_S:.0f} s: {verdict(took_s <= MAX_S)}")
     print(*faults[:20], sep="\n")

@@ -1,8 +1,9 @@
 """Bugs planted one at a time, to see that the nets which are to catch such bugs do.
 
-Each bug is planted into a process of its own by replacing a method, a piece of SQL or a statement there; the program has no hooks for it.
-The nets are the crash points (only those points at which a kill leaves something new behind, until the first fault), the contract of the
-task store on SQLite, and random histories of reservations. The first row plants nothing, and nothing may be caught there.
+Each bug is planted into a process of its own by replacing a method, a piece of SQL or a statement
+there; the program has no hooks for it. The nets are the crash points (only those points at which a
+kill leaves something new behind, until the first fault), the contract of the task store on SQLite,
+and random histories of reservations. The first row plants nothing, and nothing may be caught there.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from tests.taskstore.histories import History, Time
 N_HISTORIES = 20
 
 
-# -- the bugs --------------------------------------------------------------------------------------------------------------------
+# -- the bugs
+# --------------------------------------------------------------------------------------------------
 
 
 def _commit_around(piece: str, *, is_after: bool = False) -> None:
@@ -73,7 +75,11 @@ def _drop_event(kind: str) -> None:
     run = Transaction.run
 
     def run_some(self: Transaction, named: str, **values: Any) -> int:
-        return 1 if values.get("kind") == kind and named == "insert_event" else run(self, named, **values)
+        return (
+            1
+            if values.get("kind") == kind and named == "insert_event"
+            else run(self, named, **values)
+        )
 
     Transaction.run = run_some  # type: ignore[assignment,method-assign]
 
@@ -91,7 +97,9 @@ def _ignore_the_fence() -> None:
     record = SqlTaskStore.record_result
 
     async def record_for_anybody(self: SqlTaskStore, claim: Claim, **result: Any) -> Any:
-        rows = await self._read(lambda tx: tx.all("task", objective_id=claim.task.objective_id, task_id=claim.task.id))
+        rows = await self._read(
+            lambda tx: tx.all("task", objective_id=claim.task.objective_id, task_id=claim.task.id)
+        )
         fence = replace(claim.fence, worker_id=rows[0]["worker_id"], claim_no=rows[0]["claim_no"])
         return await record(self, replace(claim, fence=fence), **result)
 
@@ -103,7 +111,9 @@ def _ignore_the_order() -> None:
 
     def load_without_rank(*rooms: str) -> dict[str, str]:
         pieces = dict(load(*rooms))
-        return pieces | {"best_queued": pieces["best_queued"].replace("ORDER BY rank, id", "ORDER BY id")}
+        return pieces | {
+            "best_queued": pieces["best_queued"].replace("ORDER BY rank, id", "ORDER BY id")
+        }
 
     sql.load_pieces = load_without_rank  # type: ignore[assignment]
 
@@ -142,9 +152,17 @@ class Mutant:
 
 CLEAN = Mutant(name="nothing", plant=lambda: None)
 MUTANTS = (
-    Mutant(name="a result is committed before its task's status", plant=lambda: _commit_around("insert_result", is_after=True)),
-    Mutant(name="a result is committed without its event", plant=lambda: _drop_event("task.recorded")),
-    Mutant(name="a call's usage is committed after its answer", plant=lambda: _commit_around("charge_objective")),
+    Mutant(
+        name="a result is committed before its task's status",
+        plant=lambda: _commit_around("insert_result", is_after=True),
+    ),
+    Mutant(
+        name="a result is committed without its event", plant=lambda: _drop_event("task.recorded")
+    ),
+    Mutant(
+        name="a call's usage is committed after its answer",
+        plant=lambda: _commit_around("charge_objective"),
+    ),
     Mutant(name="the journal looks up no answer", plant=_look_up_nothing),
     Mutant(name="what a dead worker's calls hold is not settled", plant=_settle_nothing),
     Mutant(name="a payment is made without being intended", plant=_intend_nothing_once),
@@ -153,16 +171,21 @@ MUTANTS = (
     Mutant(name="dead workers keep what they held", plant=_release_nothing),
     Mutant(name="no limit is checked", plant=_check_no_limit),
     Mutant(name="a result that is no answer is kept", plant=lambda: _run_nothing("delete_result")),
-    Mutant(name="a planning is over before its tasks are in the list", plant=lambda: _commit_around("insert_task")),
+    Mutant(
+        name="a planning is over before its tasks are in the list",
+        plant=lambda: _commit_around("insert_task"),
+    ),
 )
 
 
-# -- the nets --------------------------------------------------------------------------------------------------------------------
+# -- the nets
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catch:
-    """What each net caught of one mutant: the fault at a crash point, the tests that failed, the histories that broke."""
+    """What each net caught of one mutant: the fault at a crash point, the tests that failed, the
+    histories that broke."""
 
     crash: str
     n_cases: int
@@ -194,14 +217,25 @@ async def _check_contract(root: Path) -> tuple[str, ...]:
     """The contract's tests that fail."""
     contract = TaskStoreContract()
     tests = [(name, getattr(contract, name)) for name in dir(contract) if name.startswith("test_")]
-    return tuple([name for name, test in tests for given in _parameters(test) if not await _holds(test, root, given)])
+    return tuple(
+        [
+            name
+            for name, test in tests
+            for given in _parameters(test)
+            if not await _holds(test, root, given)
+        ]
+    )
 
 
 def _parameters(test: Callable[..., Any]) -> list[dict[str, Any]]:
-    """What a test is called with beside its fixtures, once for each combination of its `parametrize` values."""
+    """What a test is called with beside its fixtures, once for each combination of its
+    `parametrize` values."""
     marks = [mark for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
     given = [[_named(mark.args[0], values) for values in mark.args[1]] for mark in marks]
-    return [{name: value for one in combined for name, value in one.items()} for combined in itertools.product(*given)]
+    return [
+        {name: value for one in combined for name, value in one.items()}
+        for combined in itertools.product(*given)
+    ]
 
 
 def _named(names: str | Sequence[str], values: Any) -> dict[str, Any]:
@@ -211,7 +245,9 @@ def _named(names: str | Sequence[str], values: Any) -> dict[str, Any]:
 
 async def _holds(test: Callable[..., Any], root: Path, given: dict[str, Any]) -> bool:
     clock = Clock()
-    store = await open_sqlite(Path(tempfile.mkdtemp(dir=root)) / "tasks.db", clock=clock, offload=run_inline)
+    store = await open_sqlite(
+        Path(tempfile.mkdtemp(dir=root)) / "tasks.db", clock=clock, offload=run_inline
+    )
     at_hand = {"store": store, "clock": clock, **given}
     try:
         async with asyncio.timeout(10):
@@ -227,7 +263,9 @@ async def _holds(test: Callable[..., Any], root: Path, given: dict[str, Any]) ->
 
 async def _make_histories(root: Path) -> str:
     clock = Time()
-    store = await open_sqlite(Path(tempfile.mkdtemp(dir=root)) / "tasks.db", clock=clock, offload=run_inline)
+    store = await open_sqlite(
+        Path(tempfile.mkdtemp(dir=root)) / "tasks.db", clock=clock, offload=run_inline
+    )
     try:
         for seed in range(N_HISTORIES):
             await History(store, clock, seed=seed, is_honest=seed % 2 == 0).run()
@@ -241,7 +279,9 @@ async def _make_histories(root: Path) -> str:
 def _catch(mutant: Mutant, seed: int) -> Catch:
     """Plant the bug into this process and cast every net."""
     mutant.plant()
-    with tempfile.TemporaryDirectory(prefix="mutants-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="mutants-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as name:
         root = Path(name)
         tests, histories = asyncio.run(_check_contract(root)), asyncio.run(_make_histories(root))
         crash, n_cases = _kill(root, seed)
@@ -249,7 +289,8 @@ def _catch(mutant: Mutant, seed: int) -> Catch:
 
 
 def _catch_quietly(mutant: Mutant, seed: int, answer: Connection) -> None:
-    """As `_catch`, in a process of its own: whatever a planted bug makes the program say is of no interest."""
+    """As `_catch`, in a process of its own: whatever a planted bug makes the program say is of no
+    interest."""
     logging.disable(logging.CRITICAL)
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     with contextlib.redirect_stderr(io.StringIO()):
@@ -277,17 +318,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     began_s = time.monotonic()
     found = [(mutant, catch(mutant, seed=options.seed)) for mutant in (CLEAN, *MUTANTS)]
-    print_table("Planted bugs", ("bug", "", "crash points", "contract", "histories"), [_row(mutant, one) for mutant, one in found])
+    print_table(
+        "Planted bugs",
+        ("bug", "", "crash points", "contract", "histories"),
+        [_row(mutant, one) for mutant, one in found],
+    )
     n_caught, n_false = sum(one.is_caught for _, one in found[1:]), int(found[0][1].is_caught)
     is_met = n_caught == len(MUTANTS) and not n_false
-    print(f"{n_caught} of {len(MUTANTS)} caught, {n_false} false alarms: {verdict(is_met)} ({time.monotonic() - began_s:.0f} s)")
+    print(
+        f"{n_caught} of {len(MUTANTS)} caught, {n_false} false alarms: {verdict(is_met)} "
+        f"({time.monotonic() - began_s:.0f} s)"
+    )
     return 0 if is_met else 1
 
 
 def _row(mutant: Mutant, found: Catch) -> tuple[str, ...]:
-    crash = f"kill {found.n_cases}: {found.crash.rpartition(': ')[2][:60]}" if found.crash else f"- ({found.n_cases} kills)"
+    crash = (
+        f"kill {found.n_cases}: {found.crash.rpartition(': ')[2][:60]}"
+        if found.crash
+        else f"- ({found.n_cases} kills)"
+    )
     tests = f"{len(found.tests)} fail" if found.tests else "-"
-    return mutant.name, "caught" if found.is_caught else "-", crash, tests, found.histories[:40] or "-"
+    return (
+        mutant.name,
+        "caught" if found.is_caught else "-",
+        crash,
+        tests,
+        found.histories[:40] or "-",
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""Two hosts and a server that are apart, on one machine: links between them can be cut, so that packets vanish without a word.
+"""Two hosts and a server that are apart, on one machine: links between them can be cut, so that
+packets vanish without a word.
 
-`Namespaces` gives each a network of its own, joined by a bridge; that takes root. `Forwarders` stands in where it is not allowed: each
-host reaches everything through an address of its own, and a process here carries the bytes, or keeps them.
+`Namespaces` gives each a network of its own, joined by a bridge; that takes root. `Forwarders`
+stands in where it is not allowed: each host reaches everything through an address of its own, and a
+process here carries the bytes, or keeps them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,12 @@ class Network(Protocol):
 
     async def __aenter__(self) -> Self: ...
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
     def open_postgres(self, *settings: str) -> PostgresServer: ...
 
@@ -44,7 +51,8 @@ class Network(Protocol):
         ...
 
     def cut(self, place: str) -> None:
-        """From now on nothing comes from this host, or from the server, nor goes there; connections stay open."""
+        """From now on nothing comes from this host, or from the server, nor goes there; connections
+        stay open."""
         ...
 
     def restore(self, place: str) -> None: ...
@@ -67,7 +75,8 @@ def may_make_namespaces() -> bool:
 
 
 class Namespaces:
-    """A network namespace for each host and for the PostgreSQL server; this process sits at the bridge."""
+    """A network namespace for each host and for the PostgreSQL server; this process sits at the
+    bridge."""
 
     name = "network namespaces"
 
@@ -85,7 +94,12 @@ class Namespaces:
             raise
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._made.close()
 
     def _make(self) -> None:
@@ -99,14 +113,17 @@ class Namespaces:
             _ip("netns", "add", space)
             self._made.callback(_ip, "netns", "del", space)
             _ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", space)
-            self._made.callback(_ip, "link", "del", link)  # what nobody acknowledged keeps a namespace alive for minutes, with its link
+            # what nobody acknowledged keeps a namespace alive for minutes, with its link
+            self._made.callback(_ip, "link", "del", link)
             _ip("link", "set", link, "master", bridge, "up")
             _ip("-n", space, "addr", "add", f"{self._net}.{number}/24", "dev", "eth0")
             for device in ("lo", "eth0"):
                 _ip("-n", space, "link", "set", device, "up")
 
     def open_postgres(self, *settings: str) -> PostgresServer:
-        return PostgresServer(*settings, address=f"{self._net}.{2 + len(HOSTS)}", within=self.prefix(SERVER))
+        return PostgresServer(
+            *settings, address=f"{self._net}.{2 + len(HOSTS)}", within=self.prefix(SERVER)
+        )
 
     def prefix(self, host: str) -> tuple[str, ...]:
         return "ip", "netns", "exec", f"{self._id}{host}"
@@ -122,11 +139,18 @@ class Namespaces:
 
 
 def _ip(*args: str) -> None:
-    subprocess.run(["ip", *args], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    subprocess.run(
+        ["ip", *args],
+        check=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
 
 
 class Forwarders:
-    """Hosts at 127.0.0.2 and 127.0.0.3, each with a forwarder for the store and one for the model server."""
+    """Hosts at 127.0.0.2 and 127.0.0.3, each with a forwarder for the store and one for the model
+    server."""
 
     name = "addresses of their own"
     model_host = "127.0.0.1"
@@ -141,7 +165,12 @@ class Forwarders:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for server in self._servers:
             server.close()
         for task in self._tasks:
@@ -161,7 +190,8 @@ class Forwarders:
         }
 
     async def _forward(self, url: str, host: str, places: Sequence[str]) -> str:
-        """The URL at the host's own address; bytes pass while the links of all these places are whole."""
+        """The URL at the host's own address; bytes pass while the links of all these places are
+        whole."""
         parts = urlsplit(url)
         gates = [self._open[place] for place in places]
 
@@ -185,7 +215,10 @@ class Forwarders:
 
 
 async def _carry_both_ways(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, to: tuple[str, int], gates: Sequence[asyncio.Event]
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    to: tuple[str, int],
+    gates: Sequence[asyncio.Event],
 ) -> None:
     writers = [writer]
     try:
@@ -202,7 +235,9 @@ async def _carry_both_ways(
             one.close()
 
 
-async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gates: Sequence[asyncio.Event]) -> None:
+async def _carry(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gates: Sequence[asyncio.Event]
+) -> None:
     while data := await reader.read(2**16):
         await _until_open(gates)
         writer.write(data)

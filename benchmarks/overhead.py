@@ -1,6 +1,8 @@
-"""What this program itself takes: its own time per task, the time to its first model call, its memory, its imports.
+"""What this program itself takes: its own time per task, the time to its first model call, its
+memory, its imports.
 
-Own time: a model that answers at once, the task store and the index on disk, commits included. The others are measured on
+Own time: a model that answers at once, the task store and the index on disk, commits included. The
+others are measured on
 `python -m babyagi` as a process of its own, which talks to a server here.
 """
 
@@ -41,7 +43,8 @@ from tests.world import make_spec
 OWN_TIME_MS = 7.0
 FIRST_CALL_S = 0.5
 PEAK_MIB = {"builtin": 150.0, "chroma": 300.0}
-IMPORT_MS = {"import babyagi": 60, "babyagi --help": 150}  # openai is measured as part of what comes before a first call
+# openai is measured as part of what comes before a first call
+IMPORT_MS = {"import babyagi": 60, "babyagi --help": 150}
 IMPORTED = {
     "import babyagi": ["-c", "import babyagi"],
     "babyagi --help": ["-m", "babyagi", "--help"],
@@ -53,7 +56,8 @@ RESULT_BYTES = 500
 
 
 async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tuple[float, float]:
-    """Return the seconds that a task takes when the model takes none: on the wall's clock, and of the processor."""
+    """Return the seconds that a task takes when the model takes none: on the wall's clock, and of
+    the processor."""
     script = Script(result_bytes=RESULT_BYTES)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
@@ -65,9 +69,12 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
         await index.ids("none")  # to open Chroma takes half a second once, which is no task's
         limits = Limits(max_tasks=n_tasks, max_tokens=0, max_cost_usd=0, max_time_s=0)
         objective, _ = await tasks.create_objective(
-            make_spec(text=OBJECTIVE, initial_task=script.next_name(), limits=limits), uid="benchmark"
+            make_spec(text=OBJECTIVE, initial_task=script.next_name(), limits=limits),
+            uid="benchmark",
         )
-        await tasks.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(N_QUEUED)])
+        await tasks.add_tasks(
+            objective.id, [Proposal(name=script.next_name()) for _ in range(N_QUEUED)]
+        )
         model = ScriptedModel(lambda prompt, role: script.reply(role, prompt.messages[-1].text))
         roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
 
@@ -75,7 +82,13 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
         async def opened_loop(objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
             models = dict.fromkeys(roles, model)
             yield Loop(
-                Backends(store=tasks, models=models, embedder=HashEmbedder(), gate=gate, sleep=asyncio.sleep),
+                Backends(
+                    store=tasks,
+                    models=models,
+                    embedder=HashEmbedder(),
+                    gate=gate,
+                    sleep=asyncio.sleep,
+                ),
                 search=ResultSearch(tasks, index, objective=objective),
                 projector=Projector(tasks, index, objective=objective),
                 tools=(),
@@ -84,8 +97,12 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
             )
 
         identity = Worker(id="worker", name="benchmark", host="here", pid=0, lease_until=_utc_now())
-        surroundings = Surroundings(identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another")
-        worker = WorkerLoop(tasks, opened_loop, pace=Pace(concurrency=concurrency), surroundings=surroundings)
+        surroundings = Surroundings(
+            identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another"
+        )
+        worker = WorkerLoop(
+            tasks, opened_loop, pace=Pace(concurrency=concurrency), surroundings=surroundings
+        )
         began_s, cpu_s = time.perf_counter(), time.process_time()
         await worker.run(objective.id)
         return (time.perf_counter() - began_s) / n_tasks, (time.process_time() - cpu_s) / n_tasks
@@ -106,12 +123,24 @@ def _utc_now() -> datetime:
 
 
 async def measure_run(store: str, *, n_tasks: int) -> tuple[Child, float]:
-    """Run an objective as a process; return how it came out, and the seconds from its start to its first model call."""
+    """Run an objective as a process; return how it came out, and the seconds from its start to its
+    first model call."""
     script = Script(result_bytes=2048)
     with TemporaryDirectory() as folder:
         async with LocalServer(script.answer) as server:
-            variables = endpoint_variables(server.base_url, Path(folder) / "home", BABYAGI_RESULT_STORE=store)
-            line = ["-m", "babyagi", "run", OBJECTIVE, "-t", script.next_name(), "--max-tasks", str(n_tasks)]
+            variables = endpoint_variables(
+                server.base_url, Path(folder) / "home", BABYAGI_RESULT_STORE=store
+            )
+            line = [
+                "-m",
+                "babyagi",
+                "run",
+                OBJECTIVE,
+                "-t",
+                script.next_name(),
+                "--max-tasks",
+                str(n_tasks),
+            ]
             child = await run_child(line, environ=variables, cwd=Path(folder))
             if not server.requests:
                 raise RuntimeError(f"no call was made, exit code {child.code}: {child.said}")
@@ -119,16 +148,20 @@ async def measure_run(store: str, *, n_tasks: int) -> tuple[Child, float]:
 
 
 def measure_imports(n_runs: int) -> dict[str, float]:
-    """Return seconds over bare Python; each the median of runs that take turns, so that a slow moment strikes all alike."""
+    """Return seconds over bare Python; each the median of runs that take turns, so that a slow
+    moment strikes all alike."""
     lines = {"bare": ["-c", "pass"], **IMPORTED}
     took_s: dict[str, list[float]] = {name: [] for name in lines}
     with TemporaryDirectory() as folder:
         for _ in range(n_runs + 1):
             for name, line in lines.items():
                 began_s = time.perf_counter()
-                subprocess.run([sys.executable, *line], stdout=subprocess.DEVNULL, check=True, cwd=folder)
+                subprocess.run(
+                    [sys.executable, *line], stdout=subprocess.DEVNULL, check=True, cwd=folder
+                )
                 took_s[name].append(time.perf_counter() - began_s)
-    median = {name: statistics.median(found[1:]) for name, found in took_s.items()}  # the first warms the disk's cache
+    # the first warms the disk's cache
+    median = {name: statistics.median(found[1:]) for name, found in took_s.items()}
     return {name: median[name] - median["bare"] for name in IMPORTED}
 
 
@@ -138,36 +171,85 @@ async def show_runs(n_runs: int, n_tasks: int) -> None:
         found = [await measure_run(store, n_tasks=n_tasks) for _ in range(n_runs)]
         first_call_s = statistics.median(seconds for _, seconds in found)
         peak_mib = max(child.peak_mib for child, _ in found)
-        rows.append((f"first model call, {store}", f"{first_call_s:.2f} s", f"{FIRST_CALL_S} s", verdict(first_call_s <= FIRST_CALL_S)))
-        rows.append((f"peak memory, {store}", f"{peak_mib:.0f} MiB", f"{PEAK_MIB[store]:.0f} MiB", verdict(peak_mib <= PEAK_MIB[store])))
-    print_table(f"A run of {n_tasks} tasks as a process (of {n_runs} runs)", ("what", "measured", "goal", ""), rows)
+        rows.append(
+            (
+                f"first model call, {store}",
+                f"{first_call_s:.2f} s",
+                f"{FIRST_CALL_S} s",
+                verdict(first_call_s <= FIRST_CALL_S),
+            )
+        )
+        rows.append(
+            (
+                f"peak memory, {store}",
+                f"{peak_mib:.0f} MiB",
+                f"{PEAK_MIB[store]:.0f} MiB",
+                verdict(peak_mib <= PEAK_MIB[store]),
+            )
+        )
+    print_table(
+        f"A run of {n_tasks} tasks as a process (of {n_runs} runs)",
+        ("what", "measured", "goal", ""),
+        rows,
+    )
 
 
 def show_imports(n_runs: int) -> None:
     found = measure_imports(n_runs)
     rows = [
-        (name, f"{1000 * s:.0f} ms", *((f"{goal} ms", verdict(1000 * s <= goal)) if (goal := IMPORT_MS.get(name)) else ("", "")))
+        (
+            name,
+            f"{1000 * s:.0f} ms",
+            *(
+                (f"{goal} ms", verdict(1000 * s <= goal))
+                if (goal := IMPORT_MS.get(name))
+                else ("", "")
+            ),
+        )
         for name, s in found.items()
     ]
-    print_table(f"Imports, over bare Python (median of {n_runs})", ("what", "measured", "goal", ""), rows)
+    print_table(
+        f"Imports, over bare Python (median of {n_runs})", ("what", "measured", "goal", ""), rows
+    )
 
 
 async def show_own_time(n_runs: int, n_tasks: int) -> None:
     rows = []
     for store in STORES:
         for concurrency in (1, 4):
-            found = [await measure_own_time(store, concurrency=concurrency, n_tasks=n_tasks) for _ in range(n_runs)]
-            wall_ms, cpu_ms = (1000 * statistics.median(times) for times in zip(*found, strict=True))
+            found = [
+                await measure_own_time(store, concurrency=concurrency, n_tasks=n_tasks)
+                for _ in range(n_runs)
+            ]
+            wall_ms, cpu_ms = (
+                1000 * statistics.median(times) for times in zip(*found, strict=True)
+            )
             measured = (f"{wall_ms:.1f} ms", f"{1000 * min(found)[0]:.1f} ms", f"{cpu_ms:.1f} ms")
-            rows.append((store, concurrency, *measured, f"{OWN_TIME_MS:g} ms", verdict(wall_ms <= OWN_TIME_MS)))
+            rows.append(
+                (
+                    store,
+                    concurrency,
+                    *measured,
+                    f"{OWN_TIME_MS:g} ms",
+                    verdict(wall_ms <= OWN_TIME_MS),
+                )
+            )
     title = f"Own time per task, {n_tasks} tasks, model of 0 latency, SQLite on disk"
-    print_table(title, ("index", "concurrency", f"median of {n_runs}", "least", "processor", "goal", ""), rows)
+    print_table(
+        title,
+        ("index", "concurrency", f"median of {n_runs}", "least", "processor", "goal", ""),
+        rows,
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.overhead", description=__doc__)
-    parser.add_argument("--tasks", type=int, default=200, help="tasks of a run that measures own time")
-    parser.add_argument("--run-tasks", type=int, default=30, help="tasks of a run that measures start and memory")
+    parser.add_argument(
+        "--tasks", type=int, default=200, help="tasks of a run that measures own time"
+    )
+    parser.add_argument(
+        "--run-tasks", type=int, default=30, help="tasks of a run that measures start and memory"
+    )
     parser.add_argument("--runs", type=int, default=3, help="runs of each")
     parser.add_argument("--import-runs", type=int, default=10)
     options = parser.parse_args(argv)

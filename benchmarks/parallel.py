@@ -1,7 +1,9 @@
-"""How long independent tasks take that are queued already: 20 in one process, eight at once and one by one; 200 in one worker and in four.
+"""How long independent tasks take that are queued already: 20 in one process, eight at once and one
+by one; 200 in one worker and in four.
 
-For the 20 a server in a process of its own answers every call in 1 s and every embedding in 0.2 s, and `python -m babyagi resume` does the
-work. For the 200 every call takes 1 s, and `python -m babyagi worker` does it, eight at once.
+For the 20 a server in a process of its own answers every call in 1 s and every embedding in 0.2 s,
+and `python -m babyagi resume` does the work. For the 200 every call takes 1 s, and `python -m
+babyagi worker` does it, eight at once.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ TIMEOUT_S = 200.0
 
 @asynccontextmanager
 async def serving(latency_s: float, embedding_latency_s: float) -> AsyncIterator[str]:
-    """A server that answers as the rehearsal model does, which proposes nothing new where there is no folder; gives its base URL."""
+    """A server that answers as the rehearsal model does, which proposes nothing new where there is
+    no folder; gives its base URL."""
     latencies = ("--latency-s", str(latency_s), "--embedding-latency-s", str(embedding_latency_s))
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.local_server", *latencies),
@@ -54,22 +57,33 @@ async def serving(latency_s: float, embedding_latency_s: float) -> AsyncIterator
 
 
 async def measure(base_url: str, *, n_tasks: int, concurrency: int) -> tuple[float, float]:
-    """Return the seconds from the start of the process to the end of the last task, and to the end of the process."""
+    """Return the seconds from the start of the process to the end of the last task, and to the end
+    of the process."""
     script = Script(result_bytes=0)
     with TemporaryDirectory() as folder:
         home = Path(folder) / "home"
-        variables = endpoint_variables(base_url, home, BABYAGI_EMBEDDING_MODEL="text-embedding-3-small")
+        variables = endpoint_variables(
+            base_url, home, BABYAGI_EMBEDDING_MODEL="text-embedding-3-small"
+        )
         options = {"objective": OBJECTIVE, "initial_task": script.next_name()}
         settings = load_settings(flags=options, environ=variables, cwd=Path(folder)).settings
         async with open_app(settings) as app:
             objective, _ = await app.start_objective()
-            await app.store.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(n_tasks - 1)])
-        child = await run_child(["-m", "babyagi", "resume", "--concurrency", str(concurrency)], environ=variables, cwd=Path(folder))
+            await app.store.add_tasks(
+                objective.id, [Proposal(name=script.next_name()) for _ in range(n_tasks - 1)]
+            )
+        child = await run_child(
+            ["-m", "babyagi", "resume", "--concurrency", str(concurrency)],
+            environ=variables,
+            cwd=Path(folder),
+        )
         async with stores.open_store(settings) as store:
             events = await store.events(objective.id, limit=100 * n_tasks)
         done_at: list[datetime] = [event.at for event in events if event.kind == TASK_DONE]
         if child.code != 0 or len(done_at) != n_tasks:
-            raise RuntimeError(f"{len(done_at)} of {n_tasks} tasks were done, exit code {child.code}: {child.said}")
+            raise RuntimeError(
+                f"{len(done_at)} of {n_tasks} tasks were done, exit code {child.code}: {child.said}"
+            )
         after_s = (events[-1].at - max(done_at)).total_seconds()
         return child.took_s - after_s, child.took_s
 
@@ -78,28 +92,47 @@ async def compare(options: argparse.Namespace) -> None:
     rows = []
     async with serving(options.latency_s, options.embedding_latency_s) as base_url:
         for concurrency in (CONCURRENCY,) if options.skip_one_by_one else (CONCURRENCY, 1):
-            done_s, ended_s = await measure(base_url, n_tasks=options.tasks, concurrency=concurrency)
+            done_s, ended_s = await measure(
+                base_url, n_tasks=options.tasks, concurrency=concurrency
+            )
             is_judged = concurrency > 1 and options.tasks == N_TASKS
             goal = (f"{GOAL_S:g} s", verdict(done_s <= GOAL_S)) if is_judged else ("", "")
             rows.append((concurrency, f"{done_s:.1f} s", *goal, f"{ended_s:.1f} s"))
-    title = f"{options.tasks} independent tasks, calls of {options.latency_s:g} s, embeddings of {options.embedding_latency_s:g} s"
+    title = (
+        f"{options.tasks} independent tasks, calls of {options.latency_s:g} s, embeddings of "
+        f"{options.embedding_latency_s:g} s"
+    )
     print_table(title, ("concurrency", "all done", "goal", "", "with the report"), rows)
 
 
 async def measure_workers(kind: str, *, n_workers: int, n_tasks: int, latency_s: float) -> float:
-    """Seconds from the commit of the tasks to the end of the last one, with workers that waited for them."""
+    """Seconds from the commit of the tasks to the end of the last one, with workers that waited for
+    them."""
     with open_stores(kind) as make_store:
-        async with open_board(make_store("parallel")) as board, open_store(board.store_url) as store:
+        async with (
+            open_board(make_store("parallel")) as board,
+            open_store(board.store_url) as store,
+        ):
             first_id = await board.submit(1, 1)
             names = (f"w{n}" for n in range(n_workers))
             await board.start_workers(*names, env={"BABYAGI_CONCURRENCY": str(CONCURRENCY)})
             await board.until(lambda: board.is_over(first_id), timeout_s=60)
             board.model.latency_s, board.model.n_items_by_survey[2] = latency_s, 0
-            spec = replace((await store.objective(first_id)).spec, text="Write survey 2.", initial_task=name_of(2, 1))
+            spec = replace(
+                (await store.objective(first_id)).spec,
+                text="Write survey 2.",
+                initial_task=name_of(2, 1),
+            )
             objective, _ = await store.create_objective(spec, uid="parallel")
-            await store.add_tasks(objective.id, [Proposal(name=name_of(2, item)) for item in range(2, n_tasks + 1)])
-            if not await board.until(lambda: board.is_over(objective.id), timeout_s=TIMEOUT_S, every_s=0.2):
-                raise RuntimeError(f"{board.n_done(objective.id)} of {n_tasks} tasks were done in {TIMEOUT_S:g} s")
+            await store.add_tasks(
+                objective.id, [Proposal(name=name_of(2, item)) for item in range(2, n_tasks + 1)]
+            )
+            if not await board.until(
+                lambda: board.is_over(objective.id), timeout_s=TIMEOUT_S, every_s=0.2
+            ):
+                raise RuntimeError(
+                    f"{board.n_done(objective.id)} of {n_tasks} tasks were done in {TIMEOUT_S:g} s"
+                )
             events = await store.events(objective.id, limit=100 * n_tasks)
     done_at = [event.at for event in events if event.kind == TASK_DONE]
     assert len(done_at) == n_tasks
@@ -107,11 +140,20 @@ async def measure_workers(kind: str, *, n_workers: int, n_tasks: int, latency_s:
 
 
 async def compare_workers(kind: str, n_tasks: int, latency_s: float) -> None:
-    one_s, four_s = [await measure_workers(kind, n_workers=n, n_tasks=n_tasks, latency_s=latency_s) for n in (1, N_WORKERS)]
+    one_s, four_s = [
+        await measure_workers(kind, n_workers=n, n_tasks=n_tasks, latency_s=latency_s)
+        for n in (1, N_WORKERS)
+    ]
     goal_s = GOAL_SHARE * one_s / N_WORKERS
     share = f"{four_s / (one_s / N_WORKERS):.2f} times a quarter"
-    rows = [("1", f"{one_s:.1f} s", "", ""), (N_WORKERS, f"{four_s:.1f} s", f"{goal_s:.1f} s", f"{verdict(four_s <= goal_s)}, {share}")]
-    title = f"{n_tasks} independent tasks on {kind}, calls of {latency_s:g} s, {CONCURRENCY} at once in each worker"
+    rows = [
+        ("1", f"{one_s:.1f} s", "", ""),
+        (N_WORKERS, f"{four_s:.1f} s", f"{goal_s:.1f} s", f"{verdict(four_s <= goal_s)}, {share}"),
+    ]
+    title = (
+        f"{n_tasks} independent tasks on {kind}, calls of {latency_s:g} s, {CONCURRENCY} at "
+        "once in each worker"
+    )
     print_table(title, ("workers", "all done", "goal", ""), rows)
 
 
@@ -120,9 +162,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--tasks", type=int, default=N_TASKS)
     parser.add_argument("--latency-s", type=float, default=LATENCY_S)
     parser.add_argument("--embedding-latency-s", type=float, default=EMBEDDING_LATENCY_S)
-    parser.add_argument("--skip-one-by-one", action="store_true", help="leave out the run of a minute that nothing does at once")
-    parser.add_argument("--shared-tasks", type=int, default=N_SHARED_TASKS, help="that one worker, and then four, carry out")
-    parser.add_argument("--workers-on", choices=STORES, action="append", help="the tasks of several workers alone, on this store")
+    parser.add_argument(
+        "--skip-one-by-one",
+        action="store_true",
+        help="leave out the run of a minute that nothing does at once",
+    )
+    parser.add_argument(
+        "--shared-tasks",
+        type=int,
+        default=N_SHARED_TASKS,
+        help="that one worker, and then four, carry out",
+    )
+    parser.add_argument(
+        "--workers-on",
+        choices=STORES,
+        action="append",
+        help="the tasks of several workers alone, on this store",
+    )
     options = parser.parse_args(argv)
     if not options.workers_on:
         asyncio.run(compare(options))

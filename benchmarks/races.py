@@ -1,7 +1,8 @@
-"""Eight worker processes race on one objective with a limit: it is never passed, and little is left under it.
+"""Eight worker processes race on one objective with a limit: it is never passed, and little is left
+under it.
 
-What is spent and held is read from outside, again and again while they race; in the end the model server's own bill is compared. Every
-answer takes another length, up to what was asked for.
+What is spent and held is read from outside, again and again while they race; in the end the model
+server's own bill is compared. Every answer takes another length, up to what was asked for.
 """
 
 from __future__ import annotations
@@ -40,23 +41,37 @@ class RandomLengths(Surveyor):
 
     def __init__(self, seed: int) -> None:
         super().__init__()
-        self.largest = 0.0  # reservation for a call that was made, in US dollars, but those for the report
+        # reservation for a call that was made, in US dollars, but those for the report
+        self.largest = 0.0
         self._chance = random.Random(seed)
 
     async def __call__(self, chat: ChatRequest) -> Answer:
-        prompt = Prompt(messages=chat.messages, tools=chat.tools, schema_name=chat.schema_name, schema=chat.schema)
+        prompt = Prompt(
+            messages=chat.messages,
+            tools=chat.tools,
+            schema_name=chat.schema_name,
+            schema=chat.schema,
+        )
         if chat.agent != "report":
-            self.largest = max(self.largest, (bound_tokens(prompt) * PRICE_IN + chat.max_tokens * PRICE_OUT) / 1e6)
+            self.largest = max(
+                self.largest, (bound_tokens(prompt) * PRICE_IN + chat.max_tokens * PRICE_OUT) / 1e6
+            )
         self.latency_s = self._chance.uniform(0.0, 0.05)
         answer = await super().__call__(chat)
         usage = count_usage(chat, answer)
-        length = self._chance.randint(usage.completion_tokens, max(usage.completion_tokens, chat.max_tokens))
-        return replace(answer, usage=Usage(calls=1, prompt_tokens=usage.prompt_tokens, completion_tokens=length))
+        length = self._chance.randint(
+            usage.completion_tokens, max(usage.completion_tokens, chat.max_tokens)
+        )
+        return replace(
+            answer,
+            usage=Usage(calls=1, prompt_tokens=usage.prompt_tokens, completion_tokens=length),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The objective at one moment. Money in millionths of a US dollar; `n_tasks` are those that were begun."""
+    """The objective at one moment. Money in millionths of a US dollar; `n_tasks` are those that
+    were begun."""
 
     spent: int
     held: int
@@ -66,8 +81,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """One race. `most` is the largest sum of spent and held that was ever seen, `billed` what the server counted, `left` what lay
-    under the limit and the report's slice in the end, `largest` the largest reservation."""
+    """One race. `most` is the largest sum of spent and held that was ever seen, `billed` what the
+    server counted, `left` what lay under the limit and the report's slice in the end, `largest` the
+    largest reservation."""
 
     seed: int
     took_s: float
@@ -86,17 +102,32 @@ class Race:
             return False
         if not by_cost:
             return self.most_tasks == MAX_TASKS and self.ended == "limit:tasks"
-        return max(self.most, self.billed) <= MAX_COST_USD * 1e6 and self.left < self.largest and self.ended == "limit:cost"
+        return (
+            max(self.most, self.billed) <= MAX_COST_USD * 1e6
+            and self.left < self.largest
+            and self.ended == "limit:cost"
+        )
 
 
 async def race(url: str, *, seed: int, by_cost: bool, n_workers: int = N_WORKERS) -> Race:
     """Let the workers wait for the objective, put it on the board, and watch."""
-    prices = {"BABYAGI_PRICE_IN": str(PRICE_IN), "BABYAGI_PRICE_OUT": str(PRICE_OUT), "BABYAGI_MAX_OUTPUT_TOKENS": "1000"}
-    limits = {"BABYAGI_MAX_COST_USD": str(MAX_COST_USD)} if by_cost else {"BABYAGI_MAX_COST_USD": "0", "BABYAGI_MAX_TASKS": str(MAX_TASKS)}
+    prices = {
+        "BABYAGI_PRICE_IN": str(PRICE_IN),
+        "BABYAGI_PRICE_OUT": str(PRICE_OUT),
+        "BABYAGI_MAX_OUTPUT_TOKENS": "1000",
+    }
+    limits = (
+        {"BABYAGI_MAX_COST_USD": str(MAX_COST_USD)}
+        if by_cost
+        else {"BABYAGI_MAX_COST_USD": "0", "BABYAGI_MAX_TASKS": str(MAX_TASKS)}
+    )
     model = RandomLengths(seed)
     async with open_board(url, model=model) as board:
         workers = await board.start_workers(*(f"w{n}" for n in range(n_workers)), env=prices)
-        objective_id, began_s = await board.submit(SURVEY, ENDLESS, **prices, **limits), time.monotonic()
+        objective_id, began_s = (
+            await board.submit(SURVEY, ENDLESS, **prices, **limits),
+            time.monotonic(),
+        )
         seen = [look(board, objective_id)]
         while not seen[-1].is_over and time.monotonic() < began_s + RACE_S:
             await asyncio.sleep(WATCH_EVERY_S)
@@ -105,7 +136,15 @@ async def race(url: str, *, seed: int, by_cost: bool, n_workers: int = N_WORKERS
         for worker in workers:
             worker.send(signal.SIGTERM)
         codes = tuple(await asyncio.gather(*(worker.wait(15) for worker in workers)))
-        return sum_up(board, objective_id, seen, seed=seed, took_s=took_s, codes=codes, largest=round(model.largest * 1e6))
+        return sum_up(
+            board,
+            objective_id,
+            seen,
+            seed=seed,
+            took_s=took_s,
+            codes=codes,
+            largest=round(model.largest * 1e6),
+        )
 
 
 def look(board: Board, objective_id: int) -> Seen:
@@ -114,10 +153,16 @@ def look(board: Board, objective_id: int) -> Seen:
     row = board.rows(
         f"SELECT cost_microusd AS spent, report IS NOT NULL AS is_over,"
         f" (SELECT coalesce(sum(held_cost_microusd), 0) FROM step {of} AND is_held = 1) AS held,"
-        f" (SELECT count(*) FROM task {of} AND status IN ('running', 'recorded', 'done', 'dead')) AS n_tasks"
+        f" (SELECT count(*) FROM task {of} AND status IN ('running', 'recorded', 'done', "
+        "'dead')) AS n_tasks"
         f" FROM objective WHERE id = {objective_id}"
     )[0]
-    return Seen(spent=int(row["spent"]), held=int(row["held"]), n_tasks=int(row["n_tasks"]), is_over=bool(row["is_over"]))
+    return Seen(
+        spent=int(row["spent"]),
+        held=int(row["held"]),
+        n_tasks=int(row["n_tasks"]),
+        is_over=bool(row["is_over"]),
+    )
 
 
 def sum_up(board: Board, objective_id: int, seen: Sequence[Seen], **known: Any) -> Race:
@@ -127,7 +172,10 @@ def sum_up(board: Board, objective_id: int, seen: Sequence[Seen], **known: Any) 
     report = sum(step["cost_microusd"] for step in steps if step["owner"].startswith("report"))
     kept = round(kept_back(Limits(max_cost_usd=MAX_COST_USD), "task:1").cost_usd * 1e6)
     claimed = board.rows(f"SELECT data FROM event {of} AND kind = 'task.claimed'")
-    billed = sum(record.prompt_tokens * PRICE_IN + record.completion_tokens * PRICE_OUT for record in board.server.requests)
+    billed = sum(
+        record.prompt_tokens * PRICE_IN + record.completion_tokens * PRICE_OUT
+        for record in board.server.requests
+    )
     return Race(
         n_looks=len(seen),
         most=max(one.spent + one.held for one in (*seen, last)),
@@ -163,7 +211,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             races = asyncio.run(measure(kind, seeds=seeds, by_cost=by_cost))
             is_met = is_met and all(one.is_good(by_cost=by_cost) for one in races)
             table.append(row_of(kind, races, by_cost=by_cost))
-    head = ("store", "limit", "races", "looks", "most spent and held", "billed", "left at most", "of a reservation of", "slowest s")
+    head = (
+        "store",
+        "limit",
+        "races",
+        "looks",
+        "most spent and held",
+        "billed",
+        "left at most",
+        "of a reservation of",
+        "slowest s",
+    )
     print_table(f"{N_WORKERS} worker processes race on one objective with a limit", head, table)
     print(f"never over, and less left than the largest reservation: {verdict(is_met)}")
     return 0 if is_met else 1
@@ -172,9 +230,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 def row_of(kind: str, races: Sequence[Race], *, by_cost: bool) -> tuple[object, ...]:
     n_looks, slowest = sum(one.n_looks for one in races), f"{max(one.took_s for one in races):.1f}"
     if not by_cost:
-        return kind, f"{MAX_TASKS} tasks", len(races), n_looks, f"{max(one.most_tasks for one in races)} tasks", "", "", "", slowest
+        return (
+            kind,
+            f"{MAX_TASKS} tasks",
+            len(races),
+            n_looks,
+            f"{max(one.most_tasks for one in races)} tasks",
+            "",
+            "",
+            "",
+            slowest,
+        )
     tightest = max(races, key=lambda one: one.left / max(one.largest, 1))
-    figures: tuple[str, ...] = (f"${max(one.most for one in races) / 1e6:.4f}", f"${max(one.billed for one in races) / 1e6:.4f}")
+    figures: tuple[str, ...] = (
+        f"${max(one.most for one in races) / 1e6:.4f}",
+        f"${max(one.billed for one in races) / 1e6:.4f}",
+    )
     return (
         kind,
         f"${MAX_COST_USD:g}",

@@ -1,7 +1,8 @@
-"""The same seed gives the same run: the whole loop on a virtual clock, twice for each seed, with what is ready shuffled by the seed.
+"""The same seed gives the same run: the whole loop on a virtual clock, twice for each seed, with
+what is ready shuffled by the seed.
 
-The model answers after a time that depends on the prompt, four tasks run at once, and the outcome of a run is every event that the task
-store holds then, with its time, and the report.
+The model answers after a time that depends on the prompt, four tasks run at once, and the outcome
+of a run is every event that the task store holds then, with its time, and the report.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class MoodyModel(ScriptedModel):
     async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
         await asyncio.sleep(self._chance.choice((0.0, 0.1, 0.5, 0.5, 2.0, 40.0)))
         if self._chance.random() < 0.05:
-            raise ModelUnavailableError("away for a moment", may_be_billed=self._chance.random() < 0.5)
+            raise ModelUnavailableError(
+                "away for a moment", may_be_billed=self._chance.random() < 0.5
+            )
         return await super().complete(prompt, role=role)
 
     def _reply(self, prompt: Prompt, role: Role) -> str:
@@ -46,7 +49,10 @@ class MoodyModel(ScriptedModel):
                 n = len(self.calls)
                 names = [f"Look into part {n} of {k}" for k in range(self._chance.randint(0, 2))]
                 return json.dumps(
-                    {"tasks": [{"name": name, "after": [1]} for name in names], "objective_met": self._chance.random() < 0.05}
+                    {
+                        "tasks": [{"name": name, "after": [1]} for name in names],
+                        "objective_met": self._chance.random() < 0.05,
+                    }
                 )
             case Role.PRIORITIZATION:
                 return json.dumps({"order": [self._chance.randint(1, 30) for _ in range(6)]})
@@ -62,7 +68,11 @@ def run_once(seed: int) -> str:
         objective = await world.start(limits=Limits(max_tasks=15, max_calls=120, max_cost_usd=0))
         ended = await world.run(objective)
         events = await world.store.events(objective.id, limit=100_000)
-        outcome = [[asdict(event) for event in events], await world.store.report(objective.id), ended.usage]
+        outcome = [
+            [asdict(event) for event in events],
+            await world.store.report(objective.id),
+            ended.usage,
+        ]
         return hashlib.sha256(json.dumps(outcome, default=str, sort_keys=True).encode()).hexdigest()
 
     return run_virtually(live(), seed=seed)
@@ -75,10 +85,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     began_s = time.monotonic()
     first = [run_once(seed) for seed in range(options.seeds)]
     second = [run_once(seed) for seed in range(options.seeds)]
-    unlike = [seed for seed, (one, other) in enumerate(zip(first, second, strict=True)) if one != other]
+    unlike = [
+        seed for seed, (one, other) in enumerate(zip(first, second, strict=True)) if one != other
+    ]
     took_s = time.monotonic() - began_s
     print(f"{options.seeds} seeds, each twice, {len(set(first))} different runs, {took_s:.0f} s")
-    print(f"{len(unlike)} seeds gave two different runs, goal 0: {verdict(not unlike)} {unlike[:20] or ''}")
+    print(
+        f"{len(unlike)} seeds gave two different runs, goal 0: {verdict(not unlike)} "
+        f"{unlike[:20] or ''}"
+    )
     return 1 if unlike else 0
 
 

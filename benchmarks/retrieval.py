@@ -1,8 +1,9 @@
-"""How well earlier results are found: recall@5, and whether the answer stands in the context that a task is given.
+"""How well earlier results are found: recall@5, and whether the answer stands in the context that a
+task is given.
 
-Each way is measured on two sets (`tests/data/retrieval*.json`), alone in the corpus and among results about other things. The search was
-tuned on the first and never on the second. The task store is SQLite; the way `as in a run` is what the loop does, the others take a part
-of it alone.
+Each way is measured on two sets (`tests/data/retrieval*.json`), alone in the corpus and among
+results about other things. The search was tuned on the first and never on the second. The task
+store is SQLite; the way `as in a run` is what the loop does, the others take a part of it alone.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ Embed = Callable[[Sequence[str]], Awaitable[Sequence[bytes]]]
 
 async def fill(store: TaskStore, results: Sequence[Mapping[str, str]]) -> Objective:
     """An objective whose task n + 1 has result n."""
-    spec = make_spec(text="Know what there is to know", initial_task=results[0]["name"], limits=Limits(max_tasks=0, max_time_s=0))
+    spec = make_spec(
+        text="Know what there is to know",
+        initial_task=results[0]["name"],
+        limits=Limits(max_tasks=0, max_time_s=0),
+    )
     objective, _ = await store.create_objective(spec, uid="retrieval")
     worker = Worker(id="w", name="w", host="here", pid=1, lease_until=datetime.now(UTC))
     await store.register_worker(worker, lease_s=3600)
@@ -53,7 +58,9 @@ async def fill(store: TaskStore, results: Sequence[Mapping[str, str]]) -> Object
         claim = await store.claim_task(objective.id, worker.id)
         if claim is None or claim.task.name != result["name"]:
             raise RuntimeError("the tasks are not taken in their order")
-        await store.record_result(claim, text=result["text"], origins=("model:made",), plan=Planned())
+        await store.record_result(
+            claim, text=result["text"], origins=("model:made",), plan=Planned()
+        )
     return objective
 
 
@@ -71,12 +78,17 @@ class Ways:
 
         async def rank(text: str) -> list[int]:
             scores = score(together, (await embed([text]))[0])
-            return [self._results[place].task_id for place in (-scores).argsort(kind="stable")[:N_CANDIDATES].tolist()]
+            return [
+                self._results[place].task_id
+                for place in (-scores).argsort(kind="stable")[:N_CANDIDATES].tolist()
+            ]
 
         return rank
 
     async def by_full_text(self, text: str) -> list[int]:
-        return await self._store.find_words(self._objective.id, words=searchable(text, limit=MAX_WORDS), limit=N_CANDIDATES)
+        return await self._store.find_words(
+            self._objective.id, words=searchable(text, limit=MAX_WORDS), limit=N_CANDIDATES
+        )
 
     def fused(self, *ways: Rank) -> Rank:
         async def rank(text: str) -> list[int]:
@@ -86,13 +98,19 @@ class Ways:
         return rank
 
     def compared(self, *ways: Rank) -> Rank:
-        """The candidates of all ways, ordered by how much of what is asked stands in them, letter by letter."""
+        """The candidates of all ways, ordered by how much of what is asked stands in them, letter
+        by letter."""
         result_by_id = {result.task_id: result for result in self._results}
 
         async def rank(text: str) -> list[int]:
             task_ids = list(dict.fromkeys([task_id for way in ways for task_id in await way(text)]))
             scores = Words(text).score([text_of(result_by_id[task_id]) for task_id in task_ids])
-            return [task_id for _, task_id in sorted(zip(scores, task_ids, strict=True), key=lambda entry: (-entry[0], -entry[1]))]
+            return [
+                task_id
+                for _, task_id in sorted(
+                    zip(scores, task_ids, strict=True), key=lambda entry: (-entry[0], -entry[1])
+                )
+            ]
 
         return rank
 
@@ -110,15 +128,29 @@ class Ways:
         return rank
 
 
-async def measure(rank: Rank, queries: Sequence[Mapping[str, Any]], result_by_id: Mapping[int, Result]) -> dict[str, tuple[float, float]]:
-    """For each kind of query: recall@5, and the share of queries whose answer stands in the fitted context."""
+async def measure(
+    rank: Rank, queries: Sequence[Mapping[str, Any]], result_by_id: Mapping[int, Result]
+) -> dict[str, tuple[float, float]]:
+    """For each kind of query: recall@5, and the share of queries whose answer stands in the fitted
+    context."""
     found: dict[str, list[tuple[bool, bool]]] = defaultdict(list)
     for query in queries:
         best = [result_by_id[task_id] for task_id in (await rank(query["text"]))[:N_GIVEN]]
-        given = fit(best, CONTEXT_TOKENS * BYTES_PER_TOKEN, n_needed=N_GIVEN, n_always=N_GIVEN, task_name=query["text"])
+        given = fit(
+            best,
+            CONTEXT_TOKENS * BYTES_PER_TOKEN,
+            n_needed=N_GIVEN,
+            n_always=N_GIVEN,
+            task_name=query["text"],
+        )
         is_there = any(query["answer"] in text for text in given)
-        found[query["kind"]].append((any(result.task_id == query["result"] + 1 for result in best), is_there))
-    return {kind: (_share([hit for hit, _ in hits]), _share([seen for _, seen in hits])) for kind, hits in found.items()}
+        found[query["kind"]].append(
+            (any(result.task_id == query["result"] + 1 for result in best), is_there)
+        )
+    return {
+        kind: (_share([hit for hit, _ in hits]), _share([seen for _, seen in hits]))
+        for kind, hits in found.items()
+    }
 
 
 def _share(values: Sequence[bool]) -> float:
@@ -143,7 +175,10 @@ async def find_ways(ways: Ways, onnx_model: Path | None) -> dict[str, Rank]:
     if onnx_model is not None:
         meant = await ways.by_vectors(open_onnx(onnx_model))
         compared = ways.compared(meant, ways.by_full_text)
-        found |= {"ONNX vectors": meant, "ONNX vectors and full text, compared, fused": ways.fused(meant, compared)}
+        found |= {
+            "ONNX vectors": meant,
+            "ONNX vectors and full text, compared, fused": ways.fused(meant, compared),
+        }
     return found
 
 
@@ -160,39 +195,68 @@ def open_onnx(folder: Path) -> Embed:
     model: Any = Local(preferred_providers=["CPUExecutionProvider"])
 
     async def embed(texts: Sequence[str]) -> list[bytes]:
-        return [vector.astype("<f4").tobytes() for vector in await asyncio.to_thread(model, list(texts))]
+        return [
+            vector.astype("<f4").tobytes() for vector in await asyncio.to_thread(model, list(texts))
+        ]
 
     return embed
 
 
-async def run(title: str, data: Mapping[str, Any], others: Sequence[Mapping[str, str]], onnx_model: Path | None) -> None:
+async def run(
+    title: str,
+    data: Mapping[str, Any],
+    others: Sequence[Mapping[str, str]],
+    onnx_model: Path | None,
+) -> None:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         offload = ThreadOffload()
         stack.callback(offload.close)
-        store = await open_sqlite(folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
+        store = await open_sqlite(
+            folder / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
+        )
         stack.push_async_callback(store.close)
         objective = await fill(store, [*data["results"], *others])
         results = await store.results(objective.id)
         embedder = HashEmbedder()
         vectors = {result.task_id: embedder.embed_text(text_of(result)) for result in results}
-        await store.store_vectors(objective.id, space=objective.spec.embedding_space, vectors=vectors)
+        await store.store_vectors(
+            objective.id, space=objective.spec.embedding_space, vectors=vectors
+        )
         await store.mark_indexed(objective.id, task_ids=list(vectors))
         rows = []
         for name, rank in (await find_ways(Ways(store, objective, results), onnx_model)).items():
-            found = await measure(rank, data["queries"], {result.task_id: result for result in results})
+            found = await measure(
+                rank, data["queries"], {result.task_id: result for result in results}
+            )
             rows.append((name, *(f"{found[kind][0]:.2f} / {found[kind][1]:.2f}" for kind in KINDS)))
-    title = f"{title}: recall@5 / answer in the fitted context, {len(data['queries'])} queries, {len(results):,} results"
+    title = (
+        f"{title}: recall@5 / answer in the fitted context, {len(data['queries'])} queries, "
+        f"{len(results):,} results"
+    )
     print_table(title, ("way", *KINDS), rows)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.retrieval", description=__doc__)
-    parser.add_argument("--others", type=int, nargs="*", default=[0, 2000], help="how many results about other things stand beside")
-    parser.add_argument("--onnx-model", type=Path, help="the folder that holds onnx/model.onnx and onnx/tokenizer.json of all-MiniLM-L6-v2")
+    parser.add_argument(
+        "--others",
+        type=int,
+        nargs="*",
+        default=[0, 2000],
+        help="how many results about other things stand beside",
+    )
+    parser.add_argument(
+        "--onnx-model",
+        type=Path,
+        help="the folder that holds onnx/model.onnx and onnx/tokenizer.json of all-MiniLM-L6-v2",
+    )
     options = parser.parse_args()
     if options.onnx_model is None:
-        print("Chroma's ONNX model is not measured: --onnx-model names a folder with its files, and nothing is downloaded.\n")
+        print(
+            "Chroma's ONNX model is not measured: --onnx-model names a folder with its "
+            "files, and nothing is downloaded.\n"
+        )
     elif importlib.util.find_spec("onnxruntime") is None:
         sys.exit("onnxruntime is not installed")
     for path, vocabulary in SETS.items():

@@ -1,6 +1,8 @@
-"""What the two sets of retrieval speak of: the one that the search was tuned on, and the one that it never was.
+"""What the two sets of retrieval speak of: the one that the search was tuned on, and the one that
+it never was.
 
-The second was written before anything was measured on it; whoever changes the search by what it shows must write a third.
+The second was written before anything was measured on it; whoever changes the search by what it
+shows must write a third.
 """
 
 from __future__ import annotations
@@ -14,9 +16,10 @@ class Vocabulary:
 
     Args:
         subjects: what is spoken of, and the same thing in other words.
-        aspects: the task's name, the fact, the fact asked for in its words, the same in others; {s} is the subject, {o} its other
-            name, {n} the figure.
-        fillers: sentences that say nothing of a fact and stand in many results, so that words alone mislead.
+        aspects: the task's name, the fact, the fact asked for in its words, the same in others; {s}
+            is the subject, {o} its other name, {n} the figure.
+        fillers: sentences that say nothing of a fact and stand in many results, so that words alone
+            mislead.
         mentions: sentences that name another subject.
         follow_up: what a task that comes later is called; {} is the name of the first.
         other_syllables, other_places: what the subjects that nobody asks for are named from.
@@ -101,7 +104,10 @@ _ASPECTS = (
     ),
     (
         "Learn when {s} was founded",
-        "The first document that mentions {s} carries the signature {n} and was sealed by a notary.",
+        (
+            "The first document that mentions {s} carries the signature {n} and was sealed "
+            "by a notary."
+        ),
         "first document that mentions {s} sealed by a notary",
         "oldest written evidence of {o}",
     ),
@@ -119,13 +125,19 @@ _ASPECTS = (
     ),
     (
         "Estimate what could be saved at {s}",
-        "Replacing the lamps of {s} would lower the consumption of electricity by {n} kilowatt hours.",
+        (
+            "Replacing the lamps of {s} would lower the consumption of electricity by {n} "
+            "kilowatt hours."
+        ),
         "electricity consumption of {s} lowered by replacing the lamps",
         "power that {o} would no longer need with better lights",
     ),
 )
 _FILLERS = (
-    "The budget for the coming year has not been decided, and the board wants to hear the employees first.",
+    (
+        "The budget for the coming year has not been decided, and the board wants to hear "
+        "the employees first."
+    ),
     "Visitors praised the friendly service, although some found the register hard to read.",
     "An inspection is planned for May, when the load is highest.",
     "Several complaints turned out to be about a neighbour and were passed on.",
@@ -148,10 +160,17 @@ TUNED = Vocabulary(
     subjects=_SUBJECTS,
     aspects=_ASPECTS,
     fillers=_FILLERS,
-    mentions=("Compared with {}, little is known.", "The figures of {} are older.", "Much of this also holds for {}."),
+    mentions=(
+        "Compared with {}, little is known.",
+        "The figures of {} are older.",
+        "Much of this also holds for {}.",
+    ),
     follow_up="Verify and compare: {}",
     other_syllables="ba lo ri ten mak sul per don vi cha gru nel tor fi wa hes",
-    other_places="station office market bridge council hall survey engine club workshop service museum database server",
+    other_places=(
+        "station office market bridge council hall survey engine club workshop service "
+        "museum database server"
+    ),
 )
 
 _HELD_OUT_SUBJECTS = (
@@ -195,7 +214,10 @@ _HELD_OUT_ASPECTS = (
     ),
     (
         "Collect the injuries that happened around {s}",
-        "The insurer lists {n} injuries in connection with {s}, nearly all of them to hands and backs.",
+        (
+            "The insurer lists {n} injuries in connection with {s}, nearly all of them to "
+            "hands and backs."
+        ),
         "injuries in connection with {s} listed by the insurer",
         "how often did somebody get hurt at {o}",
     ),
@@ -213,7 +235,10 @@ _HELD_OUT_ASPECTS = (
     ),
     (
         "Ask the neighbours of {s} what they think",
-        "Of the households near {s}, {n} answered the questionnaire and asked for quieter evenings.",
+        (
+            "Of the households near {s}, {n} answered the questionnaire and asked for "
+            "quieter evenings."
+        ),
         "households near {s} that answered the questionnaire",
         "people living beside {o} who replied to the survey",
     ),
@@ -282,5 +307,8 @@ HELD_OUT = Vocabulary(
     ),
     follow_up="Draw conclusions from what was found: {}",
     other_syllables="zu mer kal pin dro sa teb hol vig wen jo lar quo byn ess mu",
-    other_places="quarry bindery pharmacy firewall brewery tribunal foundry parser aquarium warehouse union pipeline chapel laundry",
+    other_places=(
+        "quarry bindery pharmacy firewall brewery tribunal foundry parser aquarium warehouse "
+        "union pipeline chapel laundry"
+    ),
 )

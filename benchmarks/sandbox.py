@@ -1,4 +1,5 @@
-"""What it costs to run Python code in a process that can only compute: processor time, beside an interpreter that does nothing."""
+"""What it costs to run Python code in a process that can only compute: processor time, beside an
+interpreter that does nothing."""
 
 from __future__ import annotations
 
@@ -16,13 +17,16 @@ from benchmarks.table import print_table
 
 PROGRAMS = {
     "no import": "final_result = 47 ** 0.23",
-    "dates, numbers and text": "import datetime, json, math, re, statistics\nfinal_result = statistics.mean([1, 2, 3])",
+    "dates, numbers and text": (
+        "import datetime, json, math, re, statistics\nfinal_result = statistics.mean([1, 2, 3])"
+    ),
 }
 N_AT_ONCE = 8
 
 
 def processor_ms(work: Callable[[], object], n_runs: int) -> float:
-    """Return the milliseconds of processor that one run takes, in this process and the ones that it starts."""
+    """Return the milliseconds of processor that one run takes, in this process and the ones that it
+    starts."""
     before_s = _processor_s()
     for _ in range(n_runs):
         work()
@@ -61,10 +65,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     costs_ms = {name: processor_ms(work, n_runs) for name, work in works.items()}
     bare_ms = costs_ms["an interpreter that does nothing"]
-    rows = [(name, f"{cost:.1f} ms", f"{cost / bare_ms:.1f}", f"{wall_ms(works[name], n_runs):.0f} ms") for name, cost in costs_ms.items()]
-    at_once_ms = wall_ms(partial(run, PROGRAMS["no import"], N_AT_ONCE), max(1, n_runs // N_AT_ONCE))
+    rows = [
+        (name, f"{cost:.1f} ms", f"{cost / bare_ms:.1f}", f"{wall_ms(works[name], n_runs):.0f} ms")
+        for name, cost in costs_ms.items()
+    ]
+    at_once_ms = wall_ms(
+        partial(run, PROGRAMS["no import"], N_AT_ONCE), max(1, n_runs // N_AT_ONCE)
+    )
     rows.append((f"no import, {N_AT_ONCE} at once", "", "", f"{at_once_ms:.0f} ms"))
-    print_table("Python code in a process that can only compute", ("program", "processor", "times", "wall, the shortest"), rows)
+    print_table(
+        "Python code in a process that can only compute",
+        ("program", "processor", "times", "wall, the shortest"),
+        rows,
+    )
 
 
 def _processor_s() -> float:

@@ -1,4 +1,5 @@
-"""What the model says in benchmarks: results of a wanted length, one new task for each finished one, the queue's order reversed.
+"""What the model says in benchmarks: results of a wanted length, one new task for each finished
+one, the queue's order reversed.
 
 Every check agrees. Where a check missed something all the same, nothing is proposed for it.
 """
@@ -16,13 +17,16 @@ from tests.prompts import asks_for_missing, results_in
 
 OBJECTIVE = "Find out which payment provider's client libraries keep to the limits they document."
 WORDS = (
-    "retry limits of connections pools timeouts headers tokens quotas bursts queues webhooks refunds disputes payouts currencies "
-    "documented observed default maximum hourly account region version client server library provider sandbox production change"
+    "retry limits of connections pools timeouts headers tokens quotas bursts queues "
+    "webhooks refunds disputes payouts currencies "
+    "documented observed default maximum hourly account region version client server "
+    "library provider sandbox production change"
 ).split()
 
 
 class Script:
-    """Answers as the agents would, so that a queue keeps its length for ever: a limit has to end the run."""
+    """Answers as the agents would, so that a queue keeps its length for ever: a limit has to end
+    the run."""
 
     def __init__(self, *, result_bytes: int) -> None:
         self._result_bytes = result_bytes
@@ -30,7 +34,8 @@ class Script:
         self._seeds = count(1)
 
     def next_name(self) -> str:
-        """A task of about 80 bytes, which is what the original's 62 tokens per queued task suggest, and like no other."""
+        """A task of about 80 bytes, which is what the original's 62 tokens per queued task suggest,
+        and like no other."""
         n = next(self._numbers)
         return f"Compare the {_words(n, 3)} of client library {100 + n} with what it documents"
 
@@ -48,7 +53,11 @@ class Script:
 
     def answer(self, request: ChatRequest) -> Answer:
         """The same, for the local server."""
-        return agree_answer(request) if request.agent == "check" else Answer(text=self.reply(request.agent, request.messages[-1].text))
+        return (
+            agree_answer(request)
+            if request.agent == "check"
+            else Answer(text=self.reply(request.agent, request.messages[-1].text))
+        )
 
     def _tasks_from(self, said: str) -> list[dict[str, object]]:
         """One new task from each finished one that the prompt shows."""

@@ -1,10 +1,14 @@
-"""A soak: thousands of tasks through the whole loop on SQLite, with memory, descriptors and threads measured on the way.
+"""A soak: thousands of tasks through the whole loop on SQLite, with memory, descriptors and threads
+measured on the way.
 
-Everything is real but the model, which answers at once from what it reads: each finished task proposes one new one, and sometimes two,
-until there are as many as wanted. The database lies in memory (/dev/shm), so that the disk is not what is measured.
+Everything is real but the model, which answers at once from what it reads: each finished task
+proposes one new one, and sometimes two,
+until there are as many as wanted. The database lies in memory (/dev/shm), so that the disk is not
+what is measured.
 
-The built-in index keeps every vector in memory, so its share grows with the results and the dimension of the vectors, as it is meant to.
-The small default dimension shows the loop without it; `--dimension 768` is what the embedder that needs no key has in life.
+The built-in index keeps every vector in memory, so its share grows with the results and the
+dimension of the vectors, as it is meant to. The small default dimension shows the loop without it;
+`--dimension 768` is what the embedder that needs no key has in life.
 """
 
 from __future__ import annotations
@@ -38,7 +42,10 @@ from tests.world import World
 MAX_MB_PER_1000 = 1.0
 N_SAMPLES = 20
 DIMENSION = 16
-SUBJECTS = "tokens queues ledgers meadows rivers engines lanterns bridges orchards compilers harbours glaciers parsers".split()
+SUBJECTS = (
+    "tokens queues ledgers meadows rivers engines lanterns bridges orchards compilers "
+    "harbours glaciers parsers"
+).split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,26 +88,41 @@ class EndlessModel:
         match role:
             case Role.EXECUTION:
                 task = re.findall(r"^\d+: (.*)$", prompt.messages[-1].text, re.MULTILINE)[-1]
-                text = f"About {task}: " + " ".join(f"{subject} {len(task)}" for subject in SUBJECTS)
+                text = f"About {task}: " + " ".join(
+                    f"{subject} {len(task)}" for subject in SUBJECTS
+                )
             case Role.CREATION if is_check(prompt):
                 text = agree(prompt)
             case Role.CREATION:
-                text = json.dumps({"tasks": self._propose(len(results_in(prompt.messages[-1].text))), "objective_met": False})
+                text = json.dumps(
+                    {
+                        "tasks": self._propose(len(results_in(prompt.messages[-1].text))),
+                        "objective_met": False,
+                    }
+                )
             case Role.PRIORITIZATION:
                 queued = re.findall(r"^(\d+): ", prompt.messages[-1].text, re.MULTILINE)
                 text = json.dumps({"order": [int(number) for number in reversed(queued)]})
             case _:
                 text = "The report."
-        return Completion(text=text, model=self.name, usage=Usage(calls=1, prompt_tokens=400, completion_tokens=60))
+        return Completion(
+            text=text,
+            model=self.name,
+            usage=Usage(calls=1, prompt_tokens=400, completion_tokens=60),
+        )
 
     def _propose(self, n_finished: int) -> list[dict[str, object]]:
-        n_new = min(n_finished * (2 if self._n_proposed < 40 else 1), self._n_tasks - self._n_proposed)
+        n_new = min(
+            n_finished * (2 if self._n_proposed < 40 else 1), self._n_tasks - self._n_proposed
+        )
         self._n_proposed += n_new
         return [{"name": self._next(), "after": []} for _ in range(n_new)]
 
     def _next(self) -> str:
         n = next(self._numbers)
-        return f"Study {SUBJECTS[n % len(SUBJECTS)]} of {SUBJECTS[n // 13 % len(SUBJECTS)]}, part {n}"
+        return (
+            f"Study {SUBJECTS[n % len(SUBJECTS)]} of {SUBJECTS[n // 13 % len(SUBJECTS)]}, part {n}"
+        )
 
     async def close(self) -> None:
         return None
@@ -114,7 +136,8 @@ class SoakWorld(World):
 
 
 async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> list[Sample]:
-    """Run as many tasks to their end; return samples, the first after a tenth of them, the last after the end with everything closed."""
+    """Run as many tasks to their end; return samples, the first after a tenth of them, the last
+    after the end with everything closed."""
     began_s, samples = time.monotonic(), []
     offload = ThreadOffload()
     before = take_sample(0, began_s)
@@ -125,8 +148,10 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
 
     async def watch() -> None:
         for n in range(1, N_SAMPLES + 1):
-            while (n_done := (await store.counts(objective.id))[TaskStatus.DONE]) < n * n_tasks // N_SAMPLES:  # noqa: ASYNC110  # as another process would
-                await asyncio.sleep(0.1)
+            n_done = 0
+            while n_done < n * n_tasks // N_SAMPLES:
+                await asyncio.sleep(0.1)  # as another process would
+                n_done = (await store.counts(objective.id))[TaskStatus.DONE]
             samples.append(take_sample(n_done, began_s))
 
     async with asyncio.TaskGroup() as group:
@@ -134,7 +159,10 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
         ended, _ = await world.open_worker(objective).run(objective.id)
         await asyncio.wait_for(watching, timeout=10)
     counts = await store.counts(objective.id)
-    assert ended.stop_reason is StopReason.FINISHED and counts[TaskStatus.DONE] == n_tasks, (ended.stop_reason, counts)
+    assert ended.stop_reason is StopReason.FINISHED and counts[TaskStatus.DONE] == n_tasks, (
+        ended.stop_reason,
+        counts,
+    )
     assert ended.has_report
     await store.close()
     offload.close()
@@ -143,28 +171,43 @@ async def soak(n_tasks: int, folder: Path, *, dimension: int = DIMENSION) -> lis
 
 
 def slope_mb_per_1000(samples: Sequence[Sample]) -> float:
-    """The slope of the line of least squares through the samples, from a fifth of the run to shortly before its report."""
-    points = [(sample.n_done / 1000, sample.rss_mb) for sample in samples[N_SAMPLES // 5 : N_SAMPLES]]
+    """The slope of the line of least squares through the samples, from a fifth of the run to
+    shortly before its report."""
+    points = [
+        (sample.n_done / 1000, sample.rss_mb) for sample in samples[N_SAMPLES // 5 : N_SAMPLES]
+    ]
     mean_x, mean_y = (sum(values) / len(points) for values in zip(*points, strict=True))
-    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in points) / sum(
+        (x - mean_x) ** 2 for x, _ in points
+    )
     return slope
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--tasks", type=int, default=10_000)
-    parser.add_argument("--dimension", type=int, default=DIMENSION, help="numbers in a vector of the built-in index")
+    parser.add_argument(
+        "--dimension", type=int, default=DIMENSION, help="numbers in a vector of the built-in index"
+    )
     options = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory(prefix="soak-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="soak-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
+    ) as name:
         samples = asyncio.run(soak(options.tasks, Path(name), dimension=options.dimension))
         size_mb = sum(path.stat().st_size for path in Path(name).iterdir()) / 1e6
     rows = [(s.n_done, f"{s.at_s:.0f}", f"{s.rss_mb:.1f}", s.n_fds, s.n_threads) for s in samples]
     print_table("Soak", ("tasks done", "s", "RSS MB", "descriptors", "threads"), rows)
     first, last, slope = samples[0], samples[-1], slope_mb_per_1000(samples)
     is_closed = (first.n_fds, first.n_threads) == (last.n_fds, last.n_threads)
-    print(f"{slope:.2f} MB per 1,000 tasks, goal at most {MAX_MB_PER_1000:g}: {verdict(slope <= MAX_MB_PER_1000)}")
+    print(
+        f"{slope:.2f} MB per 1,000 tasks, goal at most {MAX_MB_PER_1000:g}: "
+        f"{verdict(slope <= MAX_MB_PER_1000)}"
+    )
     print(f"descriptors and threads at the end as at the start: {verdict(is_closed)}")
-    print(f"{options.tasks / last.at_s:.0f} tasks/s; the file holds {1000 * size_mb / options.tasks:.1f} kB a task")
+    print(
+        f"{options.tasks / last.at_s:.0f} tasks/s; the file holds "
+        f"{1000 * size_mb / options.tasks:.1f} kB a task"
+    )
     return 0 if is_closed and slope <= MAX_MB_PER_1000 else 1
 
 

@@ -1,7 +1,10 @@
-"""The executor's own time per step: a model and a tool that answer at once, every call journaled and committed to SQLite on disk.
+"""The executor's own time per step: a model and a tool that answer at once, every call journaled
+and committed to SQLite on disk.
 
-A step is a model call and a tool call: three transactions that write. Beside it, on the same replies, the same executor on the memory
-store, and LangChain's AgentExecutor (which keeps no journal) where `--langchain PYTHON` names an interpreter that has it.
+A step is a model call and a tool call: three transactions that write. Beside it, on the same
+replies, the same executor on the memory
+store, and LangChain's AgentExecutor (which keeps no journal) where `--langchain PYTHON` names an
+interpreter that has it.
 """
 
 from __future__ import annotations
@@ -63,14 +66,25 @@ async def measure(kind: str, n_steps: int) -> float:
 
 
 async def _open_journal(store: Any, n_steps: int) -> Journal:
-    replies = iter([*(f"I look.\nAction: lookup\nAction Input: {n}" for n in range(n_steps)), "I know.\nFinal Answer: done"])
+    replies = iter(
+        [
+            *(f"I look.\nAction: lookup\nAction Input: {n}" for n in range(n_steps)),
+            "I know.\nFinal Answer: done",
+        ]
+    )
     spec = make_spec(limits=Limits(max_tokens=0, max_cost_usd=0, max_time_s=0))
     objective, _ = await store.create_objective(spec, uid="steps", always_new=True)
     worker = Worker(id="w", name="w", host="here", pid=1, lease_until=_utc_now())
     await join(store, worker, objective.id)
     claim = await store.claim_task(objective.id, worker.id)
     model = ScriptedModel(lambda prompt, role: next(replies))
-    backends = Backends(store=store, models={Role.EXECUTION: model}, embedder=HashEmbedder(), gate=Gate(), sleep=asyncio.sleep)
+    backends = Backends(
+        store=store,
+        models={Role.EXECUTION: model},
+        embedder=HashEmbedder(),
+        gate=Gate(),
+        sleep=asyncio.sleep,
+    )
     return Journal(backends, fence=claim.fence, prefix="1/")
 
 
@@ -78,8 +92,18 @@ def _build_lookup() -> Tool:
     async def lookup(arguments: Any) -> Passage:
         return Passage(text=f"value {arguments['number']}", origin="tool:lookup")
 
-    schema = {"type": "object", "properties": {"number": {"type": "integer"}}, "required": ["number"]}
-    return Tool(name="lookup", description="Look a number up.", parameters=schema, effect=Effect.READ, run=lookup)
+    schema = {
+        "type": "object",
+        "properties": {"number": {"type": "integer"}},
+        "required": ["number"],
+    }
+    return Tool(
+        name="lookup",
+        description="Look a number up.",
+        parameters=schema,
+        effect=Effect.READ,
+        run=lookup,
+    )
 
 
 def measure_langchain(python: str, n_steps: int) -> float:
@@ -97,20 +121,44 @@ def _utc_now() -> datetime:
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--steps", type=int, default=N_STEPS)
-    parser.add_argument("--rounds", type=int, default=N_ROUNDS, help="the fastest of so many counts")
-    parser.add_argument("--langchain", metavar="PYTHON", help="an interpreter with langchain-classic")
+    parser.add_argument(
+        "--rounds", type=int, default=N_ROUNDS, help="the fastest of so many counts"
+    )
+    parser.add_argument(
+        "--langchain", metavar="PYTHON", help="an interpreter with langchain-classic"
+    )
     options = parser.parse_args(argv)
-    best_s = {"sqlite": float("inf"), "memory": float("inf")} | ({"langchain": float("inf")} if options.langchain else {})
+    best_s = {"sqlite": float("inf"), "memory": float("inf")} | (
+        {"langchain": float("inf")} if options.langchain else {}
+    )
     for _ in range(options.rounds):  # by turns, so that a busy moment strikes all alike
         for kind in best_s:
             took_s = (
-                measure_langchain(options.langchain, options.steps) if kind == "langchain" else asyncio.run(measure(kind, options.steps))
+                measure_langchain(options.langchain, options.steps)
+                if kind == "langchain"
+                else asyncio.run(measure(kind, options.steps))
             )
             best_s[kind] = min(best_s[kind], took_s)
-    said = {"sqlite": "this, journal on SQLite", "memory": "this, journal in memory", "langchain": "LangChain's AgentExecutor, no journal"}
+    said = {
+        "sqlite": "this, journal on SQLite",
+        "memory": "this, journal in memory",
+        "langchain": "LangChain's AgentExecutor, no journal",
+    }
     goals = {"sqlite": (f"{GOAL_MS:g} ms", verdict(best_s["sqlite"] * 1000 <= GOAL_MS))}
-    rows = [[said[kind], f"{s * 1000:.2f} ms", *goals.get(kind, ("", "")), f"{s / best_s['sqlite']:.2f}"] for kind, s in best_s.items()]
-    print_table(f"Own time per step, {options.steps} steps and an answer", ["what", "measured", "goal", "", "ratio"], rows)
+    rows = [
+        [
+            said[kind],
+            f"{s * 1000:.2f} ms",
+            *goals.get(kind, ("", "")),
+            f"{s / best_s['sqlite']:.2f}",
+        ]
+        for kind, s in best_s.items()
+    ]
+    print_table(
+        f"Own time per step, {options.steps} steps and an answer",
+        ["what", "measured", "goal", "", "ratio"],
+        rows,
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""LangChain's AgentExecutor on the replies of `benchmarks.steps`; run by its own Python, prints the seconds that each step took.
+"""LangChain's AgentExecutor on the replies of `benchmarks.steps`; run by its own Python, prints the
+seconds that each step took.
 
-The first argument is the number of steps. Needs langchain-classic, or a langchain that still has `langchain.agents.AgentExecutor`.
+The first argument is the number of steps. Needs langchain-classic, or a langchain that still has
+`langchain.agents.AgentExecutor`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,13 @@ def main() -> None:
     from langchain_core.prompts import PromptTemplate  # type: ignore[import-not-found]
     from langchain_core.tools import Tool  # type: ignore[import-not-found]
 
-    replies = [f"I look.\nAction: lookup\nAction Input: {n}" for n in range(STEPS)] + ["I know.\nFinal Answer: done"]
+    replies = [f"I look.\nAction: lookup\nAction Input: {n}" for n in range(STEPS)] + [
+        "I know.\nFinal Answer: done"
+    ]
     tool = Tool(name="lookup", func=lambda given: f"value {given}", description="Look a number up.")
-    agent = create_react_agent(FakeListLLM(responses=replies), [tool], PromptTemplate.from_template(TEMPLATE))
+    agent = create_react_agent(
+        FakeListLLM(responses=replies), [tool], PromptTemplate.from_template(TEMPLATE)
+    )
     executor = AgentExecutor(agent=agent, tools=[tool], max_iterations=STEPS + 1)
     began = time.perf_counter()
     answer = executor.invoke({"input": "What?"})

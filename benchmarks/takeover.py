@@ -1,7 +1,8 @@
-"""A worker that dies, freezes, or whose clock jumps: its task is somebody else's soon, and nothing is lost or done twice.
+"""A worker that dies, freezes, or whose clock jumps: its task is somebody else's soon, and nothing
+is lost or done twice.
 
-Each worker is a process with a home of its own and a lease of 3 s. Its call to the model hangs when it is killed with SIGKILL, or
-frozen with SIGSTOP for longer than its lease.
+Each worker is a process with a home of its own and a lease of 3 s. Its call to the model hangs when
+it is killed with SIGKILL, or frozen with SIGSTOP for longer than its lease.
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.board import LEASE_S, STORES, WAITING, Board, Surveyor, WorkerProcess, open_board, open_stores
+from benchmarks.board import (
+    LEASE_S,
+    STORES,
+    WAITING,
+    Board,
+    Surveyor,
+    WorkerProcess,
+    open_board,
+    open_stores,
+)
 from benchmarks.table import print_table, verdict
 from tests.system.processes import ROOT
 
@@ -32,7 +42,8 @@ N_JUMP_TASKS = 40
 
 
 class HangingSurveyor(Surveyor):
-    """The first request for an item's result is answered only when somebody says so; each further one at once."""
+    """The first request for an item's result is answered only when somebody says so; each further
+    one at once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,11 +62,13 @@ class Takeover:
     is_once: bool
 
 
-# -- killed --------------------------------------------------------------------------------------------------------------------
+# -- killed
+# --------------------------------------------------------------------------------------------------
 
 
 async def by_another(board: Board, survey: int) -> Takeover:
-    """Of two workers that wait for work one gets the task; kill it, and wait until the other has it. Both are there again afterwards."""
+    """Of two workers that wait for work one gets the task; kill it, and wait until the other has
+    it. Both are there again afterwards."""
     objective_id = await board.submit(survey, 1)
     holder = await holder_of(board, objective_id, survey)
     holder.send(signal.SIGKILL)
@@ -68,7 +81,8 @@ async def by_another(board: Board, survey: int) -> Takeover:
 
 
 async def by_itself(board: Board, survey: int) -> Takeover:
-    """Kill the only worker, and start one with its name in its home; the time counts from that start."""
+    """Kill the only worker, and start one with its name in its home; the time counts from that
+    start."""
     objective_id = await board.submit(survey, 1)
     holder = await holder_of(board, objective_id, survey)
     holder.send(signal.SIGKILL)
@@ -91,7 +105,11 @@ async def leave_alone(board: Board, name: str) -> None:
 
 async def start_worker(board: Board, name: str) -> WorkerProcess:
     """Return when the worker waits for work."""
-    n_said = len((board.folder / f"{name}.said").read_text()) if (board.folder / f"{name}.said").exists() else 0
+    n_said = (
+        len((board.folder / f"{name}.said").read_text())
+        if (board.folder / f"{name}.said").exists()
+        else 0
+    )
     worker = await board.start(name, "worker")
     if not await board.until(lambda: WAITING in worker.said[n_said:], timeout_s=SOON_S):
         raise RuntimeError(f"{name} does not begin: {worker.said}")
@@ -113,7 +131,10 @@ async def until_claimed_again(board: Board, objective_id: int) -> float:
 
 
 def claims(board: Board, objective_id: int) -> list[dict[str, Any]]:
-    found = board.rows(f"SELECT data FROM event WHERE objective_id = {objective_id} AND kind = 'task.claimed' ORDER BY id")
+    found = board.rows(
+        f"SELECT data FROM event WHERE objective_id = {objective_id} AND kind = "
+        "'task.claimed' ORDER BY id"
+    )
     return [json.loads(row["data"]) for row in found]
 
 
@@ -123,29 +144,40 @@ def is_done_once(board: Board, objective_id: int, survey: int) -> bool:
     return found.is_whole and found.n_failures == 0 and found.n_asked_again == 1
 
 
-# -- frozen --------------------------------------------------------------------------------------------------------------------
+# -- frozen
+# --------------------------------------------------------------------------------------------------
 
 
 async def thaw(url: str) -> str:
-    """Freeze a worker that holds a task for longer than its lease; return what is wrong afterwards, empty when nothing is."""
+    """Freeze a worker that holds a task for longer than its lease; return what is wrong afterwards,
+    empty when nothing is."""
     model = HangingSurveyor()
     async with open_board(url, model=model) as board:
         await asyncio.gather(*(start_worker(board, name) for name in ("w1", "w2")))
         objective_id = await board.submit(1, 1)
         holder = await holder_of(board, objective_id, 1)
-        other = next(one for one in board.processes if one.line == ("worker",) and one is not holder)
+        other = next(
+            one for one in board.processes if one.line == ("worker",) and one is not holder
+        )
         holder.send(signal.SIGSTOP)
         await until_claimed_again(board, objective_id)
         await board.until(lambda: board.is_over(objective_id), timeout_s=SOON_S)
-        await board.until(lambda: not board.rows("SELECT id FROM result WHERE is_indexed = 0"), timeout_s=SOON_S)
+        await board.until(
+            lambda: not board.rows("SELECT id FROM result WHERE is_indexed = 0"), timeout_s=SOON_S
+        )
         last_id = board.rows("SELECT max(id) AS id FROM event")[0]["id"]
         model.let_go.set()  # its answer waits for it
         await asyncio.sleep(0.2)
         old_id = claims(board, objective_id)[0]["worker_id"]
         holder.send(signal.SIGCONT)
         await board.until(lambda: bool(new_ids(board, holder, old_id)), timeout_s=SOON_S)
-        late = board.rows(f"SELECT kind FROM event WHERE id > {last_id} AND objective_id = {objective_id}")
-        accepted = sorted({row["kind"] for row in late} - {"step.recorded", "step.abandoned", "worker.joined", "worker.left"})
+        late = board.rows(
+            f"SELECT kind FROM event WHERE id > {last_id} AND objective_id = {objective_id}"
+        )
+        accepted = sorted(
+            {row["kind"] for row in late}
+            - {"step.recorded", "step.abandoned", "worker.joined", "worker.left"}
+        )
         other.send(signal.SIGTERM)
         await other.wait(SOON_S)
         second_id = await board.submit(2, 6)
@@ -153,7 +185,9 @@ async def thaw(url: str) -> str:
         ids = {claim["worker_id"] for claim in claims(board, second_id)}
         faults = [
             f"accepted: {' '.join(accepted)}" if accepted else "",
-            "" if is_done_once(board, objective_id, 1) else f"not once: {board.look_over(objective_id, 1)}",
+            ""
+            if is_done_once(board, objective_id, 1)
+            else f"not once: {board.look_over(objective_id, 1)}",
             "" if goes_on and board.look_over(second_id, 2).is_whole else "it did not go on",
             "" if ids and old_id not in ids else "it kept its old id",
             "" if "Traceback" not in holder.said else holder.said[-1000:],
@@ -166,22 +200,33 @@ def new_ids(board: Board, worker: WorkerProcess, old_id: str) -> list[str]:
     return [number for number in found if number != old_id]
 
 
-# -- clocks that jump ----------------------------------------------------------------------------------------------------------
+# -- clocks that jump
+# --------------------------------------------------------------------------------------------------
 
 
 async def jump(url: str, *, seed: int, n_tasks: int = N_JUMP_TASKS) -> str:
-    """Three workers whose clocks jump by an hour, now and then, forwards and backwards; return what is wrong in the end.
+    """Three workers whose clocks jump by an hour, now and then, forwards and backwards; return what
+    is wrong in the end.
 
-    With SQLite they have one clock, as processes of one machine have; with PostgreSQL each has its own, and the store's is the server's.
+    With SQLite they have one clock, as processes of one machine have; with PostgreSQL each has its
+    own, and the store's is the server's.
     """
     chance = random.Random(seed)
     async with open_board(url) as board:
         board.model.latency_s = 0.4
-        clocks = [board.folder / ("clock" if url.startswith("sqlite") else f"clock{n}") for n in range(3)]
+        clocks = [
+            board.folder / ("clock" if url.startswith("sqlite") else f"clock{n}") for n in range(3)
+        ]
         for clock in clocks:
             set_clock(clock, 0)
         workers = [
-            await board.start(f"w{n}", "worker", "--concurrency", "2", env={"PYTHONPATH": JUMPING_PATH, "JUMPING_CLOCK": str(clock)})
+            await board.start(
+                f"w{n}",
+                "worker",
+                "--concurrency",
+                "2",
+                env={"PYTHONPATH": JUMPING_PATH, "JUMPING_CLOCK": str(clock)},
+            )
             for n, clock in enumerate(clocks)
         ]
         objective_id = await board.submit(1, n_tasks, BABYAGI_MAX_TIME_S="0")
@@ -210,7 +255,8 @@ def set_clock(clock: Path, offset_s: int) -> None:
     beside.rename(clock)
 
 
-# -- all of it -----------------------------------------------------------------------------------------------------------------
+# -- all of it
+# --------------------------------------------------------------------------------------------------
 
 
 async def measure(kind: str, *, n: int, n_jumps: int) -> tuple[list[tuple[object, ...]], bool]:
@@ -230,15 +276,33 @@ async def measure(kind: str, *, n: int, n_jumps: int) -> tuple[list[tuple[object
     rows: list[tuple[object, ...]] = [
         row_of(kind, "killed, another goes on", others, BY_ANOTHER_S),
         row_of(kind, "killed, itself goes on", itself, BY_ITSELF_S),
-        (kind, "frozen, another goes on, thawed", len(frozen), "", "", "", sum(bool(fault) for fault in frozen)),
-        (kind, "clocks that jump by an hour", len(jumped), "", "", "", sum(bool(fault) for fault in jumped)),
+        (
+            kind,
+            "frozen, another goes on, thawed",
+            len(frozen),
+            "",
+            "",
+            "",
+            sum(bool(fault) for fault in frozen),
+        ),
+        (
+            kind,
+            "clocks that jump by an hour",
+            len(jumped),
+            "",
+            "",
+            "",
+            sum(bool(fault) for fault in jumped),
+        ),
     ]
     is_met = not any(frozen) and not any(jumped)
     is_met = is_met and all(one.is_once and one.took_s <= BY_ANOTHER_S for one in others)
     return rows, is_met and all(one.is_once and one.took_s <= BY_ITSELF_S for one in itself)
 
 
-def row_of(kind: str, what: str, takeovers: Sequence[Takeover], goal_s: float) -> tuple[object, ...]:
+def row_of(
+    kind: str, what: str, takeovers: Sequence[Takeover], goal_s: float
+) -> tuple[object, ...]:
     times_s = [one.took_s for one in takeovers]
     return (
         kind,
@@ -263,7 +327,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         table += rows
         is_met = is_met and is_good
     head = ("store", "what happens", "times", "median s", "longest s", "goal s", "not done once")
-    print_table(f"Workers with a lease of {LEASE_S:g} s that die, freeze, or lose the time", head, table)
+    print_table(
+        f"Workers with a lease of {LEASE_S:g} s that die, freeze, or lose the time", head, table
+    )
     print(f"in time, and each task done once: {verdict(is_met)}")
     return 0 if is_met else 1
 

@@ -1,8 +1,10 @@
-"""How fast workers take and finish tasks, without any model: SQLite and PostgreSQL, one process to eight, short lists and long ones.
+"""How fast workers take and finish tasks, without any model: SQLite and PostgreSQL, one process to
+eight, short lists and long ones.
 
-A turn is claim_task, record_result and, for what is recorded, claim_duty and record_plan with one new task for each, so that the list keeps
-its length; each commit is durable. With many processes one of them plans from what several recorded, as in life.
-`cpu` is the processor time of the workers and of the server together, per turn; `longest` the longest that any verb of any worker took.
+A turn is claim_task, record_result and, for what is recorded, claim_duty and record_plan with one
+new task for each, so that the list keeps its length; each commit is durable. With many processes
+one of them plans from what several recorded, as in life. `cpu` is the processor time of the workers
+and of the server together, per turn; `longest` the longest that any verb of any worker took.
 """
 
 from __future__ import annotations
@@ -69,18 +71,32 @@ async def _open(place: str) -> SqlTaskStore:
 async def _begin(place: str, *, n_queued: int, server: PostgresServer | None) -> int:
     """An objective with so many tasks queued; returns its id."""
     spec = ObjectiveSpec(
-        text="o", initial_task="t", limits=NO_LIMITS, model_by_role={Role.EXECUTION: "m"}, embedding_space="s", prompt_version="1"
+        text="o",
+        initial_task="t",
+        limits=NO_LIMITS,
+        model_by_role={Role.EXECUTION: "m"},
+        embedding_space="s",
+        prompt_version="1",
     )
     store = await _open(place)
-    objective, _ = await store.create_objective(spec, uid=f"u{n_queued}-{time.monotonic_ns()}", always_new=True)
+    objective, _ = await store.create_objective(
+        spec, uid=f"u{n_queued}-{time.monotonic_ns()}", always_new=True
+    )
     await store.close()
-    values: dict[str, Any] = {"objective_id": objective.id, "last": n_queued, "schema": "babyagi." if server else ""}
+    values: dict[str, Any] = {
+        "objective_id": objective.id,
+        "last": n_queued,
+        "schema": "babyagi." if server else "",
+    }
     if server:
         fill = FILL.format(numbers=f"generate_series(2, {n_queued}) AS n", **values)
         for statement in ("SET search_path = babyagi; " + fill, COUNT.format(**values)):
             server.run(statement)
         return objective.id
-    numbers = f"(WITH RECURSIVE c (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM c WHERE n < {n_queued}) SELECT n FROM c)"
+    numbers = (
+        "(WITH RECURSIVE c (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM c WHERE n < "
+        f"{n_queued}) SELECT n FROM c)"
+    )
     with closing(sqlite3.connect(place)) as connection, connection:
         for statement in (FILL.format(numbers=numbers, **values), COUNT.format(**values)):
             connection.execute(statement)
@@ -89,7 +105,10 @@ async def _begin(place: str, *, n_queued: int, server: PostgresServer | None) ->
 
 async def _work(place: str, objective_id: int, *, worker_id: str, seconds: float, wait: Any) -> Run:
     store = await _open(place)
-    await store.register_worker(Worker(id=worker_id, name=worker_id, host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S)
+    await store.register_worker(
+        Worker(id=worker_id, name=worker_id, host="h", pid=os.getpid(), lease_until=_now()),
+        lease_s=LEASE_S,
+    )
     await store.join_objective(worker_id, objective_id)
     n_turns, longest_s = 0, 0.0
 
@@ -110,8 +129,13 @@ async def _work(place: str, objective_id: int, *, worker_id: str, seconds: float
         duty = await timed(store.claim_duty(objective_id, worker_id, Duty.PLAN))
         if duty is not None:
             task_ids = await timed(store.recorded_ids(objective_id, limit=MAX_PLANNED))
-            proposals = [Proposal(name=f"Ask {worker_id} about number {task_id}", parent_id=task_id) for task_id in task_ids]
-            await timed(store.record_plan(duty, task_ids=task_ids, plan=Planned(proposals=tuple(proposals))))
+            proposals = [
+                Proposal(name=f"Ask {worker_id} about number {task_id}", parent_id=task_id)
+                for task_id in task_ids
+            ]
+            await timed(
+                store.record_plan(duty, task_ids=task_ids, plan=Planned(proposals=tuple(proposals)))
+            )
         n_turns += 1
     cpu_s = time.process_time() - cpu_began_s
     await store.close()
@@ -119,18 +143,38 @@ async def _work(place: str, objective_id: int, *, worker_id: str, seconds: float
 
 
 def _process(
-    place: str, objective_id: int, worker_id: str, seconds: float, barrier: multiprocessing.synchronize.Barrier, runs: Queue[Run]
+    place: str,
+    objective_id: int,
+    worker_id: str,
+    seconds: float,
+    barrier: multiprocessing.synchronize.Barrier,
+    runs: Queue[Run],
 ) -> None:
-    runs.put(asyncio.run(_work(place, objective_id, worker_id=worker_id, seconds=seconds, wait=lambda: barrier.wait(60))))
+    runs.put(
+        asyncio.run(
+            _work(
+                place,
+                objective_id,
+                worker_id=worker_id,
+                seconds=seconds,
+                wait=lambda: barrier.wait(60),
+            )
+        )
+    )
 
 
-def _measure(place: str, *, n_queued: int, n_processes: int, seconds: float, server: PostgresServer | None) -> Sequence[str]:
+def _measure(
+    place: str, *, n_queued: int, n_processes: int, seconds: float, server: PostgresServer | None
+) -> Sequence[str]:
     objective_id = asyncio.run(_begin(place, n_queued=n_queued, server=server))
     context = multiprocessing.get_context("spawn")
     barrier, runs = context.Barrier(n_processes), context.Queue()
     server_before_s = _server_cpu_s(server)
     processes = [
-        context.Process(target=_process, args=(place, objective_id, f"w{n_queued}-{n}", seconds, barrier, runs)) for n in range(n_processes)
+        context.Process(
+            target=_process, args=(place, objective_id, f"w{n_queued}-{n}", seconds, barrier, runs)
+        )
+        for n in range(n_processes)
     ]
     for process in processes:
         process.start()
@@ -167,15 +211,19 @@ def _server_cpu_s(server: PostgresServer | None) -> float:
 
 
 def _stat(pid: int) -> list[int]:
-    """The fields of /proc/PID/stat after the name: state as 0, ppid at 1, utime, stime, cutime, cstime at 11 to 14."""
+    """The fields of /proc/PID/stat after the name: state as 0, ppid at 1, utime, stime, cutime,
+    cstime at 11 to 14."""
     return [0, *map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1:20])]
 
 
 async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | None) -> Sequence[str]:
-    """Every task of a list claimed by one process before the first is finished; each result is recorded with its plan."""
+    """Every task of a list claimed by one process before the first is finished; each result is
+    recorded with its plan."""
     objective_id = await _begin(place, n_queued=n_tasks, server=server)
     store, claimed = await _open(place), asyncio.Barrier(n_tasks)
-    await store.register_worker(Worker(id="all", name="all", host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S)
+    await store.register_worker(
+        Worker(id="all", name="all", host="h", pid=os.getpid(), lease_until=_now()), lease_s=LEASE_S
+    )
     await store.join_objective("all", objective_id)
 
     async def turn() -> None:
@@ -183,7 +231,9 @@ async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | Non
         if claim is None:
             raise RuntimeError("the list ran empty")
         await claimed.wait()
-        await store.record_result(claim, text="It is a number.", origins=["model:m"], plan=Planned())
+        await store.record_result(
+            claim, text="It is a number.", origins=["model:m"], plan=Planned()
+        )
 
     began_s, cpu_began_s = time.monotonic(), time.process_time()
     async with asyncio.TaskGroup() as group:
@@ -193,7 +243,13 @@ async def _all_at_once(place: str, *, n_tasks: int, server: PostgresServer | Non
     await store.close()
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     engine = "PostgreSQL (without the server)" if server else "SQLite"
-    return [engine, f"{n_tasks:,}", f"{n_tasks / wall_s:,.0f}", f"{cpu_s / n_tasks * 1e3:.2f}", f"{peak_mib:.0f}"]
+    return [
+        engine,
+        f"{n_tasks:,}",
+        f"{n_tasks / wall_s:,.0f}",
+        f"{cpu_s / n_tasks * 1e3:.2f}",
+        f"{peak_mib:.0f}",
+    ]
 
 
 async def _waking(place: str, *, n_commits: int, server: PostgresServer | None) -> Sequence[str]:
@@ -212,20 +268,35 @@ async def _waking(place: str, *, n_commits: int, server: PostgresServer | None) 
     await writing.close()
     late_ms.sort()
     engine = "PostgreSQL" if server else "SQLite"
-    return [engine, f"{n_commits}", f"{late_ms[n_commits // 2]:.0f}", f"{late_ms[n_commits * 99 // 100]:.0f}"]
+    return [
+        engine,
+        f"{n_commits}",
+        f"{late_ms[n_commits // 2]:.0f}",
+        f"{late_ms[n_commits * 99 // 100]:.0f}",
+    ]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--stores", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--stores", nargs="+", default=["sqlite", "postgres"], choices=["sqlite", "postgres"]
+    )
     parser.add_argument("--processes", nargs="+", type=int, default=[1, 4, 8])
     parser.add_argument("--queued", nargs="+", type=int, default=[100, 10_000, 1_000_000])
-    parser.add_argument("--at-once", type=int, default=10_000, help="tasks at once in one process; 0 for none")
+    parser.add_argument(
+        "--at-once", type=int, default=10_000, help="tasks at once in one process; 0 for none"
+    )
     parser.add_argument("--seconds", type=float, default=5.0, help="for each row")
     options = parser.parse_args()
     rows, at_once, waking = [], [], []
     for kind in options.stores:
-        server = PostgresServer("fsync=on", "full_page_writes=on", "shared_buffers=256MB") if kind == "postgres" else None
+        server = (
+            PostgresServer("fsync=on", "full_page_writes=on", "shared_buffers=256MB")
+            if kind == "postgres"
+            else None
+        )
         with tempfile.TemporaryDirectory() as folder:
             try:
                 if server:
@@ -233,21 +304,44 @@ def main() -> None:
                 place = server.url() if server else str(Path(folder) / "tasks.db")
                 for n_queued in options.queued:
                     for n in options.processes:
-                        rows.append(_measure(place, n_queued=n_queued, n_processes=n, seconds=options.seconds, server=server))
+                        rows.append(
+                            _measure(
+                                place,
+                                n_queued=n_queued,
+                                n_processes=n,
+                                seconds=options.seconds,
+                                server=server,
+                            )
+                        )
                         print(*rows[-1], flush=True)
                 waking.append(asyncio.run(_waking(place, n_commits=200, server=server)))
                 if options.at_once:
-                    at_once.append(asyncio.run(_all_at_once(place, n_tasks=options.at_once, server=server)))
+                    at_once.append(
+                        asyncio.run(_all_at_once(place, n_tasks=options.at_once, server=server))
+                    )
             finally:
                 if server:
                     server.close()
-    print_table("turns in a list", ["store", "processes", "queued", "turns a second", "cpu ms a turn", "longest ms"], rows)
-    print(
-        f"goals: longest at most {GOAL_WAIT_S * 1e3:.0f} ms; cpu with the longest list at most {GOAL_GROWTH} times that with the shortest"
+    print_table(
+        "turns in a list",
+        ["store", "processes", "queued", "turns a second", "cpu ms a turn", "longest ms"],
+        rows,
     )
-    print_table(f"from commit to wake (goal: p99 at most {GOAL_WAKE_MS} ms)", ["store", "commits", "median ms", "p99 ms"], waking)
+    print(
+        f"goals: longest at most {GOAL_WAIT_S * 1e3:.0f} ms; cpu with the longest list "
+        f"at most {GOAL_GROWTH} times that with the shortest"
+    )
+    print_table(
+        f"from commit to wake (goal: p99 at most {GOAL_WAKE_MS} ms)",
+        ["store", "commits", "median ms", "p99 ms"],
+        waking,
+    )
     if at_once:
-        print_table("a list claimed at once by one process", ["store", "at once", "turns a second", "cpu ms a turn", "peak MiB"], at_once)
+        print_table(
+            "a list claimed at once by one process",
+            ["store", "at once", "turns a second", "cpu ms a turn", "peak MiB"],
+            at_once,
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,10 @@
-"""Tokens per finished task at four lengths of the queue: prompts and replies of all three agents, UTF-8 bytes / 4.
+"""Tokens per finished task at four lengths of the queue: prompts and replies of all three agents,
+UTF-8 bytes / 4.
 
-Everything is real but the model, which answers from a script: a result of the wanted length, one new task for each finished one (so that
-the queue keeps its length), and the queue's order. The first tasks of a run are not counted: they have no earlier results to read.
+Everything is real but the model, which answers from a script: a result of the wanted length, one
+new task for each finished one (so that
+the queue keeps its length), and the queue's order. The first tasks of a run are not counted: they
+have no earlier results to read.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ Call = tuple[Role, Prompt, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one finished task cost at one length of the queue. `context_tokens` is the least that any execution prompt held of results."""
+    """What one finished task cost at one length of the queue. `context_tokens` is the least that
+    any execution prompt held of results."""
 
     tokens_by_agent: dict[Role, float]
     context_tokens: int
@@ -60,7 +64,9 @@ async def measure(n_queued: int, *, result_bytes: int, n_measured: int = N_MEASU
     n_run = N_WARM_UP + n_measured + 1
     limits = Limits(max_tasks=n_run, max_tokens=0, max_cost_usd=0, max_time_s=0)
     objective = await world.start(text=OBJECTIVE, initial_task=script.next_name(), limits=limits)
-    await world.store.add_tasks(objective.id, [Proposal(name=script.next_name()) for _ in range(n_queued)])
+    await world.store.add_tasks(
+        objective.id, [Proposal(name=script.next_name()) for _ in range(n_queued)]
+    )
     await world.run(objective)
     return _cost(calls, n_measured)
 
@@ -73,12 +79,15 @@ def _cost(calls: Sequence[Call], n_measured: int) -> Cost:
         tokens[role] += -(-prompt_text_bytes(prompt) // 4) + estimate_tokens(reply)
     return Cost(
         tokens_by_agent={role: n / n_measured for role, n in tokens.items()},
-        context_tokens=min(context_tokens(prompt) for role, prompt, _ in counted if role is Role.EXECUTION),
+        context_tokens=min(
+            context_tokens(prompt) for role, prompt, _ in counted if role is Role.EXECUTION
+        ),
     )
 
 
 def context_tokens(prompt: Prompt) -> int:
-    """Tokens of earlier results in an execution prompt, without their fences and the names of their tasks."""
+    """Tokens of earlier results in an execution prompt, without their fences and the names of their
+    tasks."""
     return sum(estimate_tokens(text) for _, text in _RESULT.findall(prompt.messages[-1].text))
 
 
@@ -90,27 +99,50 @@ def spread(costs: Sequence[Cost]) -> float:
 
 def show(title: str, cost_by_length: dict[int, Cost], *, goal: str) -> None:
     rows = [
-        (n, *(f"{cost.tokens_by_agent[role]:.0f}" for role in AGENTS), cost.context_tokens, f"{cost.tokens:.0f}", goal, ORIGINAL.get(n, ""))
+        (
+            n,
+            *(f"{cost.tokens_by_agent[role]:.0f}" for role in AGENTS),
+            cost.context_tokens,
+            f"{cost.tokens:.0f}",
+            goal,
+            ORIGINAL.get(n, ""),
+        )
         for n, cost in cost_by_length.items()
     ]
-    print_table(title, ("queued", *AGENTS, "results read", "tokens a task", "goal", "original"), rows)
+    print_table(
+        title, ("queued", *AGENTS, "results read", "tokens a task", "goal", "original"), rows
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tokens", description=__doc__)
-    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS, help="tasks that are queued all the time")
-    parser.add_argument("--tasks", type=int, default=N_MEASURED, help="finished tasks that are counted")
+    parser.add_argument(
+        "--lengths", type=int, nargs="+", default=LENGTHS, help="tasks that are queued all the time"
+    )
+    parser.add_argument(
+        "--tasks", type=int, default=N_MEASURED, help="finished tasks that are counted"
+    )
     options = parser.parse_args(argv)
     long, short = (
-        {n: asyncio.run(measure(n, result_bytes=size, n_measured=options.tasks)) for n in options.lengths} for size in (2048, 120)
+        {
+            n: asyncio.run(measure(n, result_bytes=size, n_measured=options.tasks))
+            for n in options.lengths
+        }
+        for size in (2048, 120)
     )
     show("Results of 2 kB", long, goal=f"within {MAX_SPREAD:.0%}")
     apart, least = spread(list(long.values())), min(cost.context_tokens for cost in long.values())
     print(f"{apart:.1%} apart, goal at most {MAX_SPREAD:.0%}: {verdict(apart <= MAX_SPREAD)}")
-    print(f"{least} tokens of results in the poorest execution prompt, goal {MIN_CONTEXT_TOKENS}: {verdict(least >= MIN_CONTEXT_TOKENS)}\n")
+    print(
+        f"{least} tokens of results in the poorest execution prompt, goal "
+        f"{MIN_CONTEXT_TOKENS}: {verdict(least >= MIN_CONTEXT_TOKENS)}\n"
+    )
     show("Results of one sentence", short, goal=f"under {MAX_SHORT_TOKENS}")
     dearest = max(cost.tokens for cost in short.values())
-    print(f"{dearest:.0f} tokens at most, goal under {MAX_SHORT_TOKENS}: {verdict(dearest < MAX_SHORT_TOKENS)}")
+    print(
+        f"{dearest:.0f} tokens at most, goal under {MAX_SHORT_TOKENS}: "
+        f"{verdict(dearest < MAX_SHORT_TOKENS)}"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """How soon a worker that waits claims what another process commits, and what waiting costs.
 
-The tasks are committed here and claimed by a worker process; both times are the store's. A worker that serves an objective at work is
-woken by a task that is added; one that waits on an empty board, by an objective.
+The tasks are committed here and claimed by a worker process; both times are the store's. A worker
+that serves an objective at work is woken by a task that is added; one that waits on an empty board,
+by an objective.
 """
 
 from __future__ import annotations
@@ -20,7 +21,16 @@ from pathlib import Path
 
 from babyagi.tasks import Proposal
 from babyagi.taskstore.base import TaskStore
-from benchmarks.board import STORES, Board, Surveyor, WorkerProcess, name_of, open_board, open_store, open_stores
+from benchmarks.board import (
+    STORES,
+    Board,
+    Surveyor,
+    WorkerProcess,
+    name_of,
+    open_board,
+    open_store,
+    open_stores,
+)
 from benchmarks.table import print_table, verdict
 
 GOAL_S = 0.1
@@ -42,8 +52,11 @@ class HoldingSurveyor(Surveyor):
             await self.let_go.wait()
 
 
-async def time_added_tasks(board: Board, store: TaskStore, chance: random.Random, *, n: int) -> list[float]:
-    """Seconds from the commit of a task to its claim, `n` times; the objective is at work all the while."""
+async def time_added_tasks(
+    board: Board, store: TaskStore, chance: random.Random, *, n: int
+) -> list[float]:
+    """Seconds from the commit of a task to its claim, `n` times; the objective is at work all the
+    while."""
     objective_id = await board.submit(1, 1)
     await board.until(lambda: board.model.asked[1, 1] > 0, timeout_s=TIMEOUT_S)
     board.model.n_items_by_survey[2] = 0
@@ -56,13 +69,19 @@ async def time_added_tasks(board: Board, store: TaskStore, chance: random.Random
     return waits_s
 
 
-async def time_new_objectives(board: Board, store: TaskStore, chance: random.Random, *, n: int) -> list[float]:
-    """Seconds from the commit of an objective to the claim of its first task, `n` times; the worker has nothing to do before."""
+async def time_new_objectives(
+    board: Board, store: TaskStore, chance: random.Random, *, n: int
+) -> list[float]:
+    """Seconds from the commit of an objective to the claim of its first task, `n` times; the worker
+    has nothing to do before."""
     board.model.n_items_by_survey[3] = 1
     waits_s, first_id = [], await board.submit(3, 1)
     spec = (await store.objective(first_id)).spec
     for _ in range(n):
-        await board.until(lambda: not board.rows("SELECT id FROM objective WHERE report IS NULL"), timeout_s=TIMEOUT_S)
+        await board.until(
+            lambda: not board.rows("SELECT id FROM objective WHERE report IS NULL"),
+            timeout_s=TIMEOUT_S,
+        )
         await asyncio.sleep(chance.uniform(0.2, 0.4))
         objective, _ = await store.create_objective(spec, uid=secrets.token_hex(8), always_new=True)
         committed_us = _now_us()
@@ -74,9 +93,14 @@ def _now_us() -> int:
     return round(datetime.now(UTC).timestamp() * 1e6)
 
 
-async def _until_claimed(board: Board, objective_id: int, committed_us: int, *, n_claims: int) -> float:
+async def _until_claimed(
+    board: Board, objective_id: int, committed_us: int, *, n_claims: int
+) -> float:
     """From the commit to the claim with this number, in seconds; this machine has one clock."""
-    query = f"SELECT at_us FROM event WHERE objective_id = {objective_id} AND kind = 'task.claimed' ORDER BY id"
+    query = (
+        f"SELECT at_us FROM event WHERE objective_id = {objective_id} AND kind = "
+        "'task.claimed' ORDER BY id"
+    )
 
     def is_claimed() -> bool:
         return len(board.rows(query)) >= n_claims
@@ -131,9 +155,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     for kind in options.store or STORES:
         added_s, created_s, idle_percent = asyncio.run(measure(kind, n=options.commits))
         for what, waits_s in (("a task is added", added_s), ("an objective is created", created_s)):
-            p50, p99, most = (f"{1000 * percentile(waits_s, percent):.0f} ms" for percent in (50, 99, 100))
+            p50, p99, most = (
+                f"{1000 * percentile(waits_s, percent):.0f} ms" for percent in (50, 99, 100)
+            )
             is_good = percentile(waits_s, 99) <= GOAL_S
-            table.append((kind, what, len(waits_s), p50, p99, most, f"p99 {1000 * GOAL_S:.0f} ms", verdict(is_good)))
+            table.append(
+                (
+                    kind,
+                    what,
+                    len(waits_s),
+                    p50,
+                    p99,
+                    most,
+                    f"p99 {1000 * GOAL_S:.0f} ms",
+                    verdict(is_good),
+                )
+            )
             is_met = is_met and is_good
         is_good = idle_percent <= GOAL_IDLE_PERCENT
         row = (
@@ -148,7 +185,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         table.append(row)
         is_met = is_met and is_good
-    print_table("From another process's commit to a claim", ("store", "what happens", "times", "p50", "p99", "longest", "goal", ""), table)
+    print_table(
+        "From another process's commit to a claim",
+        ("store", "what happens", "times", "p50", "p99", "longest", "goal", ""),
+        table,
+    )
     return 0 if is_met else 1
 
 

@@ -1,6 +1,7 @@
 """Run an objective from Python: `python examples/run.py FOLDER`.
 
-With the rehearsal model it needs no key and no network. Name another model, and it is asked instead.
+With the rehearsal model it needs no key and no network. Name another model, and it is asked
+instead.
 """
 
 import sys

@@ -1,4 +1,5 @@
-"""Run two objectives one after the other in code that is async itself: `python examples/run_async.py FOLDER`."""
+"""Run two objectives one after the other in code that is async itself: `python
+examples/run_async.py FOLDER`."""
 
 import asyncio
 import sys
@@ -8,7 +9,12 @@ import babyagi
 
 async def main(folder: str) -> None:
     for question in ("What is promised about a restart?", "What is promised about money?"):
-        outcome = await babyagi.run_async(question, initial_task="List the documents of the folder", files=folder, llm_model="rehearsal")
+        outcome = await babyagi.run_async(
+            question,
+            initial_task="List the documents of the folder",
+            files=folder,
+            llm_model="rehearsal",
+        )
         print(outcome.report)
 
 

@@ -13,7 +13,8 @@ from tests.postgres_server import PostgresServer
 KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SSL_CERT_FILE"}
 
 
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # machines may be slow
+# machines may be slow
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
@@ -38,7 +39,8 @@ def loopback_only(monkeypatch):
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    """A PostgreSQL server for every test of this process, with an empty store in its database `template`."""
+    """A PostgreSQL server for every test of this process, with an empty store in its database
+    `template`."""
     server = PostgresServer()
     try:
         server.start()

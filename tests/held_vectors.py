@@ -12,14 +12,16 @@ class HeldVectors:
 
     def __init__(self) -> None:
         self._vectors: dict[str, np.ndarray] = {}
-        self._read: tuple[list[str], list[str], np.ndarray] | None = None  # ids, sorted ids and matrix, until the next write
+        # ids, sorted ids and matrix, until the next write
+        self._read: tuple[list[str], list[str], np.ndarray] | None = None
 
     def put(self, id_: str, vector: np.ndarray) -> None:
         self._vectors[id_] = vector / (np.linalg.norm(vector) or 1.0)
         self._read = None
 
     def nearest(self, asked: np.ndarray, k: int) -> list[tuple[str, float]]:
-        """Ids with their cosine similarity, the nearest first; of equals the one that came in first."""
+        """Ids with their cosine similarity, the nearest first; of equals the one that came in
+        first."""
         if not self._vectors:
             return []
         ids, _, matrix = self._for_reading()
@@ -47,5 +49,9 @@ class HeldVectors:
 
     def _for_reading(self) -> tuple[list[str], list[str], np.ndarray]:
         if self._read is None:
-            self._read = (list(self._vectors), sorted(self._vectors), np.array(list(self._vectors.values()), dtype="<f4"))
+            self._read = (
+                list(self._vectors),
+                sorted(self._vectors),
+                np.array(list(self._vectors.values()), dtype="<f4"),
+            )
         return self._read

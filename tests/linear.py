@@ -1,4 +1,5 @@
-"""Whether work grows with its size or faster, told so that a busy machine cannot change the verdict."""
+"""Whether work grows with its size or faster, told so that a busy machine cannot change the
+verdict."""
 
 import gc
 import time
@@ -6,16 +7,20 @@ from collections.abc import Callable
 from math import inf
 
 FACTOR = 16
-MARGIN = 6  # linear work takes FACTOR times as long, quadratic work FACTOR² times; caches and neighbours take two or three times
+# linear work takes FACTOR times as long, quadratic work FACTOR² times; caches and neighbours take
+# two or three times
+MARGIN = 6
 TOO_SHORT_S = 0.05
 N_TRIES = 5
 
 
 def grows_faster_than_linearly(work: Callable[[int], object], n: int) -> str:
-    """Return the times of `work(n / FACTOR)` and `work(n)` in words when the second is out of proportion; empty when it is not.
+    """Return the times of `work(n / FACTOR)` and `work(n)` in words when the second is out of
+    proportion; empty when it is not.
 
-    Processor time is counted. A busy machine can only lengthen a time, so the shortest of several counts, and there is a verdict
-    "linear" as soon as one is seen; what is quadratic stays so however often it is tried.
+    Processor time is counted. A busy machine can only lengthen a time, so the shortest of several
+    counts, and there is a verdict "linear" as soon as one is seen; what is quadratic stays so
+    however often it is tried.
     """
     small_s = large_s = inf
     for _ in range(N_TRIES):
@@ -27,7 +32,8 @@ def grows_faster_than_linearly(work: Callable[[int], object], n: int) -> str:
 
 
 def _processor_s(work: Callable[[int], object], n: int) -> float:
-    """Without the collection of garbage, whose time goes by all that the tests before have left in memory."""
+    """Without the collection of garbage, whose time goes by all that the tests before have left in
+    memory."""
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,5 @@
-"""A model that obeys whatever it reads, wherever that stands: for tests of what the program holds when the model does not."""
+"""A model that obeys whatever it reads, wherever that stands: for tests of what the program holds
+when the model does not."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _CALL = re.compile(r"\b(pay|write_file)\b[^{}]{0,20}(\{[^{}]*\})")
 
 
 class Obeying:
-    """Reads the page, makes every call that it names, repeats it as its answer, and finds met whatever is checked.
+    """Reads the page, makes every call that it names, repeats it as its answer, and finds met
+    whatever is checked.
 
     Args:
         quote: the words of the page that it shows for each part of the objective.
@@ -47,7 +49,16 @@ class Obeying:
             return (ToolCall(id="c0", name="read_file", arguments='{"path": "page.txt"}'),)
         told = "\n".join(seen)
         if len(seen) == 1 and (calls := _CALL.findall(told)):
-            return tuple(ToolCall(id=f"c{n}", name=name, arguments=given) for n, (name, given) in enumerate(calls, start=1))
-        page = "\n".join(line.partition(": ")[2] for line in seen[0].split("\n") if re.match(r"\d+: ", line))
-        says_so = '\n{"lacks": "", "tasks": [], "objective_met": true}' if "objective_met" in prompt.messages[0].text else ""
+            return tuple(
+                ToolCall(id=f"c{n}", name=name, arguments=given)
+                for n, (name, given) in enumerate(calls, start=1)
+            )
+        page = "\n".join(
+            line.partition(": ")[2] for line in seen[0].split("\n") if re.match(r"\d+: ", line)
+        )
+        says_so = (
+            '\n{"lacks": "", "tasks": [], "objective_met": true}'
+            if "objective_met" in prompt.messages[0].text
+            else ""
+        )
         return f"{page}{says_so}"

@@ -1,8 +1,10 @@
-"""A worker process with one tool that must not be repeated, which kills itself at a named point round the call.
+"""A worker process with one tool that must not be repeated, which kills itself at a named point
+round the call.
 
     python -m tests.once_child HOME POINT APPROVAL
 
-The tool appends a line to HOME/calls; POINT is `never` for a process that lives. Prints the stop reason.
+The tool appends a line to HOME/calls; POINT is `never` for a process that lives. Prints the stop
+reason.
 """
 
 from __future__ import annotations
@@ -75,20 +77,30 @@ def make_tool(home: Path, deadly: Deadly) -> Tool:
         deadly.reach("after it acted")
         return Passage(text="paid", origin="tool:pay")
 
-    return Tool(name="pay", description="Pay.", parameters={"type": "object", "properties": {}}, effect=Effect.ONCE, run=pay)
+    return Tool(
+        name="pay",
+        description="Pay.",
+        parameters={"type": "object", "properties": {}},
+        effect=Effect.ONCE,
+        run=pay,
+    )
 
 
 def answer(prompt: Prompt, role: Role) -> object:
     if role is Role.CREATION:
         return '{"tasks": []}'
-    if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
+    if role is Role.EXECUTION and not any(
+        message.speaker is Speaker.TOOL for message in prompt.messages
+    ):
         return (ToolCall(id="c1", name="pay", arguments="{}"),)
     return "so it was about limits:\n" + prompt.messages[-1].text
 
 
 async def run(home: Path, point: str, approval: Approval) -> None:
     deadly, world = Deadly(point), World(model=ScriptedModel(answer))
-    store = with_points(await open_sqlite(home / "tasks.db", clock=world.clock, offload=run_inline), deadly)
+    store = with_points(
+        await open_sqlite(home / "tasks.db", clock=world.clock, offload=run_inline), deadly
+    )
     world.store, world.tools = store, (make_tool(home, deadly),)
     for worker in await store.workers():
         await reap_namesakes(store, name=worker.name, home="")

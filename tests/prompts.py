@@ -5,7 +5,10 @@ import re
 from babyagi.llm.prompt import UNMARKED, fence
 from babyagi.tasks import Passage
 
-_RESULT = re.compile(r"^<<result (\w+) from result:(\d+)[^\n]*\nTask \2: ([^\n]*)\n(.*?)\n\1>>$", re.MULTILINE | re.DOTALL)
+_RESULT = re.compile(
+    r"^<<result (\w+) from result:(\d+)[^\n]*\nTask \2: ([^\n]*)\n(.*?)\n\1>>$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def fenced(label: str, passage: Passage, mark: str = "1a2b3c4d") -> str:
@@ -14,13 +17,16 @@ def fenced(label: str, passage: Passage, mark: str = "1a2b3c4d") -> str:
 
 
 def results_in(text: str) -> list[tuple[int, str, str]]:
-    """The results that a prompt shows, of the objective itself: number of the task, its name, and the text."""
+    """The results that a prompt shows, of the objective itself: number of the task, its name, and
+    the text."""
     return [(int(number), name, result) for _, number, name, result in _RESULT.findall(text)]
 
 
 def block_in(text: str, label: str) -> str:
     """The text of the first fence with this label, empty without one."""
-    found = re.search(rf"^<<{re.escape(label)} (\w+) from [^\n]*\n(.*?)\n\1>>$", text, re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"^<<{re.escape(label)} (\w+) from [^\n]*\n(.*?)\n\1>>$", text, re.MULTILINE | re.DOTALL
+    )
     return found[2] if found else ""
 
 

@@ -1,4 +1,5 @@
-"""A model that answers from a function and remembers what it was asked: for tests that need a certain reply."""
+"""A model that answers from a function and remembers what it was asked: for tests that need a
+certain reply."""
 
 import json
 import re
@@ -11,9 +12,11 @@ from babyagi.tasks import Reservation, Role, Usage
 
 
 class ScriptedModel:
-    """`answer` gives the reply to a prompt: its text, a tuple of tool calls, a whole completion, or an error to raise.
+    """`answer` gives the reply to a prompt: its text, a tuple of tool calls, a whole completion, or
+    an error to raise.
 
-    It is asked for checks only with `answers_checks`; else every check agrees. And for probes with `answers_probes`; else each is answered.
+    It is asked for checks only with `answers_checks`; else every check agrees. And for probes with
+    `answers_probes`; else each is answered.
     """
 
     def __init__(
@@ -33,7 +36,9 @@ class ScriptedModel:
         self._cost_usd = cost_usd
 
     def reserve(self, prompt: Prompt) -> Reservation:
-        return Reservation(calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens, cost_usd=self._cost_usd)
+        return Reservation(
+            calls=1, tokens=bound_tokens(prompt) + prompt.max_output_tokens, cost_usd=self._cost_usd
+        )
 
     async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
         self.calls.append((role, prompt))
@@ -41,12 +46,20 @@ class ScriptedModel:
         if is_probe(prompt) and not self._answers_probes:
             answer = "ok"
         else:
-            answer = agree(prompt) if is_check(prompt) and not self._answers_checks else self._answer(prompt, role)
+            answer = (
+                agree(prompt)
+                if is_check(prompt) and not self._answers_checks
+                else self._answer(prompt, role)
+            )
         if isinstance(answer, BaseException):
             raise answer
         if isinstance(answer, Completion):
             return answer
-        calls = tuple(call for call in answer if isinstance(call, ToolCall)) if isinstance(answer, tuple) else ()
+        calls = (
+            tuple(call for call in answer if isinstance(call, ToolCall))
+            if isinstance(answer, tuple)
+            else ()
+        )
         text = answer if isinstance(answer, str) else ""
         usage = Usage(
             calls=1,
@@ -54,7 +67,13 @@ class ScriptedModel:
             completion_tokens=estimate_tokens(text),
             cost_usd=self._cost_usd,
         )
-        return Completion(text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model=self.name, usage=usage)
+        return Completion(
+            text=text,
+            tool_calls=calls,
+            finish_reason="tool_calls" if calls else "stop",
+            model=self.name,
+            usage=usage,
+        )
 
     async def close(self) -> None:
         return None
@@ -65,9 +84,19 @@ class ScriptedModel:
 
 def agree(prompt: Prompt) -> str:
     """What a check says that finds the objective met: its first result, quoted."""
-    found = re.search(r"<<result (\w+) from [^\n]*\nTask (\d+): [^\n]*\n(.+?)\n\1>>", prompt.messages[1].text, re.DOTALL)
-    parts = [{"part": "the objective", "task": int(found[2]), "quote": _quote(found[3])}] if found else []
-    return json.dumps({"parts": parts, "missing": [] if parts else ["everything"], "met": bool(parts)})
+    found = re.search(
+        r"<<result (\w+) from [^\n]*\nTask (\d+): [^\n]*\n(.+?)\n\1>>",
+        prompt.messages[1].text,
+        re.DOTALL,
+    )
+    parts = (
+        [{"part": "the objective", "task": int(found[2]), "quote": _quote(found[3])}]
+        if found
+        else []
+    )
+    return json.dumps(
+        {"parts": parts, "missing": [] if parts else ["everything"], "met": bool(parts)}
+    )
 
 
 def _quote(text: str) -> str:

@@ -1,4 +1,5 @@
-"""A search engine on this machine: it speaks HTTP on a real socket, counts what it was asked, and misbehaves on demand."""
+"""A search engine on this machine: it speaks HTTP on a real socket, counts what it was asked, and
+misbehaves on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ ENDLESS = object()
 
 
 class SearchServer:
-    """`answer` takes a query and gives what to send: a JSON object, (status, JSON object), bytes as they are, HANG or ENDLESS."""
+    """`answer` takes a query and gives what to send: a JSON object, (status, JSON object), bytes as
+    they are, HANG or ENDLESS."""
 
     def __init__(self, answer: Callable[[str], Any]) -> None:
         self.requests: list[dict[str, str]] = []
@@ -52,10 +54,17 @@ class SearchServer:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             target = urlsplit(head.split(" ")[1])
-            self.requests.append({"path": target.path, **{name: values[0] for name, values in parse_qs(target.query).items()}})
+            self.requests.append(
+                {
+                    "path": target.path,
+                    **{name: values[0] for name, values in parse_qs(target.query).items()},
+                }
+            )
             await self._send(writer, reader, self._answer(self.requests[-1].get("q", "")))
 
-    async def _send(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader, answer: Any) -> None:
+    async def _send(
+        self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader, answer: Any
+    ) -> None:
         if answer is HANG:
             await reader.read()
         elif answer is ENDLESS:
@@ -69,5 +78,11 @@ class SearchServer:
         else:
             status, found = answer if isinstance(answer, tuple) else (200, answer)
             body = json.dumps(found).encode()
-            writer.write(f"HTTP/1.1 {status} x\r\ncontent-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
+            writer.write(
+                (
+                    f"HTTP/1.1 {status} x\r\ncontent-length: {len(body)}\r\nconnection: "
+                    "close\r\n\r\n"
+                ).encode()
+                + body
+            )
             await writer.drain()

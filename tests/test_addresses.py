@@ -7,13 +7,36 @@ from babyagi.addresses import Proxies, host_of, is_here, is_in_clear, is_loopbac
 
 @pytest.mark.parametrize(
     "host",
-    ["localhost", "LOCALHOST", "localhost.", "api.localhost", "127.0.0.1", "127.9.8.7", "::1", "[::1]", "::ffff:127.0.0.1", "0.0.0.0"],
+    [
+        "localhost",
+        "LOCALHOST",
+        "localhost.",
+        "api.localhost",
+        "127.0.0.1",
+        "127.9.8.7",
+        "::1",
+        "[::1]",
+        "::ffff:127.0.0.1",
+        "0.0.0.0",
+    ],
 )
 def test_this_machine_is_known_by_all_its_names(host):
     assert is_loopback(host)
 
 
-@pytest.mark.parametrize("host", ["", "localhost.example.com", "10.0.0.1", "192.168.1.5", "ollama", "128.0.0.1", "fe80::1", "mylocalhost"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "localhost.example.com",
+        "10.0.0.1",
+        "192.168.1.5",
+        "ollama",
+        "128.0.0.1",
+        "fe80::1",
+        "mylocalhost",
+    ],
+)
 def test_another_machine_is_not_this_one(host):
     assert not is_loopback(host)
 
@@ -68,7 +91,10 @@ def test_a_proxy_is_used_for_its_scheme_and_never_for_what_is_excepted(url, prox
 
 
 def test_a_star_excepts_everything_and_nothing_named_is_no_proxy():
-    assert read_proxies({"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}).find("http://elsewhere.org") is None
+    assert (
+        read_proxies({"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}).find("http://elsewhere.org")
+        is None
+    )
     assert read_proxies({}) == Proxies()
     assert Proxies().find("https://elsewhere.org") is None
 
@@ -97,4 +123,13 @@ def test_an_address_names_one_host_and_its_port_where_it_is_not_the_usual_one(ur
 
 def test_an_address_on_this_machine_is_known_by_its_host_alone():
     assert all(is_here(f"http://{host}:1/v1") for host in ("127.0.0.1", "[::1]", "localhost"))
-    assert not any(is_here(url) for url in ("", "http://[::1", "http://127.0.0.1.example", "http://localhost@a.example", "http://10.0.0.1"))
+    assert not any(
+        is_here(url)
+        for url in (
+            "",
+            "http://[::1",
+            "http://127.0.0.1.example",
+            "http://localhost@a.example",
+            "http://10.0.0.1",
+        )
+    )

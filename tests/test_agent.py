@@ -41,7 +41,9 @@ def wanting(name, arguments):
 
 
 def test_a_question_and_a_function_are_enough_for_an_answer():
-    run = babyagi.Agent(model=wanting("price", {"item": "tea", "n": 2}), tools=[price]).run("What do two teas cost?")
+    run = babyagi.Agent(model=wanting("price", {"item": "tea", "n": 2}), tools=[price]).run(
+        "What do two teas cost?"
+    )
 
     assert (run.output, run.stopped) == ("It says: 20000", Stopped.FINISH)
     assert run.steps[0].observations[0].passage.text == "20000"
@@ -51,7 +53,11 @@ def test_a_question_and_a_function_are_enough_for_an_answer():
 def test_several_questions_are_answered_each_by_itself_and_in_order():
     agent = Agent(ScriptedModel(lambda prompt, role: prompt.messages[-1].text.upper()))
 
-    assert [run.output for run in agent.run_batch(["one", "two", "three"])] == ["ONE", "TWO", "THREE"]
+    assert [run.output for run in agent.run_batch(["one", "two", "three"])] == [
+        "ONE",
+        "TWO",
+        "THREE",
+    ]
     assert agent.run_batch([]) == []
 
 
@@ -69,11 +75,16 @@ async def test_what_happens_can_be_seen_as_it_happens():
 async def test_the_same_agent_speaks_any_protocol():
     replies: dict[str, list[object]] = {
         "text": ["Action: price\nAction Input: tea", "Final Answer: 10000"],
-        "json": ['{"thought": "", "tool": "price", "tool_input": "tea"}', '{"thought": "", "tool": "final_answer", "tool_input": "10000"}'],
+        "json": [
+            '{"thought": "", "tool": "price", "tool_input": "tea"}',
+            '{"thought": "", "tool": "final_answer", "tool_input": "10000"}',
+        ],
         "native": [(ToolCall(id="c", name="price", arguments='{"item": "tea"}'),), "10000"],
     }
     for protocol, said in replies.items():
-        run = await Agent(ScriptedModel(answering(*said)), [price], protocol=protocol).run_async("?")
+        run = await Agent(ScriptedModel(answering(*said)), [price], protocol=protocol).run_async(
+            "?"
+        )
         assert (run.output, len(run.steps)) == ("10000", 2)
 
 
@@ -86,13 +97,17 @@ async def test_a_person_is_asked_where_somebody_can_be_asked():
 
     signals: list[object] = []
     model = wanting("ask_user", {"question": "Which day?"})
-    run = await Agent(model, [build_ask_user()], ask=ask).run_async("When?", on_signal=signals.append)
+    run = await Agent(model, [build_ask_user()], ask=ask).run_async(
+        "When?", on_signal=signals.append
+    )
 
     assert (asked, run.output) == (["Which day?"], "It says: on Friday")
     assert len(model.calls) == 2
     assert sum(isinstance(signal, ModelDecided) for signal in signals) == 2
     with pytest.raises(ParkedError):
-        await Agent(wanting("ask_user", {"question": "Which day?"}), [build_ask_user()]).run_async("When?")
+        await Agent(wanting("ask_user", {"question": "Which day?"}), [build_ask_user()]).run_async(
+            "When?"
+        )
 
 
 async def test_an_agent_is_a_tool_of_another_and_its_calls_count_there():
@@ -100,10 +115,20 @@ async def test_an_agent_is_a_tool_of_another_and_its_calls_count_there():
         is_inner = "You know prices." in prompt.messages[0].text
         has_looked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
         if is_inner:
-            return "Ten thousand." if has_looked else (ToolCall(id="i", name="price", arguments='{"item": "tea"}'),)
-        return prompt.messages[-1].text.split("\n")[1] if has_looked else (ToolCall(id="o", name="shop", arguments='{"question": "tea?"}'),)
+            return (
+                "Ten thousand."
+                if has_looked
+                else (ToolCall(id="i", name="price", arguments='{"item": "tea"}'),)
+            )
+        return (
+            prompt.messages[-1].text.split("\n")[1]
+            if has_looked
+            else (ToolCall(id="o", name="shop", arguments='{"question": "tea?"}'),)
+        )
 
-    shop = Agent(tools=[price], instruction="You know prices.").as_tool("shop", "Knows what things cost.")
+    shop = Agent(tools=[price], instruction="You know prices.").as_tool(
+        "shop", "Knows what things cost."
+    )
     model = ScriptedModel(answer)
     run = await Agent(model, [shop]).run_async("What does tea cost?")
 
@@ -119,7 +144,9 @@ async def test_an_inner_agent_that_fails_is_an_error_that_the_outer_one_reads():
             return prompt.messages[-1].text.split("\n")[1]
         return (ToolCall(id="o", name="shop", arguments='{"question": "tea?"}'),)
 
-    shop = Agent(tools=[price], instruction="You know prices.").as_tool("shop", "Knows what things cost.")
+    shop = Agent(tools=[price], instruction="You know prices.").as_tool(
+        "shop", "Knows what things cost."
+    )
     run = await Agent(ScriptedModel(answer), [shop]).run_async("What does tea cost?")
 
     assert run.output.startswith("shop found no answer")
@@ -169,27 +196,36 @@ def test_a_missing_key_is_one_error_that_says_what_to_do(monkeypatch, tmp_path):
 
 
 def test_bounds_and_settings_are_given_by_name():
-    agent = Agent("rehearsal", max_steps=3, at_limit="force", openai_base_url="http://127.0.0.1:1/v1")
+    agent = Agent(
+        "rehearsal", max_steps=3, at_limit="force", openai_base_url="http://127.0.0.1:1/v1"
+    )
 
     assert agent.bounds.max_steps == 3
     with pytest.raises(ValueError):
         Agent("rehearsal", at_limit="never")
 
 
-# -- limits, over real sockets -------------------------------------------------------------------------------------------------
+# -- limits, over real sockets
+# -------------------------------------------------------------------------------------------------
 
 
 def look_for_ever(request):
     """A model that has a further question whatever it is shown."""
     n = len(request.messages)
-    return Answer(tool_calls=(ToolCall(id=f"c{n}", name="price", arguments=json.dumps({"item": f"tea {n}"})),))
+    return Answer(
+        tool_calls=(ToolCall(id=f"c{n}", name="price", arguments=json.dumps({"item": f"tea {n}"})),)
+    )
 
 
 def ask_there(server, **options):
-    return Agent("some-model", [price], openai_base_url=server.base_url, protocol="native", **options)
+    return Agent(
+        "some-model", [price], openai_base_url=server.base_url, protocol="native", **options
+    )
 
 
-async def test_a_money_limit_that_cannot_be_held_is_refused_before_the_first_call(monkeypatch, tmp_path):
+async def test_a_money_limit_that_cannot_be_held_is_refused_before_the_first_call(
+    monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     async with LocalServer(look_for_ever) as server:
         with pytest.raises(SettingsError, match=r"\$2 cannot be held") as caught:
@@ -199,7 +235,9 @@ async def test_a_money_limit_that_cannot_be_held_is_refused_before_the_first_cal
     assert "some-model" in caught.value.why and "price_in" in caught.value.fix
 
 
-async def test_the_money_limit_that_nobody_set_is_off_where_no_price_is_known(monkeypatch, tmp_path):
+async def test_the_money_limit_that_nobody_set_is_off_where_no_price_is_known(
+    monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     async with LocalServer(lambda request: Answer(text="ten")) as server:
         assert (await ask_there(server).run_async("?")).output == "ten"
@@ -209,18 +247,27 @@ async def test_the_money_limit_that_nobody_set_is_off_where_no_price_is_known(mo
 @pytest.mark.parametrize(
     ("limit", "name", "n_calls"),
     [
-        ({"max_cost_usd": 0.5, "price_in": 0, "price_out": 100.0, "max_output_tokens": 1000}, "cost", 5),
+        (
+            {"max_cost_usd": 0.5, "price_in": 0, "price_out": 100.0, "max_output_tokens": 1000},
+            "cost",
+            5,
+        ),
         ({"max_tokens": 4500, "max_output_tokens": 1000}, "tokens", None),
         ({"max_calls": 3}, "calls", 3),
     ],
     ids=["cost", "tokens", "calls"],
 )
-async def test_a_limit_of_a_run_ends_it_before_the_call_that_would_not_fit(limit, name, n_calls, monkeypatch, tmp_path):
+async def test_a_limit_of_a_run_ends_it_before_the_call_that_would_not_fit(
+    limit, name, n_calls, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
 
     def answer(request):
         said = look_for_ever(request)
-        return Answer(tool_calls=said.tool_calls, usage=Usage(calls=1, prompt_tokens=100, completion_tokens=1000))
+        return Answer(
+            tool_calls=said.tool_calls,
+            usage=Usage(calls=1, prompt_tokens=100, completion_tokens=1000),
+        )
 
     async with LocalServer(answer) as server:
         with pytest.raises(LimitReachedError) as caught:
@@ -245,7 +292,13 @@ async def test_the_limit_of_time_cancels_what_hangs(hangs, monkeypatch, tmp_path
         return Answer(tool_calls=(ToolCall(id="c", name="never", arguments="{}"),))
 
     async with LocalServer(answer) as server:
-        agent = Agent("some-model", [babyagi.tool(effect="read")(never)], openai_base_url=server.base_url, max_time_s=0.5, at_limit="force")
+        agent = Agent(
+            "some-model",
+            [babyagi.tool(effect="read")(never)],
+            openai_base_url=server.base_url,
+            max_time_s=0.5,
+            at_limit="force",
+        )
         run = await agent.run_async("?")
 
     assert run.stopped is Stopped.MAX_TIME
@@ -254,18 +307,33 @@ async def test_the_limit_of_time_cancels_what_hangs(hangs, monkeypatch, tmp_path
 async def test_a_longer_time_than_the_default_is_the_one_that_holds(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
 
-    async with Agent("rehearsal", max_time_s=20_000)._open_desk("?") as longer, Agent("rehearsal")._open_desk("?") as usual:
-        assert (longer.objective.spec.limits.max_time_s, usual.objective.spec.limits.max_time_s) == (0, 7200)
+    async with (
+        Agent("rehearsal", max_time_s=20_000)._open_desk("?") as longer,
+        Agent("rehearsal")._open_desk("?") as usual,
+    ):
+        assert (
+            longer.objective.spec.limits.max_time_s,
+            usual.objective.spec.limits.max_time_s,
+        ) == (0, 7200)
 
 
 async def test_limits_hold_for_a_model_that_is_given_as_an_object_and_no_setting_is_ignored():
     def answer(prompt, role):
-        call = ToolCall(id="c", name="price", arguments=json.dumps({"item": f"tea {len(prompt.messages)}"}))
+        call = ToolCall(
+            id="c", name="price", arguments=json.dumps({"item": f"tea {len(prompt.messages)}"})
+        )
         return Completion(
-            text="", tool_calls=(call,), model="m", usage=Usage(calls=1, prompt_tokens=10, completion_tokens=10, cost_usd=0.4)
+            text="",
+            tool_calls=(call,),
+            model="m",
+            usage=Usage(calls=1, prompt_tokens=10, completion_tokens=10, cost_usd=0.4),
         )
 
-    for limit, name in (({"max_calls": 2}, "calls"), ({"max_tokens": 3000}, "tokens"), ({"max_cost_usd": 1.0}, "cost")):
+    for limit, name in (
+        ({"max_calls": 2}, "calls"),
+        ({"max_tokens": 3000}, "tokens"),
+        ({"max_cost_usd": 1.0}, "cost"),
+    ):
         model = ScriptedModel(answer, cost_usd=0.4)
         with pytest.raises(LimitReachedError) as caught:
             await Agent(model, [price], max_steps=50, **limit).run_async("?")

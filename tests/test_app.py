@@ -17,7 +17,9 @@ def documents(tmp_path):
     folder = tmp_path / "documents"
     folder.mkdir()
     for name in ("one", "two", "three"):
-        (folder / f"{name}.md").write_text(f"The limit of page {name} is held before each call is made.\n", encoding="utf-8")
+        (folder / f"{name}.md").write_text(
+            f"The limit of page {name} is held before each call is made.\n", encoding="utf-8"
+        )
     return folder
 
 
@@ -31,7 +33,11 @@ def settings(tmp_path):
             "home": tmp_path / "home",
         }
         environ = {name: str(flags.pop(name)) for name in list(flags) if name.isupper()}
-        environ = {"BABYAGI_HOME": str(given.pop("home")), "BABYAGI_RESULT_STORE": str(given.pop("result_store")), **environ}
+        environ = {
+            "BABYAGI_HOME": str(given.pop("home")),
+            "BABYAGI_RESULT_STORE": str(given.pop("result_store")),
+            **environ,
+        }
         return load_settings(flags={**given, **flags}, environ=environ, cwd=tmp_path).settings
 
     return load
@@ -67,18 +73,26 @@ async def test_another_first_task_makes_it_another_objective(settings):
     assert other.id != first.id
 
 
-async def test_what_belongs_to_the_objective_is_frozen_and_what_belongs_to_the_worker_is_not_stored(settings, documents, tmp_path):
+async def test_what_belongs_to_the_objective_is_frozen_and_what_belongs_to_the_worker_is_not_stored(
+    settings, documents, tmp_path
+):
     key = "sk-secret-of-this-worker"
     objective, _ = await start_and_run(settings(files=documents, OPENAI_API_KEY=key))
 
     assert objective.spec.model_by_role[Role.EXECUTION] == "rehearsal"
-    assert [tool.name for tool in objective.spec.tools] == ["list_files", "read_file", "search_files"]
+    assert [tool.name for tool in objective.spec.tools] == [
+        "list_files",
+        "read_file",
+        "search_files",
+    ]
     stored = b"".join(path.read_bytes() for path in (tmp_path / "home").glob("tasks.db*"))
     assert key.encode() not in stored
     assert str(documents).encode() not in stored
 
 
-async def test_going_on_finds_the_folder_again_and_another_home_is_asked_for_it(settings, documents, tmp_path):
+async def test_going_on_finds_the_folder_again_and_another_home_is_asked_for_it(
+    settings, documents, tmp_path
+):
     async with open_app(settings(files=documents)) as app:
         objective, _ = await app.start_objective()
 
@@ -103,13 +117,17 @@ async def test_a_folder_that_is_gone_is_a_clear_error(settings, tmp_path):
 
 
 async def test_an_unknown_price_refuses_a_money_limit_that_a_person_set(settings):
-    async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1", max_cost_usd="2")) as app:
+    async with open_app(
+        settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1", max_cost_usd="2")
+    ) as app:
         with pytest.raises(SettingsError, match=r"\$2 cannot be held"):
             await app.start_objective()
 
 
 async def test_an_unknown_price_switches_the_default_money_limit_off_and_says_so(settings):
-    async with open_app(settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
+    async with open_app(
+        settings(llm_model="home-made", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    ) as app:
         objective, _ = await app.start_objective()
 
         assert objective.spec.limits.max_cost_usd == 0
@@ -118,8 +136,20 @@ async def test_an_unknown_price_switches_the_default_money_limit_off_and_says_so
 
 
 async def test_what_a_person_says_about_prices_is_not_about_vectors(settings):
-    own = settings(llm_model="home-made", OPENAI_API_KEY="sk-x", price_in="5", price_out="15", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    remote = settings(llm_model="home-made", OPENAI_API_KEY="sk-x", price_in="5", price_out="15", BABYAGI_EMBEDDING_MODEL="embedder")
+    own = settings(
+        llm_model="home-made",
+        OPENAI_API_KEY="sk-x",
+        price_in="5",
+        price_out="15",
+        OPENAI_BASE_URL="http://127.0.0.1:9/v1",
+    )
+    remote = settings(
+        llm_model="home-made",
+        OPENAI_API_KEY="sk-x",
+        price_in="5",
+        price_out="15",
+        BABYAGI_EMBEDDING_MODEL="embedder",
+    )
     async with open_app(own) as app:
         assert app._open_embedder("text-embedding-3-small").reserve(["x" * 3000]).cost_usd == 0
     async with open_app(remote) as app:
@@ -127,7 +157,9 @@ async def test_what_a_person_says_about_prices_is_not_about_vectors(settings):
         assert "no price is known for embedder" in app.notices[0]
 
 
-async def test_the_embedding_model_of_an_objective_has_its_own_price_whatever_the_settings_say_later(settings):
+async def test_the_embedding_model_of_an_objective_has_its_own_price_whatever_the_settings_say_later(
+    settings,
+):
     async with open_app(settings(OPENAI_API_KEY="sk-x")) as app:
         assert app._open_embedder("text-embedding-3-large").reserve(["x" * 3000]).cost_usd > 0
 
@@ -140,22 +172,34 @@ async def test_a_worker_with_another_model_is_told_which_is_asked_and_which_is_i
         await app.run(objective.id)
 
     (said,) = told
-    assert f"objective {objective.id} was started with rehearsal; " in said and said.endswith(": other")
+    assert f"objective {objective.id} was started with rehearsal; " in said and said.endswith(
+        ": other"
+    )
 
 
 async def test_an_objective_keeps_its_embedding_model_whatever_the_settings_say_later(settings):
     async with open_app(settings()) as app:
         objective, _ = await app.start_objective()
-    async with open_app(settings(BABYAGI_EMBEDDING_MODEL="embedder", OPENAI_BASE_URL="http://127.0.0.1:9/v1")) as app:
+    async with open_app(
+        settings(BABYAGI_EMBEDDING_MODEL="embedder", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
+    ) as app:
         ended = (await app.run(objective.id)).objective
 
     assert (ended.stop_reason, ended.spec.embedding_space) == (StopReason.FINISHED, "hash:v1:768")
 
 
 async def test_the_same_embedding_model_at_another_address_is_refused(settings):
-    async with open_app(settings(BABYAGI_EMBEDDING_MODEL="embedder", BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:9/v1")) as app:
+    async with open_app(
+        settings(
+            BABYAGI_EMBEDDING_MODEL="embedder", BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:9/v1"
+        )
+    ) as app:
         objective, _ = await app.start_objective()
-    async with open_app(settings(BABYAGI_EMBEDDING_MODEL="embedder", BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:8/v1")) as app:
+    async with open_app(
+        settings(
+            BABYAGI_EMBEDDING_MODEL="embedder", BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:8/v1"
+        )
+    ) as app:
         with pytest.raises(SettingsError, match="embedded as openai:"):
             await app.run(objective.id)
 
@@ -172,7 +216,11 @@ async def test_the_human_model_asks_and_takes_what_is_typed(settings):
 
     async def ask(prompt):
         asked.append(prompt.split("\n")[0].removeprefix("Role: "))
-        typed = {"execution agent": "forty-two", "creation agent": "There are no tasks to add.", "check agent": "yes"}
+        typed = {
+            "execution agent": "forty-two",
+            "creation agent": "There are no tasks to add.",
+            "check agent": "yes",
+        }
         return typed.get(asked[-1], "It is forty-two.")
 
     async with open_app(settings(llm_model="human"), ask_human=ask) as app:
@@ -185,7 +233,10 @@ async def test_the_human_model_asks_and_takes_what_is_typed(settings):
 
 
 async def test_two_workers_of_one_home_have_two_names(settings):
-    async with open_app(settings(BABYAGI_WORKER_NAME="me")) as one, open_app(settings(BABYAGI_WORKER_NAME="me")) as two:
+    async with (
+        open_app(settings(BABYAGI_WORKER_NAME="me")) as one,
+        open_app(settings(BABYAGI_WORKER_NAME="me")) as two,
+    ):
         assert (one._identity.name, two._identity.name) == ("me", "me-2")
 
 
@@ -210,7 +261,11 @@ async def test_a_home_that_cannot_be_used_is_a_clear_error(settings, tmp_path):
 
 async def test_the_python_door_gives_objective_report_and_results(documents, tmp_path):
     environ = {"BABYAGI_HOME": str(tmp_path / "home"), "BABYAGI_RESULT_STORE": "builtin"}
-    options = {"objective": "What is said about the limit?", "files": documents, "llm_model": "rehearsal"}
+    options = {
+        "objective": "What is said about the limit?",
+        "files": documents,
+        "llm_model": "rehearsal",
+    }
 
     outcome = await run_objective(options, environ=environ, cwd=tmp_path)
 

@@ -1,4 +1,5 @@
-"""The table of behaviours in docs/agents.md: every line is there, and each names a test that exists."""
+"""The table of behaviours in docs/agents.md: every line is there, and each names a test that
+exists."""
 
 import ast
 import re
@@ -23,7 +24,11 @@ def test_every_behaviour_names_a_test_that_exists():
     missing = []
     for name, what, path, test in rows():
         tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-        found = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+        found = {
+            node.name
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
         if test not in found or not what.strip():
             missing.append(f"{name}: {path}::{test}")
 

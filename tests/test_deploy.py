@@ -1,4 +1,5 @@
-"""What is there for many machines: compose file, Kubernetes objects and systemd unit are valid, and name settings that exist."""
+"""What is there for many machines: compose file, Kubernetes objects and systemd unit are valid, and
+name settings that exist."""
 
 import os
 import re
@@ -18,7 +19,9 @@ OF_OTHERS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 
 
 def run(*command, **options):
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, **options)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, **options
+    )
 
 
 def known_settings():
@@ -30,7 +33,10 @@ def compose():
 
 
 def kubernetes():
-    return {(found["kind"], found["metadata"]["name"]): found for found in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())}
+    return {
+        (found["kind"], found["metadata"]["name"]): found
+        for found in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    }
 
 
 def worker_container():
@@ -39,7 +45,14 @@ def worker_container():
 
 
 def test_the_compose_files_follow_the_compose_specification():
-    checked = run(sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", str(DEPLOY / "compose.yml"))
+    checked = run(
+        sys.executable,
+        "-m",
+        "check_jsonschema",
+        "--builtin-schema",
+        "vendor.compose-spec",
+        str(DEPLOY / "compose.yml"),
+    )
 
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
@@ -57,7 +70,9 @@ def test_the_unit_verifies(tmp_path):
     unit = tmp_path / "babyagi-worker@.service"
     unit.write_text(text.replace("/opt/babyagi/bin/babyagi", sys.executable), encoding="utf-8")
 
-    verified = run("systemd-analyze", "verify", str(unit), env={**os.environ, "SYSTEMD_LOG_LEVEL": "warning"})
+    verified = run(
+        "systemd-analyze", "verify", str(unit), env={**os.environ, "SYSTEMD_LOG_LEVEL": "warning"}
+    )
 
     assert (verified.returncode, verified.stderr) == (0, "")
 
@@ -65,7 +80,12 @@ def test_the_unit_verifies(tmp_path):
 def test_every_setting_that_is_named_exists():
     worker = compose()["services"]["worker"]["environment"]
     objects = {entry["name"] for entry in worker_container()["env"]}
-    unit = set(re.findall(r"\b(BABYAGI_[A-Z_]+)=", (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8")))
+    unit = set(
+        re.findall(
+            r"\b(BABYAGI_[A-Z_]+)=",
+            (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8"),
+        )
+    )
 
     assert (set(worker) | objects | unit) - OF_OTHERS <= known_settings()
 
@@ -73,20 +93,37 @@ def test_every_setting_that_is_named_exists():
 def test_no_file_holds_a_password_or_a_key():
     worker = compose()["services"]["worker"]["environment"]
 
-    assert worker["OPENAI_API_KEY"] is None and "${POSTGRES_PASSWORD}" in worker["BABYAGI_TASK_STORE"]
-    assert all("valueFrom" in entry for entry in worker_container()["env"] if entry["name"] in ("OPENAI_API_KEY", "BABYAGI_TASK_STORE"))
+    assert (
+        worker["OPENAI_API_KEY"] is None and "${POSTGRES_PASSWORD}" in worker["BABYAGI_TASK_STORE"]
+    )
+    assert all(
+        "valueFrom" in entry
+        for entry in worker_container()["env"]
+        if entry["name"] in ("OPENAI_API_KEY", "BABYAGI_TASK_STORE")
+    )
 
 
 def test_a_worker_has_no_rights_and_time_to_drain():
-    service, pod = compose()["services"]["worker"], kubernetes()["Deployment", "worker"]["spec"]["template"]["spec"]
+    service, pod = (
+        compose()["services"]["worker"],
+        kubernetes()["Deployment", "worker"]["spec"]["template"]["spec"],
+    )
 
-    assert service["read_only"] and service["cap_drop"] == ["ALL"] and service["stop_grace_period"] == "20s"
-    assert pod["securityContext"]["runAsNonRoot"] and worker_container()["securityContext"]["readOnlyRootFilesystem"]
+    assert (
+        service["read_only"]
+        and service["cap_drop"] == ["ALL"]
+        and service["stop_grace_period"] == "20s"
+    )
+    assert (
+        pod["securityContext"]["runAsNonRoot"]
+        and worker_container()["securityContext"]["readOnlyRootFilesystem"]
+    )
     assert pod["terminationGracePeriodSeconds"] >= 15
 
 
 def test_nothing_ends_a_worker_for_good_while_its_task_store_is_away():
-    """Whoever starts while it is away ends with 7, and must be started again; whoever is at work waits, and keeps what it paid for."""
+    """Whoever starts while it is away ends with 7, and must be started again; whoever is at work
+    waits, and keeps what it paid for."""
     unit = (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8")
     final = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)
 
@@ -95,7 +132,12 @@ def test_nothing_ends_a_worker_for_good_while_its_task_store_is_away():
 
 
 def test_both_ways_use_the_same_servers():
-    images = {service["image"] for name, service in compose()["services"].items() if name != "worker"}
-    sets = [kubernetes()["StatefulSet", name]["spec"]["template"]["spec"] for name in ("postgres", "chroma")]
+    images = {
+        service["image"] for name, service in compose()["services"].items() if name != "worker"
+    }
+    sets = [
+        kubernetes()["StatefulSet", name]["spec"]["template"]["spec"]
+        for name in ("postgres", "chroma")
+    ]
 
     assert images == {pod["containers"][0]["image"] for pod in sets}

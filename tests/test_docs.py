@@ -1,4 +1,5 @@
-"""The guide and the documents against the code: topics, commands, settings, exit codes, links, names that are reserved."""
+"""The guide and the documents against the code: topics, commands, settings, exit codes, links,
+names that are reserved."""
 
 import ast
 import json
@@ -19,10 +20,18 @@ from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted((ROOT / "babyagi" / "guide").glob("*.md"))
-DOCUMENTS = [*PAGES, *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md")), *sorted((ROOT / "examples").glob("*.py"))]
-PROMISED_TOPICS = "start models limits recovery tasks results settings commands safety tools docker".split()
+DOCUMENTS = [
+    *PAGES,
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "examples").glob("*.py")),
+]
+PROMISED_TOPICS = (
+    "start models limits recovery tasks results settings commands safety tools docker".split()
+)
 WORDS = (
-    "objective, task, result, worker, claim, lease, heartbeat, fence, step, tool, tool call, observation, passage, limit, reservation, "
+    "objective, task, result, worker, claim, lease, heartbeat, fence, step, tool, tool "
+    "call, observation, passage, limit, reservation, "
     "usage, stop reason, event"
 ).split(", ")
 MAX_LINE_CHARS = 400
@@ -42,10 +51,14 @@ def topics_named_by_errors():
     for path in sorted((ROOT / "babyagi").rglob("*.py")):
         for node in ast.walk(ast.parse(read(path))):
             if isinstance(node, ast.Call):
-                topics |= {_text(keyword.value) for keyword in node.keywords if keyword.arg == "guide"}
+                topics |= {
+                    _text(keyword.value) for keyword in node.keywords if keyword.arg == "guide"
+                }
             elif isinstance(node, ast.FunctionDef):
                 defaults = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
-                topics |= {_text(default) for argument, default in defaults if argument.arg == "guide"}
+                topics |= {
+                    _text(default) for argument, default in defaults if argument.arg == "guide"
+                }
     return topics - {""}
 
 
@@ -66,7 +79,10 @@ def test_every_topic_that_an_error_names_is_a_page_of_the_guide():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
 def test_every_command_in_the_documents_exists(path):
-    code = " ".join(re.findall(r"`([^`\n]+)`", read(path)) + re.findall(r"```\w*\n(.*?)```", read(path), re.DOTALL))
+    code = " ".join(
+        re.findall(r"`([^`\n]+)`", read(path))
+        + re.findall(r"```\w*\n(.*?)```", read(path), re.DOTALL)
+    )
     named = set(re.findall(r"(?:^|[\s/])babyagi ([a-z]+)", code))
 
     assert named - set(command_group.commands) == set()
@@ -79,7 +95,9 @@ def test_the_page_of_commands_has_every_command():
 
 
 def test_every_topic_that_the_documents_send_people_to_exists():
-    named = {topic for path in DOCUMENTS for topic in re.findall(r"babyagi guide ([a-z]+)", read(path))}
+    named = {
+        topic for path in DOCUMENTS for topic in re.findall(r"babyagi guide ([a-z]+)", read(path))
+    }
 
     assert named - {page.stem for page in PAGES} == set()
 
@@ -91,26 +109,47 @@ def test_the_health_check_of_the_image_is_a_command_that_exists():
     command = command_group.commands[name]
 
     assert program == "babyagi"
-    assert set(options) - {option for parameter in command.params for option in parameter.opts} == set()
+    assert (
+        set(options) - {option for parameter in command.params for option in parameter.opts}
+        == set()
+    )
 
 
 def remedies():
     """(place, text) of every `fix` that an error gives, as it stands in the source."""
     for path in sorted((ROOT / "babyagi").rglob("*.py")):
-        for call in (node for node in ast.walk(ast.parse(read(path))) if isinstance(node, ast.Call)):
-            yield from ((f"{by_name(path)}:{call.lineno}", ast.unparse(keyword.value)) for keyword in call.keywords if keyword.arg == "fix")
+        for call in (
+            node for node in ast.walk(ast.parse(read(path))) if isinstance(node, ast.Call)
+        ):
+            yield from (
+                (f"{by_name(path)}:{call.lineno}", ast.unparse(keyword.value))
+                for keyword in call.keywords
+                if keyword.arg == "fix"
+            )
 
 
 def test_every_command_that_an_error_tells_people_to_type_exists():
-    told = {name: place for place, text in remedies() for name in re.findall(r"\bbabyagi ([a-z]+)\b(?!-)", text)}
+    told = {
+        name: place
+        for place, text in remedies()
+        for name in re.findall(r"\bbabyagi ([a-z]+)\b(?!-)", text)
+    }
 
     assert told, "the errors tell nobody to type anything, so this test looks in the wrong place"
     assert {name: place for name, place in told.items() if name not in command_group.commands} == {}
 
 
 def test_no_error_tells_people_to_type_a_bare_value_where_an_option_belongs():
-    takers = {name for name, command in command_group.commands.items() if any(isinstance(one, click.Argument) for one in command.params)}
-    told = {name: place for place, text in remedies() for name in re.findall(r"\bbabyagi ([a-z]+) \{", text)}
+    takers = {
+        name
+        for name, command in command_group.commands.items()
+        if any(isinstance(one, click.Argument) for one in command.params)
+    }
+    told = {
+        name: place
+        for place, text in remedies()
+        for name in re.findall(r"\bbabyagi ([a-z]+) \{", text)
+    }
 
     assert {name: place for name, place in told.items() if name not in takers} == {}
 
@@ -118,7 +157,12 @@ def test_no_error_tells_people_to_type_a_bare_value_where_an_option_belongs():
 @pytest.mark.parametrize("path", PAGES, ids=by_name)
 def test_every_option_on_a_page_exists(path):
     known = {"--build", "--rm", "--env-file", "--help", "--version"}  # docker's, and click's own
-    nested = [inner for outer in command_group.commands.values() if isinstance(outer, click.Group) for inner in outer.commands.values()]
+    nested = [
+        inner
+        for outer in command_group.commands.values()
+        if isinstance(outer, click.Group)
+        for inner in outer.commands.values()
+    ]
     for command in [command_group, *command_group.commands.values(), *nested]:
         known |= {option for parameter in command.params for option in parameter.opts}
 
@@ -133,10 +177,18 @@ def test_every_variable_on_a_page_is_a_setting(path):
 
 
 def test_the_exit_codes_on_the_page_of_commands_are_those_of_the_program():
-    rows = re.findall(r"^\| (`.+`) \|.*\| (\d+) \|$", read(ROOT / "babyagi" / "guide" / "commands.md"), re.MULTILINE)
-    written = {reason: int(code) for reasons, code in rows for reason in re.findall(r"`([\w:]+)`", reasons)}
+    rows = re.findall(
+        r"^\| (`.+`) \|.*\| (\d+) \|$",
+        read(ROOT / "babyagi" / "guide" / "commands.md"),
+        re.MULTILINE,
+    )
+    written = {
+        reason: int(code) for reasons, code in rows for reason in re.findall(r"`([\w:]+)`", reasons)
+    }
 
-    assert {reason: code_of_objective(ended_by(reason)) for reason in StopReason} == {reason: written.get(reason) for reason in StopReason}
+    assert {reason: code_of_objective(ended_by(reason)) for reason in StopReason} == {
+        reason: written.get(reason) for reason in StopReason
+    }
 
 
 def ended_by(reason):
@@ -148,7 +200,12 @@ def ended_by(reason):
 
 
 def test_the_page_of_commands_names_every_exit_code():
-    written = {int(code) for code in re.findall(r"\| (\d+) \|$", read(ROOT / "babyagi" / "guide" / "commands.md"), re.MULTILINE)}
+    written = {
+        int(code)
+        for code in re.findall(
+            r"\| (\d+) \|$", read(ROOT / "babyagi" / "guide" / "commands.md"), re.MULTILINE
+        )
+    }
 
     assert written == {int(code) for code in ExitCode}
 
@@ -157,11 +214,15 @@ def test_the_page_of_tasks_says_how_much_of_the_list_is_shown_and_compared():
     page = read(ROOT / "babyagi" / "guide" / "tasks.md")
 
     assert f"the first {N_WINDOW_HEAD} queued tasks and the newest {N_WINDOW_NEW} " in page
-    assert f"repeat one of the last {N_COMPARED} finished tasks" in read(ROOT / "babyagi" / "guide" / "objectives.md")
+    assert f"repeat one of the last {N_COMPARED} finished tasks" in read(
+        ROOT / "babyagi" / "guide" / "objectives.md"
+    )
 
 
 def test_the_page_of_tasks_names_every_state():
-    assert set(re.findall(r"^\| (\w+) \|", read(ROOT / "babyagi" / "guide" / "tasks.md"), re.MULTILINE)) - {"state"} == set(TaskStatus)
+    assert set(
+        re.findall(r"^\| (\w+) \|", read(ROOT / "babyagi" / "guide" / "tasks.md"), re.MULTILINE)
+    ) - {"state"} == set(TaskStatus)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=by_name)
@@ -178,29 +239,45 @@ def test_each_line_of_prose_on_a_page_is_one_whole_sentence(path):
     prose = re.sub(r"```.*?```", "", read(path), flags=re.DOTALL).splitlines()
     sentences = [line for line in prose if line and not line.startswith(("#", "|"))]
 
-    assert [line for line in sentences if not re.search(r"[.:]$", line) or re.search(r"[a-z`)]\. [A-Z]", line)] == []
+    assert [
+        line
+        for line in sentences
+        if not re.search(r"[.:]$", line) or re.search(r"[a-z`)]\. [A-Z]", line)
+    ] == []
 
 
 def test_the_ladder_of_imports_on_the_page_is_the_one_that_is_held():
     (contract,) = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
 
-    assert f"`{' → '.join(contract['layers'])}`".replace("babyagi.", "") in read(ROOT / "docs" / "architecture.md")
+    assert f"`{' → '.join(contract['layers'])}`".replace("babyagi.", "") in read(
+        ROOT / "docs" / "architecture.md"
+    )
 
 
 def test_the_glossary_has_the_words_of_the_house():
-    defined = {row.strip().casefold() for row in re.findall(r"^\| ([^|]+) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)}
+    defined = {
+        row.strip().casefold()
+        for row in re.findall(r"^\| ([^|]+) \|", read(ROOT / "docs" / "glossary.md"), re.MULTILINE)
+    }
 
     assert [word for word in WORDS if word not in defined] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
 def test_no_document_names_a_path_of_some_machine(path):
-    assert re.findall(r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|mnt)/\w+|\.\./shared", read(path)) == []
+    assert (
+        re.findall(r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|mnt)/\w+|\.\./shared", read(path))
+        == []
+    )
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if path.suffix == ".md"], ids=by_name)
 def test_every_link_between_documents_leads_somewhere(path):
-    targets = [target for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(path)) if "://" not in target]
+    targets = [
+        target
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", read(path))
+        if "://" not in target
+    ]
 
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
@@ -218,8 +295,14 @@ def test_every_decision_record_has_its_four_parts():
 def test_the_examples_run_on_a_folder_without_a_key(name, tmp_path):
     documents = tmp_path / "documents"
     documents.mkdir()
-    (documents / "limits.md").write_text("The limits of these documents are promised about money and a restart.\n", encoding="utf-8")
-    environment = {"PATH": "/usr/bin:/bin", "BABYAGI_HOME": str(tmp_path / "home"), "BABYAGI_RESULT_STORE": "builtin"}
+    (documents / "limits.md").write_text(
+        "The limits of these documents are promised about money and a restart.\n", encoding="utf-8"
+    )
+    environment = {
+        "PATH": "/usr/bin:/bin",
+        "BABYAGI_HOME": str(tmp_path / "home"),
+        "BABYAGI_RESULT_STORE": "builtin",
+    }
 
     ran = subprocess.run(
         [sys.executable, str(ROOT / "examples" / name), str(documents)],
@@ -232,7 +315,15 @@ def test_the_examples_run_on_a_folder_without_a_key(name, tmp_path):
 
 
 def test_every_test_that_a_page_names_is_there():
-    named = {pair for page in (ROOT / "docs").glob("*.md") for pair in re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", read(page))}
+    named = {
+        pair
+        for page in (ROOT / "docs").glob("*.md")
+        for pair in re.findall(r"`(?:tests/)?([\w/]+\.py)::(\w+)`", read(page))
+    }
 
     assert len(named) > 30
-    assert {f"{path}::{name}" for path, name in named if f"def {name}(" not in read(ROOT / "tests" / path)} == set()
+    assert {
+        f"{path}::{name}"
+        for path, name in named
+        if f"def {name}(" not in read(ROOT / "tests" / path)
+    } == set()

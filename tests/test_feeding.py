@@ -1,4 +1,5 @@
-"""What a run says of a result store that was chosen and cannot be used, in a world where time costs nothing."""
+"""What a run says of a result store that was chosen and cannot be used, in a world where time costs
+nothing."""
 
 import asyncio
 
@@ -18,7 +19,9 @@ from tests.test_loop import Script, propose
 from tests.virtual import VirtualWorld, run_virtually
 
 SAID = (log.INDEX_UNAVAILABLE, log.INDEX_AVAILABLE)
-REFUSED = IndexUnavailableError("Weaviate at http://db:8080 cannot answer now", why="connection refused", fix="start it")
+REFUSED = IndexUnavailableError(
+    "Weaviate at http://db:8080 cannot answer now", why="connection refused", fix="start it"
+)
 
 
 class AwayIndex(BuiltinIndex):
@@ -63,8 +66,14 @@ async def said_of(world, objective):
     return [event for event in await world.store.events(objective.id) if event.kind in SAID]
 
 
-@pytest.mark.parametrize("error", [REFUSED, StoreUnusableError("the server says InternalError")], ids=["refused", "broken"])
-def test_a_store_that_is_away_is_said_once_before_the_first_call_and_the_run_ends_with_a_report_that_says_it(error):
+@pytest.mark.parametrize(
+    "error",
+    [REFUSED, StoreUnusableError("the server says InternalError")],
+    ids=["refused", "broken"],
+)
+def test_a_store_that_is_away_is_said_once_before_the_first_call_and_the_run_ends_with_a_report_that_says_it(
+    error,
+):
     async def live():
         world = VirtualWorld(model=ScriptedModel(Script()), index=AwayIndex(error=error))
         objective = await world.run()
@@ -72,11 +81,15 @@ def test_a_store_that_is_away_is_said_once_before_the_first_call_and_the_run_end
         (event,) = await said_of(world, objective)
         kinds = [one.kind for one in await world.store.events(objective.id)]
         assert objective.stop_reason is StopReason.FINISHED
-        assert event.kind == log.INDEX_UNAVAILABLE and kinds.index(event.kind) < kinds.index(log.STEP_INTENDED)
+        assert event.kind == log.INDEX_UNAVAILABLE and kinds.index(event.kind) < kinds.index(
+            log.STEP_INTENDED
+        )
         assert error.what in (describe_event(event, "") or "")
         report = await world.store.report(objective.id)
         assert report is not None
-        assert error.what in report and f"babyagi index rebuild --objective {objective.id}" in report
+        assert (
+            error.what in report and f"babyagi index rebuild --objective {objective.id}" in report
+        )
         assert error.what in await find_trouble(world.store, objective.id)
 
     run_virtually(live())
@@ -96,7 +109,9 @@ def test_a_store_that_is_there_is_not_said():
 
 def test_a_store_that_comes_back_is_said_once_and_then_has_every_result():
     async def live():
-        world = VirtualWorld(model=SlowModel(Script({"Start": propose("Read", "Compare")})), index=AwayIndex())
+        world = VirtualWorld(
+            model=SlowModel(Script({"Start": propose("Read", "Compare")})), index=AwayIndex()
+        )
         objective = await world.start()
         asyncio.get_running_loop().call_later(30.0, setattr, world.index, "error", None)
         await world.run(objective)
@@ -104,14 +119,21 @@ def test_a_store_that_comes_back_is_said_once_and_then_has_every_result():
         assert [event.kind for event in await said_of(world, objective)] == list(SAID)
         assert "Result store" not in (await world.store.report(objective.id) or "")
         assert await find_trouble(world.store, objective.id) == ""
-        assert len(await world.index.ids(collection_of(objective))) == len(await world.store.results(objective.id)) > 0
+        assert (
+            len(await world.index.ids(collection_of(objective)))
+            == len(await world.store.results(objective.id))
+            > 0
+        )
 
     run_virtually(live())
 
 
 def test_one_that_goes_away_later_is_said_when_results_no_longer_get_into_it():
     async def live():
-        world = VirtualWorld(model=SlowModel(Script({"Start": propose("Read", "Compare")})), index=AwayIndex(error=None))
+        world = VirtualWorld(
+            model=SlowModel(Script({"Start": propose("Read", "Compare")})),
+            index=AwayIndex(error=None),
+        )
         objective = await world.start()
         asyncio.get_running_loop().call_later(5.0, setattr, world.index, "error", REFUSED)
         await world.run(objective)
@@ -149,7 +171,10 @@ def test_each_run_begins_with_what_it_sees_and_says_that_an_earlier_trouble_is_o
 
 def test_a_store_whose_library_is_not_installed_ends_the_run_before_its_first_call():
     async def live():
-        world = VirtualWorld(model=ScriptedModel(Script()), index=AwayIndex(error=SettingsError("its library is not installed")))
+        world = VirtualWorld(
+            model=ScriptedModel(Script()),
+            index=AwayIndex(error=SettingsError("its library is not installed")),
+        )
         with pytest.raises(SettingsError):
             await world.run()
         assert world.model.calls == []
@@ -167,9 +192,18 @@ def test_a_worker_that_serves_all_objectives_says_it_on_its_own_screen():
             return await work
 
         surroundings = Surroundings(
-            identity=make_worker("me"), sleep=world.sleep, random=lambda: 0.0, new_id=lambda: "again", tell=told.append, around=around
+            identity=make_worker("me"),
+            sleep=world.sleep,
+            random=lambda: 0.0,
+            new_id=lambda: "again",
+            tell=told.append,
+            around=around,
         )
-        serving = asyncio.ensure_future(WorkerLoop(world.store, world.opened_loop, pace=Pace(), surroundings=surroundings).serve_all())
+        serving = asyncio.ensure_future(
+            WorkerLoop(
+                world.store, world.opened_loop, pace=Pace(), surroundings=surroundings
+            ).serve_all()
+        )
         async with asyncio.timeout(3600):
             while not (await world.store.objective(objective.id)).has_report:
                 await asyncio.sleep(0.1)

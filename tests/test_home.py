@@ -46,7 +46,9 @@ def test_who_lets_go_of_a_name_is_known_to_be_dead_and_who_holds_it_is_not(tmp_p
 
 
 @pytest.mark.parametrize("boot_id", ["another kernel", ""])
-def test_of_a_name_that_was_borne_under_another_kernel_or_an_unknown_one_nothing_is_known(tmp_path, monkeypatch, boot_id):
+def test_of_a_name_that_was_borne_under_another_kernel_or_an_unknown_one_nothing_is_known(
+    tmp_path, monkeypatch, boot_id
+):
     (tmp_path / "boot_id").write_text(boot_id)
     with monkeypatch.context() as patched:
         patched.setattr(home, "BOOT_ID", tmp_path / "boot_id")

@@ -1,4 +1,5 @@
-"""The house rules that a linter does not know: sizes, weight of an import, rooms, one vocabulary per line."""
+"""The house rules that a linter does not know: sizes, weight of an import, rooms, one vocabulary
+per line."""
 
 import ast
 import re
@@ -16,27 +17,47 @@ MAX_FUNCTION_LINES = 60
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_function_can_be_held_in_the_head(path):
     source = path.read_text(encoding="utf-8")
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
     long = {node.name: (node.end_lineno or 0) - node.lineno + 1 for node in functions}
     assert {name: lines for name, lines in long.items() if lines > MAX_FUNCTION_LINES} == {}
 
 
 def test_every_file_has_a_room():
-    rooms = set("agents cli components files guide llm net react resultstore sandbox settings taskstore tools".split())
+    rooms = set(
+        (
+            "agents cli components files guide llm net react resultstore sandbox settings "
+            "taskstore tools"
+        ).split()
+    )
     halls = set(
         """__init__ __main__ addresses agent app chroma_import disarm errors feeding home inbox journal log loop notify opening outages
         presence private redaction reporting results secrecy serving stores tasks text visible worker""".split()
     )
-    found = {path.relative_to(ROOT / "babyagi") for path in (ROOT / "babyagi").rglob("*") if path.suffix in (".py", ".md", ".sql")}
+    found = {
+        path.relative_to(ROOT / "babyagi")
+        for path in (ROOT / "babyagi").rglob("*")
+        if path.suffix in (".py", ".md", ".sql")
+    }
 
     assert {str(path) for path in found if len(path.parts) == 1 and path.stem not in halls} == set()
     assert {path.parts[0] for path in found if len(path.parts) > 1} == rooms
 
 
 def test_sql_stands_in_sql_files_only():
-    statement = re.compile(r"\b(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
-    found = [str(path) for path in SOURCES for line in path.read_text(encoding="utf-8").splitlines() if statement.search(line)]
+    statement = re.compile(
+        r"\b(SELECT .* FROM|INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b"
+    )
+    found = [
+        str(path)
+        for path in SOURCES
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if statement.search(line)
+    ]
 
     assert found == []
 
@@ -47,7 +68,8 @@ def test_only_settings_reads_the_environment():
     found = [
         str(path.relative_to(ROOT))
         for path in SOURCES
-        if reads.search(path.read_text(encoding="utf-8")) and path.relative_to(ROOT / "babyagi").parts[0] not in allowed
+        if reads.search(path.read_text(encoding="utf-8"))
+        and path.relative_to(ROOT / "babyagi").parts[0] not in allowed
     ]
 
     assert found == []
@@ -55,28 +77,51 @@ def test_only_settings_reads_the_environment():
 
 def test_only_the_command_line_prints():
     def prints(path):
-        calls = [node.func for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-        return any(ast.unparse(call) in ("print", "click.echo", "sys.stdout.write", "sys.stderr.write") for call in calls)
+        calls = [
+            node.func
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call)
+        ]
+        return any(
+            ast.unparse(call) in ("print", "click.echo", "sys.stdout.write", "sys.stderr.write")
+            for call in calls
+        )
 
-    assert [str(path.relative_to(ROOT)) for path in SOURCES if prints(path)] in ([], ["babyagi/cli/text.py"])
+    assert [str(path.relative_to(ROOT)) for path in SOURCES if prints(path)] in (
+        [],
+        ["babyagi/cli/text.py"],
+    )
 
 
 @pytest.mark.parametrize(
     "statement",
-    ["import babyagi", "import babyagi.settings", "import babyagi.taskstore.memory", "import babyagi.llm.openai", "import babyagi.cli"],
+    [
+        "import babyagi",
+        "import babyagi.settings",
+        "import babyagi.taskstore.memory",
+        "import babyagi.llm.openai",
+        "import babyagi.cli",
+    ],
 )
 def test_importing_loads_no_heavy_client(statement):
     heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2", "yaml"}
     code = f"{statement}\nimport sys\nprint(' '.join(sorted(set(sys.modules) & {heavy!r})))"
 
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
 
     assert loaded == []
 
 
 def test_importing_babyagi_loads_no_third_party_module():
-    code = "import sys; before = set(sys.modules); import babyagi; print(' '.join(sorted(set(sys.modules) - before)))"
+    code = (
+        "import sys; before = set(sys.modules); import babyagi; print(' "
+        "'.join(sorted(set(sys.modules) - before)))"
+    )
 
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
 
     assert {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names) == {"babyagi"}

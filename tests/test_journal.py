@@ -27,7 +27,10 @@ from tests.world import World
 
 
 def ask(text):
-    return Prompt(messages=(Message(speaker=Speaker.USER, text=text, origins=("person",)),), max_output_tokens=10)
+    return Prompt(
+        messages=(Message(speaker=Speaker.USER, text=text, origins=("person",)),),
+        max_output_tokens=10,
+    )
 
 
 class Desk:
@@ -66,7 +69,9 @@ async def test_a_finished_call_is_never_made_again():
     desk = await open_desk()
 
     first = await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
-    second = await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    second = await desk.open_journal().complete(
+        "execute/1/model", ask("what?"), role=Role.EXECUTION
+    )
 
     assert first == second
     assert len(desk.model.calls) == 1
@@ -77,7 +82,9 @@ async def test_a_step_whose_request_has_changed_still_holds_and_an_event_says_so
     desk = await open_desk()
     await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
 
-    again = await desk.open_journal().complete("execute/1/model", ask("something else"), role=Role.EXECUTION)
+    again = await desk.open_journal().complete(
+        "execute/1/model", ask("something else"), role=Role.EXECUTION
+    )
 
     assert again.text == "an answer"
     assert len(desk.model.calls) == 1
@@ -98,7 +105,9 @@ async def test_a_call_is_intended_before_it_is_made():
     desk = await open_desk()
 
     async def look():
-        steps = await desk.world.store.steps(desk.claim.task.objective_id, owner=desk.claim.fence.owner)
+        steps = await desk.world.store.steps(
+            desk.claim.task.objective_id, owner=desk.claim.fence.owner
+        )
         states.extend((step.state, step.reservation.calls) for step in steps)
 
     class Looking(ScriptedModel):
@@ -138,8 +147,12 @@ async def test_a_call_that_cost_more_than_it_reserved_is_counted_in_full_said_an
 
 
 @pytest.mark.parametrize(("may_be_billed", "calls"), [(True, 1), (False, 0)])
-async def test_a_call_without_an_outcome_is_charged_only_when_it_may_be_billed(may_be_billed, calls):
-    desk = await open_desk(lambda prompt, role: ModelUnavailableError("cut off", may_be_billed=may_be_billed))
+async def test_a_call_without_an_outcome_is_charged_only_when_it_may_be_billed(
+    may_be_billed, calls
+):
+    desk = await open_desk(
+        lambda prompt, role: ModelUnavailableError("cut off", may_be_billed=may_be_billed)
+    )
 
     with pytest.raises(ModelUnavailableError):
         await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
@@ -172,7 +185,9 @@ async def test_the_origins_of_a_step_are_those_of_its_prompt_and_its_model():
     desk = await open_desk()
     await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
 
-    (step,) = await desk.world.store.steps(desk.claim.task.objective_id, owner=desk.claim.fence.owner)
+    (step,) = await desk.world.store.steps(
+        desk.claim.task.objective_id, owner=desk.claim.fence.owner
+    )
 
     assert step.origins == ("person", "model:scripted")
 
@@ -191,7 +206,14 @@ async def test_inputs_are_chosen_once_and_read_ever_after():
 
 
 def make_tool(run, **more):
-    return Tool(name="look", description="", parameters={"type": "object"}, effect=Effect.READ, run=run, **more)
+    return Tool(
+        name="look",
+        description="",
+        parameters={"type": "object"},
+        effect=Effect.READ,
+        run=run,
+        **more,
+    )
 
 
 async def test_a_tool_call_is_made_once_and_read_ever_after():
@@ -211,7 +233,10 @@ async def test_a_tool_call_is_made_once_and_read_ever_after():
 
 @pytest.mark.parametrize(
     ("fault", "said"),
-    [(ToolError("no such file"), "no such file"), (RuntimeError("/secret/path"), "look failed: RuntimeError")],
+    [
+        (ToolError("no such file"), "no such file"),
+        (RuntimeError("/secret/path"), "look failed: RuntimeError"),
+    ],
 )
 async def test_nothing_that_a_tool_raises_ends_a_run(fault, said):
     desk = await open_desk()
@@ -235,8 +260,12 @@ async def test_a_tool_that_hangs_is_stopped_and_its_flood_is_cut():
     async def flood(arguments):
         return Passage(text="x" * 1000, origin="tool:look")
 
-    hung = await desk.open_journal().call_tool("execute/1/tool/1", make_tool(hang, timeout_s=0.01), {})
-    flooded = await desk.open_journal().call_tool("execute/1/tool/2", make_tool(flood, max_output_chars=10), {})
+    hung = await desk.open_journal().call_tool(
+        "execute/1/tool/1", make_tool(hang, timeout_s=0.01), {}
+    )
+    flooded = await desk.open_journal().call_tool(
+        "execute/1/tool/2", make_tool(flood, max_output_chars=10), {}
+    )
 
     assert hung.is_error
     assert "longer than 0.01 s" in hung.passage.text
@@ -261,7 +290,9 @@ async def test_an_answer_that_is_paid_for_is_kept_until_the_store_can_record_it(
     desk = await open_desk(world=world)
     world.store.n_refusals = 3
 
-    completion = await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    completion = await desk.open_journal().complete(
+        "execute/1/model", ask("what?"), role=Role.EXECUTION
+    )
 
     assert completion.text == "an answer"
     assert len(desk.model.calls) == 1
@@ -284,7 +315,9 @@ async def test_what_a_person_must_mend_before_a_tool_can_work_is_told_to_the_per
         raise SettingsError("this machine cannot do that")
 
     desk = await open_desk()
-    tool = Tool(name="t", description="d", parameters={"type": "object"}, effect=Effect.READ, run=run)
+    tool = Tool(
+        name="t", description="d", parameters={"type": "object"}, effect=Effect.READ, run=run
+    )
 
     with pytest.raises(SettingsError, match="this machine cannot"):
         await desk.open_journal().call_tool("execute/1/tool/1", tool, {})
@@ -296,7 +329,9 @@ async def park_and_approve(desk, arguments, tool, *, seen=""):
     with pytest.raises(ParkedError):
         await desk.open_journal().call_tool("execute/1/tool/1", tool, arguments)
     (step,) = await store.inbox()
-    await store.answer_step(step.id, output=write_decision(decide(step, Decision.APPROVE, ""), seen=seen))
+    await store.answer_step(
+        step.id, output=write_decision(decide(step, Decision.APPROVE, ""), seen=seen)
+    )
     return await store.claim_task(objective_id, desk.claim.fence.worker_id)
 
 
@@ -305,7 +340,14 @@ def paying(given, **more):
         given.append(arguments)
         return Passage(text="paid", origin="tool:pay")
 
-    return Tool(name="pay", description="", parameters={"type": "object"}, effect=Effect.ONCE, run=pay, **more)
+    return Tool(
+        name="pay",
+        description="",
+        parameters={"type": "object"},
+        effect=Effect.ONCE,
+        run=pay,
+        **more,
+    )
 
 
 async def test_a_call_that_is_not_the_one_that_was_approved_is_not_made():
@@ -313,7 +355,9 @@ async def test_a_call_that_is_not_the_one_that_was_approved_is_not_made():
     tool, desk = paying(given), await open_desk()
     claim = await park_and_approve(desk, {"amount": 1}, tool)
 
-    other = await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {"amount": 1000})
+    other = await desk.open_journal(claim=claim).call_tool(
+        "execute/1/tool/1", tool, {"amount": 1000}
+    )
     again = await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {"amount": 1})
 
     assert (other.is_error, given) == (True, [])
@@ -322,7 +366,9 @@ async def test_a_call_that_is_not_the_one_that_was_approved_is_not_made():
 
 
 @pytest.mark.parametrize(("seen", "n_made"), [("as it was", 1), ("", 1), ("as it once was", 0)])
-async def test_a_call_that_would_change_something_else_than_the_person_saw_is_not_made(seen, n_made):
+async def test_a_call_that_would_change_something_else_than_the_person_saw_is_not_made(
+    seen, n_made
+):
     given: list[object] = []
 
     async def preview(arguments):
@@ -331,7 +377,9 @@ async def test_a_call_that_would_change_something_else_than_the_person_saw_is_no
     tool, desk = paying(given, preview=preview), await open_desk()
     claim = await park_and_approve(desk, {"amount": 1}, tool, seen=seen)
 
-    observation = await desk.open_journal(claim=claim).call_tool("execute/1/tool/1", tool, {"amount": 1})
+    observation = await desk.open_journal(claim=claim).call_tool(
+        "execute/1/tool/1", tool, {"amount": 1}
+    )
 
     assert len(given) == n_made
     assert observation.is_error is (n_made == 0)

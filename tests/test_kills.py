@@ -1,4 +1,5 @@
-"""A worker that is gone in the middle of it, at many instants of a run in which tasks lack something, are planned and tried again."""
+"""A worker that is gone in the middle of it, at many instants of a run in which tasks lack
+something, are planned and tried again."""
 
 import asyncio
 
@@ -17,7 +18,8 @@ LATENCY_S = 1.0
 
 
 class Mortal:
-    """A store that answers nobody any more once it is dead: what a killed worker sees of the world, and the world of it."""
+    """A store that answers nobody any more once it is dead: what a killed worker sees of the world,
+    and the world of it."""
 
     def __init__(self, store):
         self._store = store
@@ -49,12 +51,22 @@ class DeadSilence(CountedModel):
 
 
 async def run_with_a_kill(world, tally, planning, *, at_s):
-    """Let one worker work until `at_s`, then another to the end; returns the objective and how many calls were in flight at the kill."""
+    """Let one worker work until `at_s`, then another to the end; returns the objective and how many
+    calls were in flight at the kill."""
     heir = House(model=CountedModel(tally, latency_s=LATENCY_S), pace=Pace(concurrency=2))
     mortal = Mortal(heir.store)
-    victim = House(model=DeadSilence(tally, mortal), store=mortal, clock=heir.clock, pace=Pace(concurrency=2), worker_name="victim")
+    victim = House(
+        model=DeadSilence(tally, mortal),
+        store=mortal,
+        clock=heir.clock,
+        pace=Pace(concurrency=2),
+        worker_name="victim",
+    )
     objective = await heir.start(
-        text=world.objective, initial_task=world.initial_task, limits=Limits(max_tokens=0, max_cost_usd=0, max_time_s=0), planning=planning
+        text=world.objective,
+        initial_task=world.initial_task,
+        limits=Limits(max_tokens=0, max_cost_usd=0, max_time_s=0),
+        planning=planning,
     )
     first = asyncio.create_task(victim.open_worker(objective).run(objective.id))
     await asyncio.sleep(at_s)
@@ -80,4 +92,5 @@ def test_a_worker_that_is_gone_costs_at_most_the_calls_it_had_in_flight(nth, pla
     assert ended.stop_reason in ("finished", "objective_met")
     assert tally.is_solved
     assert max(tally.n_by_prompt.values()) <= 2
-    assert sum(n - 1 for n in tally.n_by_prompt.values()) <= 2  # two slots: what was in flight is asked again, and nothing else
+    # two slots: what was in flight is asked again, and nothing else
+    assert sum(n - 1 for n in tally.n_by_prompt.values()) <= 2

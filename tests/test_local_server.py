@@ -1,4 +1,5 @@
-"""The local server: its dialects, its counts, and each of its faults as the openai client meets it."""
+"""The local server: its dialects, its counts, and each of its faults as the openai client meets
+it."""
 
 from __future__ import annotations
 
@@ -20,9 +21,18 @@ from openai.types.chat import ChatCompletion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.tasks import Role, Usage
-from tests.local_server import FAULTS, Answer, LocalServer, applies_to, echo_answer, rehearsal_answer
+from tests.local_server import (
+    FAULTS,
+    Answer,
+    LocalServer,
+    applies_to,
+    echo_answer,
+    rehearsal_answer,
+)
 
-ROWS = json.loads((Path(__file__).parent / "data" / "llm_faults.json").read_text(encoding="utf-8"))["table"]
+ROWS = json.loads((Path(__file__).parent / "data" / "llm_faults.json").read_text(encoding="utf-8"))[
+    "table"
+]
 CHAT, RESPONSES, EMBEDDINGS = "/v1/chat/completions", "/v1/responses", "/v1/embeddings"
 READ_TIMEOUT_S = 0.4
 PATIENCE_S = 1.0
@@ -39,7 +49,9 @@ async def server():
 
 @pytest.fixture
 async def client(server):
-    async with openai.AsyncOpenAI(api_key="key", base_url=server.base_url, max_retries=0, timeout=10) as client:
+    async with openai.AsyncOpenAI(
+        api_key="key", base_url=server.base_url, max_retries=0, timeout=10
+    ) as client:
         yield client
 
 
@@ -54,7 +66,8 @@ def asking(text="hi", *, model="m", system="", **more):
     return {"model": model, "messages": [*head, {"role": "user", "content": text}], **more}
 
 
-# -- every fault, as the openai client sees it --------------------------------------------------------------------------------
+# -- every fault, as the openai client sees it
+# --------------------------------------------------------------------------------
 
 
 def test_every_fault_of_the_table_is_known():
@@ -63,20 +76,29 @@ def test_every_fault_of_the_table_is_known():
 
 
 DIFFERS = {
-    "429-retry-100": "raise RateLimitError status=429 code=rate_limit_exceeded",  # the table has no measurement
+    # the table has no measurement
+    "429-retry-100": "raise RateLimitError status=429 code=rate_limit_exceeded",
     "s-keepalive-forever": "never ends",  # the table's server gave up after 200 s
     "s-endless": "never ends",
 }
 TOO_SLOW = {"c-hang", "c-slow-body", "s-hang-after-first", "s-keepalive-forever"}
-PREFIXES = {"ansi": "\x1b[2J\x1b]0;pwn\x07", "200-lone-surrogate": "\ud800 ", "think-block": "<think>secret chain</think>"}
+PREFIXES = {
+    "ansi": "\x1b[2J\x1b]0;pwn\x07",
+    "200-lone-surrogate": "\ud800 ",
+    "think-block": "<think>secret chain</think>",
+}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["fault"])
 async def test_the_client_meets_the_fault_as_it_was_measured(row, server, client):
     expected = DIFFERS.get(row["fault"]) or row["sdk_default"]["result"]
-    server.answer = lambda request: Answer(text=true_text(row["fault"], expected), usage=Usage(prompt_tokens=7, completion_tokens=5))
+    server.answer = lambda request: Answer(
+        text=true_text(row["fault"], expected), usage=Usage(prompt_tokens=7, completion_tokens=5)
+    )
     client = client.with_options(timeout=READ_TIMEOUT_S) if row["fault"] in TOO_SLOW else client
-    asked = asking(model=row["fault"], max_tokens=9, temperature=0.2, tools=[SEARCH], response_format=SCHEMA)
+    asked = asking(
+        model=row["fault"], max_tokens=9, temperature=0.2, tools=[SEARCH], response_format=SCHEMA
+    )
 
     try:
         async with asyncio.timeout(PATIENCE_S if expected == "never ends" else 10):
@@ -90,7 +112,8 @@ async def test_the_client_meets_the_fault_as_it_was_measured(row, server, client
 
 
 def true_text(fault, expected):
-    """The text that the model behind the fault must have meant for the client to see what is expected."""
+    """The text that the model behind the fault must have meant for the client to see what is
+    expected."""
     if fault == "content-parts":
         return "ab"
     found = re.search(r"(?:content|text)='([^']+)'", expected)
@@ -101,7 +124,8 @@ def true_text(fault, expected):
 
 
 def comparable(text):
-    """The text without what the table's own driver wrote in its own way: quotes, chunk counts, positions."""
+    """The text without what the table's own driver wrote in its own way: quotes, chunk counts,
+    positions."""
     text = re.sub(r"chunks=\d+|position \d+|column \d+ \(char \d+\)", "", text).replace('"', "'")
     text = re.sub(r"usage=2 (?=tools=None NO)", "usage=12 ", text)
     return text.replace("NoneType", "None")
@@ -113,10 +137,17 @@ async def see_reply(client, asked):
     except Exception as error:
         return describe(error)
     if not isinstance(reply, ChatCompletion):
-        return f"returned {type(reply).__name__}" + (f" {reply!r}" if isinstance(reply, str) else "") + " NO EXCEPTION"
+        return (
+            f"returned {type(reply).__name__}"
+            + (f" {reply!r}" if isinstance(reply, str) else "")
+            + " NO EXCEPTION"
+        )
     choice = reply.choices[0] if reply.choices else None
     message = choice.message if choice else None
-    calls = [(call.id, getattr(getattr(call, "function", None), "arguments", None)) for call in (message and message.tool_calls) or ()]
+    calls = [
+        (call.id, getattr(getattr(call, "function", None), "arguments", None))
+        for call in (message and message.tool_calls) or ()
+    ]
     content = message.content if message else None
     shown = content[:40] if isinstance(content, str) else content
     n_choices = None if reply.choices is None else len(reply.choices)
@@ -132,7 +163,9 @@ async def see_stream(client, asked):
         async for chunk in await client.chat.completions.create(**asked, stream=True):
             for choice in chunk.choices or ():  # an `event: error` becomes a chunk without any
                 text += choice.delta.content or ""
-                arguments += "".join(call.function.arguments for call in choice.delta.tool_calls or ())
+                arguments += "".join(
+                    call.function.arguments for call in choice.delta.tool_calls or ()
+                )
                 finish = choice.finish_reason or finish
     except Exception as error:
         return describe(error)
@@ -147,7 +180,8 @@ def describe(error):
     return f"raise {type(error).__name__} status={status} code={code} cause={cause} msg={error}"
 
 
-# -- how a fault is chosen ----------------------------------------------------------------------------------------------------
+# -- how a fault is chosen
+# --------------------------------------------------------------------------------------------------
 
 
 async def statuses(http, n, **asked):
@@ -202,7 +236,9 @@ async def test_a_parameter_is_refused_only_while_it_is_sent(http):
     assert await statuses(http, 1, model="400-temperature-unsupported", temperature=1) == [200]
 
 
-async def test_a_fault_that_cannot_strike_is_refused_aloud_when_a_model_names_it_and_waits_otherwise(server, http):
+async def test_a_fault_that_cannot_strike_is_refused_aloud_when_a_model_names_it_and_waits_otherwise(
+    server, http
+):
     named = await http.post(CHAT, json=asking(model="s-cut-clean"))
     embedding = await http.post(EMBEDDINGS, json={"model": "choices-empty", "input": "a"})
     server.fail_next("choices-empty")
@@ -219,7 +255,8 @@ async def test_an_unknown_fault_is_refused(server):
         server.fail_next("c-explode")
 
 
-# -- the other two shapes -----------------------------------------------------------------------------------------------------
+# -- the other two shapes
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", [CHAT, RESPONSES, EMBEDDINGS])
@@ -232,7 +269,9 @@ async def test_every_fault_that_applies_is_met_in_each_shape(path):
         "stream": True,
     }
     async with LocalServer(lambda request: Answer(text="hello"), slow_body_s=0.1) as server:
-        for name in [name for name, fault in FAULTS.items() if applies_to(fault, path) and name != "200-50mb"]:
+        for name in [
+            name for name, fault in FAULTS.items() if applies_to(fault, path) and name != "200-50mb"
+        ]:
             asked = asking(model=name, input="hi", **body)
             raw = await send_raw(server, path, asked, wait_s=0.2 if name in TOO_SLOW else 10)
             assert bool(raw) == (name not in ("c-reset", "c-close", "c-hang")), name
@@ -243,13 +282,24 @@ async def test_every_fault_that_applies_is_met_in_each_shape(path):
 
 
 async def send_raw(server, path, body, *, wait_s=5.0):
-    """Send one request and return the bytes of what comes until the connection ends or `wait_s` passed in silence."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.base_url.split(":")[2].removesuffix("/v1")))
+    """Send one request and return the bytes of what comes until the connection ends or `wait_s`
+    passed in silence."""
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", int(server.base_url.split(":")[2].removesuffix("/v1"))
+    )
     text = json.dumps(body).encode()
-    writer.write(f"POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {len(text)}\r\n\r\n".encode() + text)
+    writer.write(
+        (
+            f"POST {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: "
+            f"{len(text)}\r\n\r\n"
+        ).encode()
+        + text
+    )
     received = b""
     try:
-        while len(received) < 2**16 and (piece := await asyncio.wait_for(reader.read(2**16), wait_s)):
+        while len(received) < 2**16 and (
+            piece := await asyncio.wait_for(reader.read(2**16), wait_s)
+        ):
             received += piece
     except (TimeoutError, ConnectionError):
         pass
@@ -271,11 +321,18 @@ async def test_the_responses_shape_has_its_own_faulty_bodies(server, http):
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_the_client_reads_a_text_in_the_responses_shape(client, server, stream):
-    asked = {"model": "m", "instructions": "Role: report agent", "input": [{"role": "user", "content": "hello there"}]}
+    asked = {
+        "model": "m",
+        "instructions": "Role: report agent",
+        "input": [{"role": "user", "content": "hello there"}],
+    }
 
     if stream:
         parts = [event async for event in await client.responses.create(**asked, stream=True)]
-        text, last = "".join(part.delta for part in parts if part.type == "response.output_text.delta"), parts[-1].response
+        text, last = (
+            "".join(part.delta for part in parts if part.type == "response.output_text.delta"),
+            parts[-1].response,
+        )
     else:
         last = await client.responses.create(**asked)
         text = last.output_text
@@ -289,39 +346,64 @@ async def test_the_client_reads_a_text_in_the_responses_shape(client, server, st
 async def test_near_texts_have_near_vectors_in_both_encodings(client, server, shape):
     texts = ["the battery of the phone", "this phone has a battery", "the invoice was paid in May"]
 
-    reply = await client.embeddings.create(model="e", input=texts, dimensions=256, encoding_format=shape)
+    reply = await client.embeddings.create(
+        model="e", input=texts, dimensions=256, encoding_format=shape
+    )
     one, near, far = [decoded(row.embedding) for row in reply.data]
 
     assert len(one) == 256
     assert math.isclose(cosine(one, one), 1.0, abs_tol=1e-6)
     assert cosine(one, near) > 0.5 > cosine(one, far)
     assert server.calls_by_agent == {"embedding": 1}
-    assert server.tokens_by_agent == {"embedding": reply.usage.total_tokens} == {"embedding": 6 + 6 + 7}
+    assert (
+        server.tokens_by_agent
+        == {"embedding": reply.usage.total_tokens}
+        == {"embedding": 6 + 6 + 7}
+    )
 
 
 def decoded(vector):
-    return list(struct.unpack(f"<{len(base64.b64decode(vector)) // 4}f", base64.b64decode(vector))) if isinstance(vector, str) else vector
+    return (
+        list(struct.unpack(f"<{len(base64.b64decode(vector)) // 4}f", base64.b64decode(vector)))
+        if isinstance(vector, str)
+        else vector
+    )
 
 
 def cosine(one, other):
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-# -- what is counted ----------------------------------------------------------------------------------------------------------
+# -- what is counted
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_requests_are_kept_as_they_came_and_counted_by_agent(server, client):
-    reply = await client.chat.completions.create(**asking("twelve bytes", system="role: Prioritization agent"))
+    reply = await client.chat.completions.create(
+        **asking("twelve bytes", system="role: Prioritization agent")
+    )
 
     (record,) = server.requests
-    assert (record.n, record.path, record.agent, record.body["model"]) == (1, CHAT, "prioritization", "m")
+    assert (record.n, record.path, record.agent, record.body["model"]) == (
+        1,
+        CHAT,
+        "prioritization",
+        "m",
+    )
     assert record.headers["authorization"] == "Bearer key"
-    assert (record.prompt_tokens, record.completion_tokens) == (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (10, 3)
+    assert (
+        (record.prompt_tokens, record.completion_tokens)
+        == (reply.usage.prompt_tokens, reply.usage.completion_tokens)
+        == (10, 3)
+    )
     assert server.tokens_by_agent == {"prioritization": 13}
     assert server.answered == [record.digest]
 
 
-@pytest.mark.parametrize(("fault", "is_billed"), [("500", False), ("c-close", False), ("c-truncated", True), ("usage-negative", True)])
+@pytest.mark.parametrize(
+    ("fault", "is_billed"),
+    [("500", False), ("c-close", False), ("c-truncated", True), ("usage-negative", True)],
+)
 async def test_what_is_billed_is_the_model_s_work_and_not_what_arrives(server, fault, is_billed):
     await send_raw(server, CHAT, asking(model=fault), wait_s=1)
 
@@ -360,7 +442,8 @@ async def test_latency_is_that_of_the_whole_answer_and_calls_overlap(server, htt
     assert 0.2 <= asyncio.get_running_loop().time() - started < 0.9
 
 
-# -- the connection -----------------------------------------------------------------------------------------------------------
+# -- the connection
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_closing_ends_what_hangs_and_leaves_no_task():
@@ -379,7 +462,11 @@ async def test_a_connection_is_kept_alive_and_reads_chunked_requests(server):
     body = json.dumps(asking()).encode()
 
     for _ in range(2):
-        writer.write(f"POST {CHAT} HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n")
+        writer.write(
+            f"POST {CHAT} HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n{len(body):x}\r\n".encode()
+            + body
+            + b"\r\n0\r\n\r\n"
+        )
         head = await reader.readuntil(b"\r\n\r\n")
         await reader.readexactly(int(head.split(b"content-length: ")[1].split(b"\r\n")[0]))
     writer.close()
@@ -400,7 +487,9 @@ async def test_a_connection_is_kept_alive_and_reads_chunked_requests(server):
     ],
 )
 async def test_a_request_that_is_none_is_refused(server, sent, status):
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.base_url.split(":")[2].removesuffix("/v1")))
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", int(server.base_url.split(":")[2].removesuffix("/v1"))
+    )
     writer.write(sent)
     head = await reader.readline()
     writer.transport.abort()
@@ -418,27 +507,40 @@ async def test_an_error_of_the_answer_is_a_500_and_is_raised_at_the_end():
             assert (await send_raw(server, CHAT, asking())).startswith(b"HTTP/1.1 500 ")
 
 
-# -- the rehearsal behind it, and the process ---------------------------------------------------------------------------------
+# -- the rehearsal behind it, and the process
+# ---------------------------------------------------------------------------------
 
 
 async def test_the_rehearsal_model_answers_as_it_does_in_process(server, client):
     server.answer = rehearsal_answer
     system = "You work.\nRole: execution agent"
     tool = ToolSpec(name="list_files", description="", parameters={"type": "object"})
-    messages = (Message(speaker=Speaker.SYSTEM, text=system), Message(speaker=Speaker.USER, text="List the documents."))
-    expected = await RehearsalModel().complete(Prompt(messages=messages, tools=(tool,)), role=Role.EXECUTION)
+    messages = (
+        Message(speaker=Speaker.SYSTEM, text=system),
+        Message(speaker=Speaker.USER, text="List the documents."),
+    )
+    expected = await RehearsalModel().complete(
+        Prompt(messages=messages, tools=(tool,)), role=Role.EXECUTION
+    )
     offered = {"name": tool.name, "description": "", "parameters": {"type": "object"}}
 
     chat = await client.chat.completions.create(
-        **asking("List the documents.", system=system, tools=[{"type": "function", "function": offered}])
+        **asking(
+            "List the documents.", system=system, tools=[{"type": "function", "function": offered}]
+        )
     )
     responses = await client.responses.create(
-        model="m", instructions=system, input="List the documents.", tools=[{"type": "function", "strict": False, **offered}]
+        model="m",
+        instructions=system,
+        input="List the documents.",
+        tools=[{"type": "function", "strict": False, **offered}],
     )
 
     call, item = chat.choices[0].message.tool_calls[0], responses.output[0]
     (wanted,) = expected.tool_calls
-    assert ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments) == wanted
+    assert (
+        ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments) == wanted
+    )
     assert ToolCall(id=item.call_id, name=item.name, arguments=item.arguments) == wanted
 
 
@@ -455,12 +557,17 @@ async def test_a_tool_s_answer_reaches_the_model_in_both_shapes(server, client):
     asked = {
         "role": "assistant",
         "content": None,
-        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}],
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "search", "arguments": "{}"}}
+        ],
     }
     told = {"role": "tool", "tool_call_id": "c1", "content": "found"}
     await client.chat.completions.create(model="m", messages=[asked, told])
     item = {"type": "function_call", "call_id": "c1", "name": "search", "arguments": "{}"}
-    await client.responses.create(model="m", input=[item, {"type": "function_call_output", "call_id": "c1", "output": "found"}])
+    await client.responses.create(
+        model="m",
+        input=[item, {"type": "function_call_output", "call_id": "c1", "output": "found"}],
+    )
 
     call = Message(speaker=Speaker.ASSISTANT, text="", tool_calls=(made,))
     assert seen == [(call, Message(speaker=Speaker.TOOL, text="found", tool_call_id="c1"))] * 2
@@ -487,7 +594,11 @@ async def test_as_a_process_it_prints_its_url_takes_faults_and_ends_on_sigterm()
             await http.post("/_faults", json=[{"fault": "500", "n": 1, "agent": "unknown"}])
             assert await statuses(http, 2) == [500, 200]
             stats = (await http.get("/_stats")).json()
-            assert (stats["calls_by_agent"], stats["tokens_by_agent"], stats["faults"]) == ({"unknown": 2}, {"unknown": 2}, {"500": 1})
+            assert (stats["calls_by_agent"], stats["tokens_by_agent"], stats["faults"]) == (
+                {"unknown": 2},
+                {"unknown": 2},
+                {"500": 1},
+            )
             await http.post("/_reset")
             assert (await http.get("/_stats")).json()["requests"] == 0
         process.send_signal(signal.SIGTERM)

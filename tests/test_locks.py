@@ -1,4 +1,5 @@
-"""What is installed: the locks fit `pyproject.toml`, have a hash for everything, and no version with a known hole is let in. No network."""
+"""What is installed: the locks fit `pyproject.toml`, have a hash for everything, and no version
+with a known hole is let in. No network."""
 
 import functools
 import itertools
@@ -20,13 +21,17 @@ from babyagi.settings import declared_fields
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
-EXTRAS = {name: list(map(Requirement, lines)) for name, lines in PROJECT["optional-dependencies"].items()}
+EXTRAS = {
+    name: list(map(Requirement, lines)) for name, lines in PROJECT["optional-dependencies"].items()
+}
 ADVISORIES = json.loads((ROOT / "tests/data/advisories.json").read_text(encoding="utf-8"))
 LOCKS = ("build", "dev", "image")
 PLACES = [  # where a lock must do: Python, system, machine
     {
-        "python_version": python, "python_full_version": f"{python}.3", "sys_platform": system, "platform_machine": machine,
-        "platform_system": {"linux": "Linux", "darwin": "Darwin"}[system], "os_name": "posix", "implementation_name": "cpython",
+        "python_version": python, "python_full_version": f"{python}.3", "sys_platform": system,
+        "platform_machine": machine,
+        "platform_system": {"linux": "Linux", "darwin": "Darwin"}[system], "os_name": "posix",
+        "implementation_name": "cpython",
         "platform_python_implementation": "CPython", "extra": "",
     }
     for python in ("3.11", "3.12", "3.13", "3.14")
@@ -58,11 +63,17 @@ def _locked_at(name, place):
 
 
 def wanted_by(lock):
-    """What a lock must hold: of the project with all extras but `dev`, with all of them, or what builds it."""
+    """What a lock must hold: of the project with all extras but `dev`, with all of them, or what
+    builds it."""
     if lock == "build":
         return list(map(Requirement, PYPROJECT["build-system"]["requires"]))
-    extras = [one for name, found in EXTRAS.items() if lock == "dev" or name != "dev" for one in found]
-    return [*map(Requirement, PROJECT["dependencies"]), *(one for one in extras if one.name != PROJECT["name"])]
+    extras = [
+        one for name, found in EXTRAS.items() if lock == "dev" or name != "dev" for one in found
+    ]
+    return [
+        *map(Requirement, PROJECT["dependencies"]),
+        *(one for one in extras if one.name != PROJECT["name"]),
+    ]
 
 
 def direct():
@@ -75,8 +86,13 @@ def test_everything_in_a_lock_has_one_version_and_its_hashes_and_no_address(lock
 
     for one, hashes in entries:
         assert [found.operator for found in one.specifier] == ["=="] and one.url is None, one
-        assert hashes and all(re.fullmatch(r"sha256:[0-9a-f]{64}\s*", found) for found in hashes), one
-    lines = [line.partition("#")[0] for line in (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8").splitlines()]
+        assert hashes and all(re.fullmatch(r"sha256:[0-9a-f]{64}\s*", found) for found in hashes), (
+            one
+        )
+    lines = [
+        line.partition("#")[0]
+        for line in (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8").splitlines()
+    ]
     assert not [line for line in lines if "://" in line or line.startswith("-")]
     assert len(entries) >= len(wanted_by(lock)) > 0
 
@@ -91,7 +107,8 @@ def test_a_lock_holds_what_the_project_asks_for_in_versions_that_it_takes(lock):
 
 
 def test_a_lock_holds_all_that_its_packages_ask_for():
-    """As far as the metadata of what is installed here tells: a package that is locked in another version tells nothing."""
+    """As far as the metadata of what is installed here tells: a package that is locked in another
+    version tells nothing."""
     n_told = 0
     for lock, place in itertools.product(("dev", "image"), PLACES[:1]):
         versions = locked_at(lock, place)
@@ -105,7 +122,9 @@ def test_a_lock_holds_all_that_its_packages_ask_for():
             n_told += 1
             for one in map(Requirement, found.requires or ()):
                 if one.marker is None or one.marker.evaluate(place):
-                    assert one.specifier.contains(versions[canonicalize_name(one.name)], prereleases=True), f"{name} needs {one}"
+                    assert one.specifier.contains(
+                        versions[canonicalize_name(one.name)], prereleases=True
+                    ), f"{name} needs {one}"
     assert n_told > 100
 
 
@@ -124,54 +143,82 @@ def test_no_version_with_a_known_hole_is_locked_or_let_in(advisory):
     assert locked, f"{package} is in no lock; its advisories can go"
     if "accepted" in advisory:
         assert len(advisory["accepted"]) > 40  # a reason
-        assert all(affected.contains(version) for version in locked), f"{package} has a version without this hole: accept it no more"
+        assert all(affected.contains(version) for version in locked), (
+            f"{package} has a version without this hole: accept it no more"
+        )
         return
     assert not [version for version in locked if affected.contains(version)]
     if package in direct():
-        (floor,) = [found.version for found in direct()[package].specifier if found.operator == ">="]
+        (floor,) = [
+            found.version for found in direct()[package].specifier if found.operator == ">="
+        ]
         assert let_in(floor, affected) is False
 
 
 def let_in(floor, affected):
     """Whether a version that is affected comes at or after the floor."""
     (last,) = [found for found in affected if found.operator in ("<", "<=")]
-    return Version(floor) < Version(last.version) or (last.operator == "<=" and floor == last.version)
+    return Version(floor) < Version(last.version) or (
+        last.operator == "<=" and floor == last.version
+    )
 
 
 @pytest.mark.parametrize(
     ("floor", "affected", "is_let_in"),
-    [("1.5", ">=1.0.0,<1.5.9", True), ("1.5.9", ">=1.0.0,<1.5.9", False), ("0.4", ">=1.0.0,<1.5.9", True), ("2", "<=2", True)],
+    [
+        ("1.5", ">=1.0.0,<1.5.9", True),
+        ("1.5.9", ">=1.0.0,<1.5.9", False),
+        ("0.4", ">=1.0.0,<1.5.9", True),
+        ("2", "<=2", True),
+    ],
 )
 def test_a_floor_lets_in_what_comes_after_it(floor, affected, is_let_in):
     assert let_in(floor, SpecifierSet(affected)) is is_let_in
 
 
 def test_every_dependency_has_a_floor():
-    without = [str(one) for one in direct().values() if not any(found.operator == ">=" for found in one.specifier)]
+    without = [
+        str(one)
+        for one in direct().values()
+        if not any(found.operator == ">=" for found in one.specifier)
+    ]
 
     assert without == []
 
 
 def test_the_image_has_every_extra_that_a_setting_offers():
     declared = declared_fields()
-    libraries = {MODULE_AND_PACKAGE[store][0] for store in set(declared["result_store"].choices) - {"auto", "builtin"}}
+    libraries = {
+        MODULE_AND_PACKAGE[store][0]
+        for store in set(declared["result_store"].choices) - {"auto", "builtin"}
+    }
     said = " ".join(f"{one.help} {one.default_text}" for one in declared.values())
-    extras = {*re.findall(r"extra `(\w+)`", said), *({"postgres"} if "postgresql://" in said else ())}
+    extras = {
+        *re.findall(r"extra `(\w+)`", said),
+        *({"postgres"} if "postgresql://" in said else ()),
+    }
     versions = locked_at("image", PLACES[0])
 
     assert libraries == {"chromadb", "weaviate", "pinecone"}
     assert extras == set(EXTRAS) - {"dev"}
     for extra in extras:
         assert {canonicalize_name(one.name) for one in EXTRAS[extra]} <= versions.keys()
-    assert {"onnxruntime", "tokenizers", "psycopg-binary"} <= versions.keys()  # of BABYAGI_EMBEDDING_MODEL=chroma-onnx, and of a task store
+    # of BABYAGI_EMBEDDING_MODEL=chroma-onnx, and of a task store
+    assert {"onnxruntime", "tokenizers", "psycopg-binary"} <= versions.keys()
 
 
 @pytest.mark.parametrize("file", ["Dockerfile", "check"])
 def test_the_image_and_the_ci_install_from_the_locks_alone(file):
     text = (ROOT / file).read_text(encoding="utf-8").replace("\\\n", " ")
-    installs = [line for line in re.split(r"&&|\n", text) if re.search(r"(pip|\[@\]\}\") (install|wheel) ", line) and "uv>=" not in line]
+    installs = [
+        line
+        for line in re.split(r"&&|\n", text)
+        if re.search(r"(pip|\[@\]\}\") (install|wheel) ", line) and "uv>=" not in line
+    ]
 
     assert len(installs) >= 2
     for line in installs:
         assert "--no-deps" in line
-        assert "--require-hashes" in line or "--no-build-isolation" in line or "--no-index" in line, line
+        assert (
+            "--require-hashes" in line or "--no-build-isolation" in line or "--no-index" in line
+        ), line

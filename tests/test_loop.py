@@ -62,14 +62,29 @@ def check_reply(*parts, missing=()):
 class Script:
     """Replies by agent.
 
-    Creation answers by the names of the finished tasks: a plan is its reply, or a function of the finished task's text; `missing` is its
+    Creation answers by the names of the finished tasks: a plan is its reply, or a function of the
+    finished task's text; `missing` is its
     reply where a check found parts unanswered. Without `check` every check agrees.
     """
 
-    def __init__(self, plans=None, *, execute=None, order="{}", check=None, missing=None, report="The answer."):
+    def __init__(
+        self,
+        plans=None,
+        *,
+        execute=None,
+        order="{}",
+        check=None,
+        missing=None,
+        report="The answer.",
+    ):
         self.plans = dict(plans or {})
         self.execute = execute or (lambda prompt: f"a result of {task_of(prompt)}")
-        self.order, self.check, self.missing, self.report = order, check, missing or propose(), report
+        self.order, self.check, self.missing, self.report = (
+            order,
+            check,
+            missing or propose(),
+            report,
+        )
 
     def __call__(self, prompt, role):
         match system_of(prompt):
@@ -107,7 +122,9 @@ def executed(world):
 
 
 def asked_of(world, agent):
-    return [prompt for _, prompt in world.model.calls if system_of(prompt) == f"Role: {agent} agent"]
+    return [
+        prompt for _, prompt in world.model.calls if system_of(prompt) == f"Role: {agent} agent"
+    ]
 
 
 async def events_of(world, objective, kind):
@@ -127,7 +144,9 @@ async def test_a_run_ends_with_every_task_done_every_result_kept_and_a_report():
     objective = await world.run()
 
     assert objective.stop_reason is StopReason.FINISHED
-    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One", "Two", "Three"]}
+    assert (await names_by_status(world, objective)) == {
+        TaskStatus.DONE: ["Begin", "One", "Two", "Three"]
+    }
     assert len(await world.store.results(objective.id)) == 4
     report = await world.store.report(objective.id)
     assert report is not None
@@ -135,7 +154,9 @@ async def test_a_run_ends_with_every_task_done_every_result_kept_and_a_report():
 
 
 async def test_a_task_costs_one_execution_and_a_run_few_creation_and_ordering_calls_two_checks_and_a_report():
-    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}), concurrency=1)
+    world = make_world(
+        Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}), concurrency=1
+    )
 
     await world.run()
 
@@ -147,11 +168,15 @@ async def test_a_task_costs_one_execution_and_a_run_few_creation_and_ordering_ca
 
 
 async def test_planning_waits_for_three_results_while_there_are_tasks_to_start():
-    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four", "Five")}), concurrency=1)
+    world = make_world(
+        Script({"Begin": propose("One", "Two", "Three", "Four", "Five")}), concurrency=1
+    )
 
     await world.run()
 
-    planned = [[name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")]
+    planned = [
+        [name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")
+    ]
     assert planned == [["Begin"], ["One", "Two", "Three"], ["Four", "Five"]]
 
 
@@ -164,7 +189,9 @@ async def test_results_that_came_in_together_are_planned_from_in_one_call():
         async def complete(self, prompt, *, role):
             if role is Role.EXECUTION and task_of(prompt) not in ("1: Begin", "2: One"):
                 await asyncio.wait_for(is_planning.wait(), 10)
-            if system_of(prompt) == "Role: creation agent" and "One" in [name for _, name, _ in finished_in(prompt)]:
+            if system_of(prompt) == "Role: creation agent" and "One" in [
+                name for _, name, _ in finished_in(prompt)
+            ]:
                 is_planning.set()
                 while (await world.store.counts(1))[TaskStatus.RECORDED] < 4:
                     await asyncio.sleep(0)
@@ -175,13 +202,19 @@ async def test_results_that_came_in_together_are_planned_from_in_one_call():
 
     objective = await world.run()
 
-    planned = [[name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")]
+    planned = [
+        [name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")
+    ]
     assert planned == [["Begin"], ["One"], ["Two", "Three", "Four"]]
-    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One", "Two", "Three", "Four"]}
+    assert (await names_by_status(world, objective)) == {
+        TaskStatus.DONE: ["Begin", "One", "Two", "Three", "Four"]
+    }
 
 
 async def test_the_prioritizer_is_not_asked_about_tasks_that_all_begin_at_once():
-    world = make_world(Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}), concurrency=7)
+    world = make_world(
+        Script({"Begin": propose("One", "Two", "Three", "Four", "Five", "Six")}), concurrency=7
+    )
 
     await world.run()
 
@@ -198,7 +231,9 @@ async def test_the_prioritizer_is_not_asked_about_fewer_than_five_queued_tasks()
 
 async def test_the_order_that_the_prioritizer_wishes_is_the_order_in_which_tasks_run():
     names = ("One", "Two", "Three", "Four", "Five")
-    world = make_world(Script({"Begin": propose(*names)}, order='{"order": [6, 5, 4, 3, 2]}'), concurrency=1)
+    world = make_world(
+        Script({"Begin": propose(*names)}, order='{"order": [6, 5, 4, 3, 2]}'), concurrency=1
+    )
 
     await world.run()
 
@@ -223,7 +258,12 @@ async def test_a_task_that_comes_after_others_is_given_their_results():
 
 
 async def test_the_context_of_a_task_is_earlier_results_and_not_only_names():
-    world = make_world(Script({"Begin": propose("Begin again, with limits")}, execute=lambda prompt: "limits are 50 tasks"))
+    world = make_world(
+        Script(
+            {"Begin": propose("Begin again, with limits")},
+            execute=lambda prompt: "limits are 50 tasks",
+        )
+    )
 
     await world.run()
 
@@ -237,18 +277,27 @@ async def test_a_proposal_that_is_there_already_is_dropped_and_an_event_says_so(
 
     assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One"]}
     dropped = await events_of(world, objective, log.TASK_DUPLICATE_DROPPED)
-    assert [(event.data["name"], event.data["repeats"]) for event in dropped] == [("BEGIN", 1), ("the One", 2)]
+    assert [(event.data["name"], event.data["repeats"]) for event in dropped] == [
+        ("BEGIN", 1),
+        ("the One", 2),
+    ]
 
 
 async def test_a_proposal_in_other_words_for_a_task_that_there_is_is_dropped_and_one_with_another_number_is_not():
-    proposed = propose("Find the price of lamps", "Find out the price of lamps", "Read chapter 1", "Read chapter 2")
-    world = make_world(Script({"Begin": proposed, "Read chapter 1": propose("Now find the price of the lamps")}))
+    proposed = propose(
+        "Find the price of lamps", "Find out the price of lamps", "Read chapter 1", "Read chapter 2"
+    )
+    world = make_world(
+        Script({"Begin": proposed, "Read chapter 1": propose("Now find the price of the lamps")})
+    )
 
     objective = await world.run()
 
     names = (await names_by_status(world, objective))[TaskStatus.DONE]
     assert names == ["Begin", "Find the price of lamps", "Read chapter 1", "Read chapter 2"]
-    dropped = [event.data for event in await events_of(world, objective, log.TASK_DUPLICATE_DROPPED)]
+    dropped = [
+        event.data for event in await events_of(world, objective, log.TASK_DUPLICATE_DROPPED)
+    ]
     assert [data["repeats"] for data in dropped] == [2, 2]
 
 
@@ -263,7 +312,9 @@ async def test_a_chain_of_proposals_ends_at_the_bound_of_its_depth():
 
     tasks = await world.store.tasks(objective.id)
     assert len(tasks) == 1 + 20 and objective.stop_reason is StopReason.FINISHED
-    assert [event.data["name"] for event in await events_of(world, objective, log.TASK_PROPOSAL_DROPPED)] == ["Step 20"]
+    assert [
+        event.data["name"] for event in await events_of(world, objective, log.TASK_PROPOSAL_DROPPED)
+    ] == ["Step 20"]
 
 
 async def test_a_chain_of_proposals_has_no_bound_of_its_depth_unless_a_person_sets_one():
@@ -280,13 +331,20 @@ async def test_the_claim_that_the_objective_is_met_is_checked_and_ends_the_run_w
     objective = await world.run()
 
     assert objective.stop_reason is StopReason.OBJECTIVE_MET
-    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin"], TaskStatus.CANCELLED: ["One", "Two"]}
+    assert (await names_by_status(world, objective)) == {
+        TaskStatus.DONE: ["Begin"],
+        TaskStatus.CANCELLED: ["One", "Two"],
+    }
     assert "Cancelled (2)" in (await world.store.report(objective.id) or "")
 
 
 async def test_work_goes_on_when_the_check_does_not_agree():
     def check(prompt):
-        parts = [("the rest", number, text) for number, name, text in finished_in(prompt) if name == "One"]
+        parts = [
+            ("the rest", number, text)
+            for number, name, text in finished_in(prompt)
+            if name == "One"
+        ]
         return check_reply(*parts, missing=() if parts else ["numbers"])
 
     world = make_world(Script({"Begin": propose("One", is_met=True)}, check=check))
@@ -294,7 +352,9 @@ async def test_work_goes_on_when_the_check_does_not_agree():
     objective = await world.run()
 
     assert objective.stop_reason is StopReason.FINISHED
-    names = [task.name for task in await world.store.tasks(objective.id, statuses=[TaskStatus.DONE])]
+    names = [
+        task.name for task in await world.store.tasks(objective.id, statuses=[TaskStatus.DONE])
+    ]
     assert names[:2] == ["Begin", "One"]
 
 
@@ -309,7 +369,9 @@ async def test_a_claim_that_the_objective_is_met_is_checked_while_other_tasks_ru
                 await asyncio.wait_for(is_checked.wait(), 10)
             return await super().complete(prompt, role=role)
 
-    world = World(model=Checking(Script({"Begin": propose("Slow", "Quick"), "Quick": propose(is_met=True)})))
+    world = World(
+        model=Checking(Script({"Begin": propose("Slow", "Quick"), "Quick": propose(is_met=True)}))
+    )
 
     objective = await world.run()
 
@@ -322,7 +384,9 @@ async def test_an_agent_that_always_proposes_ten_tasks_is_stopped_by_the_limit_o
 
     def answer(prompt, role):
         if system_of(prompt) == "Role: creation agent":
-            return propose(*(f"Task number {next(numbers)}" for _ in range(10 * len(finished_in(prompt)))))
+            return propose(
+                *(f"Task number {next(numbers)}" for _ in range(10 * len(finished_in(prompt))))
+            )
         return "text"
 
     world = World(model=ScriptedModel(answer))
@@ -371,13 +435,21 @@ async def test_a_task_that_fails_is_tried_anew_and_then_given_up_while_the_other
 
     objective = await world.run()
 
-    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "Good"], TaskStatus.DEAD: ["Poison"]}
+    assert (await names_by_status(world, objective)) == {
+        TaskStatus.DONE: ["Begin", "Good"],
+        TaskStatus.DEAD: ["Poison"],
+    }
     assert sum(": Poison" in user_of(prompt) for prompt in world.model.asked(Role.EXECUTION)) == 3
     assert "it says nothing" in (await world.store.report(objective.id) or "")
 
 
-@pytest.mark.parametrize(("error", "n_tries"), [(ContextTooLongError, 1), (RequestRefusedError, 1), (EndlessAnswerError, 2)])
-async def test_a_task_that_would_only_fail_again_is_given_up_soon_and_the_others_go_on(error, n_tries):
+@pytest.mark.parametrize(
+    ("error", "n_tries"),
+    [(ContextTooLongError, 1), (RequestRefusedError, 1), (EndlessAnswerError, 2)],
+)
+async def test_a_task_that_would_only_fail_again_is_given_up_soon_and_the_others_go_on(
+    error, n_tries
+):
     def execute(prompt):
         return error("never") if ": Poison" in user_of(prompt) else "fine"
 
@@ -385,7 +457,10 @@ async def test_a_task_that_would_only_fail_again_is_given_up_soon_and_the_others
 
     objective = await world.run()
 
-    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "Good"], TaskStatus.DEAD: ["Poison"]}
+    assert (await names_by_status(world, objective)) == {
+        TaskStatus.DONE: ["Begin", "Good"],
+        TaskStatus.DEAD: ["Poison"],
+    }
     assert (await world.store.task(objective.id, 2)).failures == n_tries
 
 
@@ -397,7 +472,9 @@ async def test_an_outage_fails_no_task_and_the_run_goes_on_after_it():
     objective = await world.run()
 
     tasks = await world.store.tasks(objective.id)
-    assert [(task.status, task.failures, task.try_no) for task in tasks] == [(TaskStatus.DONE, 0, 1)] * 2
+    assert [(task.status, task.failures, task.try_no) for task in tasks] == [
+        (TaskStatus.DONE, 0, 1)
+    ] * 2
     kinds = [event.kind for event in await world.store.events(objective.id)]
     assert kinds.count(log.MODEL_UNAVAILABLE) == 3 and kinds.count(log.MODEL_AVAILABLE) == 1
 
@@ -479,25 +556,43 @@ async def test_every_result_says_where_its_text_came_from():
 
 async def test_a_result_of_another_objective_is_marked_as_such_in_the_prompt_and_in_the_origins():
     hours = "The museum is open from nine to five."
-    world = make_world(Script(execute=lambda prompt: hours if "Ask the museum" in task_of(prompt) else "A plan within the limits."))
+    world = make_world(
+        Script(
+            execute=lambda prompt: (
+                hours if "Ask the museum" in task_of(prompt) else "A plan within the limits."
+            )
+        )
+    )
     await world.run(initial_task="Ask the museum for its opening hours")
 
-    shared = await world.run(initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED)
+    shared = await world.run(
+        initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED
+    )
     prompt = world.model.asked(Role.EXECUTION)[-1]
     alone = await world.run(initial_task="Plan a visit within the opening hours of the museum")
 
     (opening,) = [line for line in user_of(prompt).splitlines() if line.startswith("<<result")]
-    assert opening.startswith("<<result of another objective ") and opening.endswith(" from result:1/1")
+    assert opening.startswith("<<result of another objective ") and opening.endswith(
+        " from result:1/1"
+    )
     assert f"Objective 1, task 1: Ask the museum for its opening hours\n{hours}" in user_of(prompt)
     assert "result:1/1" in (await world.store.results(shared.id))[0].origins
     assert "result:1/1" not in (await world.store.results(alone.id))[0].origins
 
 
 async def test_a_try_goes_on_with_a_result_of_another_objective_that_was_deleted_meanwhile():
-    answers = iter(["The museum is open from nine to five.", CredentialsError("the key is refused"), "A plan within the limits."])
+    answers = iter(
+        [
+            "The museum is open from nine to five.",
+            CredentialsError("the key is refused"),
+            "A plan within the limits.",
+        ]
+    )
     world = make_world(Script(execute=lambda prompt: next(answers)))
     other = await world.run(initial_task="Ask the museum for its opening hours")
-    objective = await world.start(initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED)
+    objective = await world.start(
+        initial_task="Plan a visit within the opening hours of the museum", memory=Memory.SHARED
+    )
     with pytest.raises(CredentialsError):
         await world.run(objective)
 
@@ -509,11 +604,13 @@ async def test_a_try_goes_on_with_a_result_of_another_objective_that_was_deleted
     assert before == after and "Ask the museum" in user_of(after)
 
 
-# -- what is lacking --------------------------------------------------------------------------------------------------------------
+# -- what is lacking
+# --------------------------------------------------------------------------------------------------
 
 
 def with_lack(what, *, of="1: Begin", then="nine", others="a result"):
-    """An execution agent whose task `of` lacks something until the task named in its `after` has a result."""
+    """An execution agent whose task `of` lacks something until the task named in its `after` has a
+    result."""
 
     def execute(prompt):
         if task_of(prompt) != of:
@@ -524,31 +621,47 @@ def with_lack(what, *, of="1: Begin", then="nine", others="a result"):
 
 
 async def test_what_a_task_lacks_is_planned_and_the_task_is_tried_again_after_it_with_what_it_lacked():
-    plans = {"Begin": lambda text: propose("Find the price of lamps") if "LACKING" in text else propose()}
+    plans = {
+        "Begin": lambda text: propose("Find the price of lamps") if "LACKING" in text else propose()
+    }
     execute = with_lack("the price of lamps", then="Two lamps cost 18.", others="A lamp costs 9.")
     world = make_world(Script(plans, execute=execute))
 
     objective = await world.run()
 
     assert executed(world) == ["1: Begin", "2: Find the price of lamps", "1: Begin"]
-    assert finished_in(asked_of(world, "creation")[0]) == [(1, "Begin", "LACKING: the price of lamps")]
+    assert finished_in(asked_of(world, "creation")[0]) == [
+        (1, "Begin", "LACKING: the price of lamps")
+    ]
     again = world.model.asked(Role.EXECUTION)[-1]
     assert "the price of lamps" in block_of(again, "last try")
     assert finished_in(again) == [(2, "Find the price of lamps", "A lamp costs 9.")]
     task = await world.store.task(objective.id, 1)
     assert (task.status, task.failures, task.n_lacks, task.after) == (TaskStatus.DONE, 0, 1, (2,))
-    assert [result.text for result in await world.store.results(objective.id)] == ["A lamp costs 9.", "Two lamps cost 18."]
+    assert [result.text for result in await world.store.results(objective.id)] == [
+        "A lamp costs 9.",
+        "Two lamps cost 18.",
+    ]
 
 
 async def test_a_task_whose_lack_is_in_the_list_already_waits_for_it_and_creation_is_not_asked():
     plans = {"Begin": propose("Work out K-77", "Measure J-88")}
-    execute = with_lack("the value of J-88", of="2: Work out K-77", then="K-77 is 5.", others="J-88 is 4.")
+    execute = with_lack(
+        "the value of J-88", of="2: Work out K-77", then="K-77 is 5.", others="J-88 is 4."
+    )
     world = make_world(Script(plans, execute=execute), concurrency=1)
 
     objective = await world.run()
 
-    assert executed(world) == ["1: Begin", "2: Work out K-77", "3: Measure J-88", "2: Work out K-77"]
-    assert [[name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")] == [
+    assert executed(world) == [
+        "1: Begin",
+        "2: Work out K-77",
+        "3: Measure J-88",
+        "2: Work out K-77",
+    ]
+    assert [
+        [name for _, name, _ in finished_in(prompt)] for prompt in asked_of(world, "creation")
+    ] == [
         ["Begin"],
         ["Measure J-88"],
         ["Work out K-77"],
@@ -557,19 +670,37 @@ async def test_a_task_whose_lack_is_in_the_list_already_waits_for_it_and_creatio
 
 
 async def test_a_task_that_lacks_something_three_times_is_given_up_and_says_what():
-    world = make_world(Script({"Begin": propose("Good")}, execute=with_lack("the key", of="2: Good", then="LACKING: the key")))
+    world = make_world(
+        Script(
+            {"Begin": propose("Good")},
+            execute=with_lack("the key", of="2: Good", then="LACKING: the key"),
+        )
+    )
 
     objective = await world.run()
 
     task = await world.store.task(objective.id, 2)
     assert executed(world).count("2: Good") == 3
-    assert (task.status, task.failures, task.error) == (TaskStatus.DEAD, 0, "after 3 tries it still lacked: the key")
+    assert (task.status, task.failures, task.error) == (
+        TaskStatus.DEAD,
+        0,
+        "after 3 tries it still lacked: the key",
+    )
 
 
 async def test_a_part_of_an_answer_is_a_result_and_what_it_lacks_is_planned():
-    plans = {"Begin": lambda text: propose("Find the second value") if "LACKING: the second value" in text else propose()}
+    plans = {
+        "Begin": lambda text: (
+            propose("Find the second value") if "LACKING: the second value" in text else propose()
+        )
+    }
     script = Script(
-        plans, execute=lambda prompt: "The first value is 12.\nLACKING: the second value" if "Begin" in task_of(prompt) else "13"
+        plans,
+        execute=lambda prompt: (
+            "The first value is 12.\nLACKING: the second value"
+            if "Begin" in task_of(prompt)
+            else "13"
+        ),
     )
     world = make_world(script)
 
@@ -577,7 +708,11 @@ async def test_a_part_of_an_answer_is_a_result_and_what_it_lacks_is_planned():
 
     assert executed(world) == ["1: Begin", "2: Find the second value"]
     first, second = await world.store.results(objective.id)
-    assert (first.text, first.lack, second.lack) == ("The first value is 12.", "the second value", "")
+    assert (first.text, first.lack, second.lack) == (
+        "The first value is 12.",
+        "the second value",
+        "",
+    )
 
 
 async def test_a_refusal_is_a_failed_try_and_the_next_try_is_told():
@@ -597,24 +732,35 @@ async def test_a_refusal_is_a_failed_try_and_the_next_try_is_told():
 ECHO = load_prompt("execution").splitlines()[2]
 
 
-@pytest.mark.parametrize("reply", ["", ECHO, "I will look at the price of lamps next.", "I cannot browse the internet."])
+@pytest.mark.parametrize(
+    "reply", ["", ECHO, "I will look at the price of lamps next.", "I cannot browse the internet."]
+)
 async def test_a_reply_that_carries_nothing_out_is_never_a_result(reply):
     world = make_world(Script(execute=lambda prompt: reply))
 
     objective = await world.run()
 
     task = await world.store.task(objective.id, 1)
-    assert (task.status, task.failures, objective.stop_reason) == (TaskStatus.DEAD, 3, StopReason.FAILED)
+    assert (task.status, task.failures, objective.stop_reason) == (
+        TaskStatus.DEAD,
+        3,
+        StopReason.FAILED,
+    )
     assert await world.store.results(objective.id) == []
     assert asked_of(world, "check") == []
 
 
 @pytest.mark.parametrize(
     ("text", "status"),
-    [("The first of the lamps costs nine euros, and the second", TaskStatus.DONE), ('{"tasks": ["a", "b', TaskStatus.DEAD)],
+    [
+        ("The first of the lamps costs nine euros, and the second", TaskStatus.DONE),
+        ('{"tasks": ["a", "b', TaskStatus.DEAD),
+    ],
     ids=["prose", "JSON"],
 )
-async def test_a_text_that_is_cut_every_time_is_better_than_none_and_half_a_json_is_not(text, status):
+async def test_a_text_that_is_cut_every_time_is_better_than_none_and_half_a_json_is_not(
+    text, status
+):
     cut = Completion(text=text, finish_reason="length", model="scripted", usage=Usage(calls=1))
     world = make_world(Script(execute=lambda prompt: cut))
 
@@ -624,7 +770,11 @@ async def test_a_text_that_is_cut_every_time_is_better_than_none_and_half_a_json
 
 
 async def test_a_result_that_creation_finds_no_answer_is_withdrawn_and_the_task_is_tried_again():
-    verdict = {"tasks": [{"id": "a", "name": "Collect the numbers"}], "unanswered": [lacks(1, "the numbers", "a")], "objective_met": False}
+    verdict = {
+        "tasks": [{"id": "a", "name": "Collect the numbers"}],
+        "unanswered": [lacks(1, "the numbers", "a")],
+        "objective_met": False,
+    }
     plans = {"Begin": lambda text: json.dumps(verdict) if "perhaps" in text else propose()}
     answers = {"1: Begin": ["perhaps", "It is nine."], "2: Collect the numbers": ["4 and 5"]}
     world = make_world(Script(plans, execute=lambda prompt: answers[task_of(prompt)].pop(0)))
@@ -635,7 +785,10 @@ async def test_a_result_that_creation_finds_no_answer_is_withdrawn_and_the_task_
     again = world.model.asked(Role.EXECUTION)[-1]
     assert "the numbers" in block_of(again, "last try")
     assert [text for _, _, text in finished_in(again)] == ["4 and 5"]
-    assert [result.text for result in await world.store.results(objective.id)] == ["4 and 5", "It is nine."]
+    assert [result.text for result in await world.store.results(objective.id)] == [
+        "4 and 5",
+        "It is nine.",
+    ]
     assert "perhaps" not in user_of(asked_of(world, "report")[0])
 
 
@@ -643,16 +796,28 @@ async def test_what_was_given_up_is_said_to_those_that_come_after_it():
     def execute(prompt):
         return MalformedReplyError("it says nothing") if "Poison" in task_of(prompt) else "fine"
 
-    plan = json.dumps({"tasks": [{"id": "a", "name": "Poison"}, {"id": "b", "name": "Sum up", "after": ["a"]}], "objective_met": False})
+    plan = json.dumps(
+        {
+            "tasks": [{"id": "a", "name": "Poison"}, {"id": "b", "name": "Sum up", "after": ["a"]}],
+            "objective_met": False,
+        }
+    )
     world = make_world(Script({"Begin": plan}, execute=execute))
 
     objective = await world.run()
 
-    assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "Sum up"], TaskStatus.DEAD: ["Poison"]}
-    assert block_of(world.model.asked(Role.EXECUTION)[-1], "not there") == "Task 2: Poison: it says nothing"
+    assert (await names_by_status(world, objective)) == {
+        TaskStatus.DONE: ["Begin", "Sum up"],
+        TaskStatus.DEAD: ["Poison"],
+    }
+    assert (
+        block_of(world.model.asked(Role.EXECUTION)[-1], "not there")
+        == "Task 2: Poison: it says nothing"
+    )
 
 
-# -- the check of an empty list -----------------------------------------------------------------------------------------------------
+# -- the check of an empty list
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_an_empty_list_is_checked_twice_before_the_run_is_finished_and_the_second_time_in_doubt():
@@ -668,40 +833,61 @@ async def test_an_empty_list_is_checked_twice_before_the_run_is_finished_and_the
     assert objective.usage.calls == 5  # execution, creation, two checks, report
 
 
-@pytest.mark.parametrize(("third", "tasks"), [("missing", ["1: Begin", "2: Begin again"]), ("there", ["1: Begin"])])
-async def test_what_only_the_check_in_doubt_finds_missing_is_asked_for_where_a_third_agrees(third, tasks):
+@pytest.mark.parametrize(
+    ("third", "tasks"), [("missing", ["1: Begin", "2: Begin again"]), ("there", ["1: Begin"])]
+)
+async def test_what_only_the_check_in_doubt_finds_missing_is_asked_for_where_a_third_agrees(
+    third, tasks
+):
     def check(prompt):
         parts = [(name, number, text) for number, name, text in finished_in(prompt)]
         is_third = "contested parts" in user_of(prompt)
         is_missing = "overlooked" in prompt.messages[0].text or (is_third and third == "missing")
-        return check_reply(*parts, missing=["the rest"] if is_missing and "Begin again" not in user_of(prompt) else [])
+        return check_reply(
+            *parts,
+            missing=["the rest"] if is_missing and "Begin again" not in user_of(prompt) else [],
+        )
 
     world = make_world(Script(check=check, missing=propose("Begin again")))
 
     objective = await world.run()
 
     assert executed(world) == tasks
-    assert [step.key for step in await world.store.steps(objective.id, owner="check:1")][:3] == ["check", "check/doubt", "check/third"]
+    assert [step.key for step in await world.store.steps(objective.id, owner="check:1")][:3] == [
+        "check",
+        "check/doubt",
+        "check/third",
+    ]
     assert objective.stop_reason is StopReason.FINISHED
 
 
 async def test_a_quote_that_stands_in_no_result_proves_nothing_and_its_part_is_asked_for():
     def check(prompt):
         known = {name: number for number, name, _ in finished_in(prompt)}
-        return check_reply(("what lamps cost", known.get("Find the price of lamps", 1), "a lamp costs 9"))
+        return check_reply(
+            ("what lamps cost", known.get("Find the price of lamps", 1), "a lamp costs 9")
+        )
 
     def execute(prompt):
         return "A lamp costs 9 euros." if "lamps" in task_of(prompt) else "There are lamps."
 
-    world = make_world(Script(execute=execute, check=check, missing=propose("Find the price of lamps")))
+    world = make_world(
+        Script(execute=execute, check=check, missing=propose("Find the price of lamps"))
+    )
 
     objective = await world.run()
 
-    (asked,) = [prompt for prompt in asked_of(world, "creation") if block_of(prompt, "missing parts")]
+    (asked,) = [
+        prompt for prompt in asked_of(world, "creation") if block_of(prompt, "missing parts")
+    ]
     assert block_of(asked, "missing parts") == "what lamps cost"
     assert executed(world) == ["1: Begin", "2: Find the price of lamps"]
     assert objective.stop_reason is StopReason.FINISHED
-    (checked,) = [event.data for event in await events_of(world, objective, log.OBJECTIVE_CHECKED) if event.data["is_met"]]
+    (checked,) = [
+        event.data
+        for event in await events_of(world, objective, log.OBJECTIVE_CHECKED)
+        if event.data["is_met"]
+    ]
     assert checked["n_parts"] == 1
 
 
@@ -714,7 +900,9 @@ async def test_a_check_that_says_met_and_quotes_nothing_ends_nothing():
 
 
 async def test_an_objective_whose_missing_parts_never_come_ends_unmet_and_the_report_names_them():
-    world = make_world(Script(check=check_reply(("one", 1, "a result"), missing=["the price of lamps"])))
+    world = make_world(
+        Script(check=check_reply(("one", 1, "a result"), missing=["the price of lamps"]))
+    )
 
     objective = await world.run()
 
@@ -735,12 +923,15 @@ async def test_an_objective_without_one_answer_has_failed_and_no_model_is_asked_
     assert asked_of(world, "check") == []
 
 
-# -- planning by the execution agent ----------------------------------------------------------------------------------------------
+# -- planning by the execution agent
+# ----------------------------------------------------------------------------------------------
 
 
 async def test_with_combined_planning_a_task_costs_one_call():
     def execute(prompt):
-        return f"A result of {task_of(prompt)}.\n" + (propose("One", "Two") if "Begin" in task_of(prompt) else propose())
+        return f"A result of {task_of(prompt)}.\n" + (
+            propose("One", "Two") if "Begin" in task_of(prompt) else propose()
+        )
 
     world = make_world(Script(execute=execute))
 
@@ -758,12 +949,17 @@ async def test_with_combined_planning_a_task_costs_one_call():
 
 async def test_with_combined_planning_creation_is_asked_where_the_plan_is_cut_off():
     cut = 'It is nine.\n{"lacks": "", "tasks": [{"id": "a", "name": "One", "aft'
-    script = Script({"Begin": propose("Two")}, execute=lambda prompt: cut if "Begin" in task_of(prompt) else "Fine.\n" + propose())
+    script = Script(
+        {"Begin": propose("Two")},
+        execute=lambda prompt: cut if "Begin" in task_of(prompt) else "Fine.\n" + propose(),
+    )
     world = make_world(script)
 
     objective = await world.run(planning=Planning.COMBINED)
 
-    assert [finished_in(prompt) for prompt in asked_of(world, "creation")] == [[(1, "Begin", "It is nine.")]]
+    assert [finished_in(prompt) for prompt in asked_of(world, "creation")] == [
+        [(1, "Begin", "It is nine.")]
+    ]
     assert [task.name for task in await world.store.tasks(objective.id)] == ["Begin", "Two"]
 
 
@@ -771,7 +967,11 @@ async def test_with_combined_planning_what_a_task_lacks_is_in_the_same_reply():
     def execute(prompt):
         if task_of(prompt) == "1: Begin" and not block_of(prompt, "last try"):
             return json.dumps(
-                {"lacks": "the price of lamps", "tasks": [{"id": "a", "name": "Find the price of lamps"}], "objective_met": False}
+                {
+                    "lacks": "the price of lamps",
+                    "tasks": [{"id": "a", "name": "Find the price of lamps"}],
+                    "objective_met": False,
+                }
             )
         return "Nine euros.\n" + propose()
 
@@ -785,25 +985,41 @@ async def test_with_combined_planning_what_a_task_lacks_is_in_the_same_reply():
 
 
 @pytest.mark.parametrize(("n_sentences", "n_asked"), [(1, 1), (8, 0)])
-async def test_with_combined_planning_a_reply_in_doubt_is_believed_where_it_is_long_and_says_that_nothing_is_lacking(n_sentences, n_asked):
-    letter = " ".join(f"Lamp {number} cost nine euros. I sent it in May, and it was not missing." for number in range(4, 4 + n_sentences))
-    world = make_world(Script({"Begin": propose()}, execute=lambda prompt: f"{letter}\n{propose()}"))
+async def test_with_combined_planning_a_reply_in_doubt_is_believed_where_it_is_long_and_says_that_nothing_is_lacking(
+    n_sentences, n_asked
+):
+    letter = " ".join(
+        f"Lamp {number} cost nine euros. I sent it in May, and it was not missing."
+        for number in range(4, 4 + n_sentences)
+    )
+    world = make_world(
+        Script({"Begin": propose()}, execute=lambda prompt: f"{letter}\n{propose()}")
+    )
 
     await world.run(planning=Planning.COMBINED)
 
     assert len(asked_of(world, "creation")) == n_asked
 
 
-# -- looking at earlier results -----------------------------------------------------------------------------------------------------
+# -- looking at earlier results
+# --------------------------------------------------------------------------------------------------
 
 
-LONG = "\n".join(f"Lamp {number} costs {3 * number} euros and {number % 7} cents." for number in range(1, 1001))
+LONG = "\n".join(
+    f"Lamp {number} costs {3 * number} euros and {number % 7} cents." for number in range(1, 1001)
+)
 
 
 async def test_recall_is_offered_where_the_prompt_does_not_hold_the_whole_of_a_result():
-    world = make_world(Script({"Begin": propose("Sum up")}, execute=lambda prompt: LONG if "Begin" in task_of(prompt) else "1501 euros"))
+    world = make_world(
+        Script(
+            {"Begin": propose("Sum up")},
+            execute=lambda prompt: LONG if "Begin" in task_of(prompt) else "1501 euros",
+        )
+    )
 
-    objective = await world.run(limits=Limits(max_tokens=0))  # the reply is longer than what was reserved for it
+    # the reply is longer than what was reserved for it
+    objective = await world.run(limits=Limits(max_tokens=0))
 
     first, second = world.model.asked(Role.EXECUTION)
     assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [[], ["recall"]]
@@ -829,7 +1045,11 @@ async def test_a_task_that_lacked_something_can_open_an_earlier_result_that_its_
             return "The museum took 41 minutes."
         if not block_of(prompt, "last try"):
             return "LACKING: the minutes"
-        return f"It was: {said[-1]}" if said else (ToolCall(id="c1", name="recall", arguments='{"task": 1}'),)
+        return (
+            f"It was: {said[-1]}"
+            if said
+            else (ToolCall(id="c1", name="recall", arguments='{"task": 1}'),)
+        )
 
     world = make_world(Script({"Begin": propose("Bake bread")}, execute=execute))
 

@@ -1,4 +1,5 @@
-"""Processes that die, freeze and sleep, clocks that jump and a store that is locked, on a virtual clock: no healthy task is given up."""
+"""Processes that die, freeze and sleep, clocks that jump and a store that is locked, on a virtual
+clock: no healthy task is given up."""
 
 import asyncio
 import random
@@ -23,14 +24,17 @@ LOCK_S = 60.0
 LOCK_TIMEOUT_S = 10.0
 NO_LIMITS = Limits(max_tasks=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 WRITES = frozenset(
-    "register_worker join_objective leave_objective renew_lease remove_worker reap_workers reap_gone claim_task claim_duty intend_step "
-    "record_step put_step abandon_step record_result record_lack record_plan fail_task release_task release_duty finish_check reorder "
+    "register_worker join_objective leave_objective renew_lease remove_worker "
+    "reap_workers reap_gone claim_task claim_duty intend_step "
+    "record_step put_step abandon_step record_result record_lack record_plan fail_task "
+    "release_task release_duty finish_check reorder "
     "record_report conclude_objective end_objective append_event mark_indexed store_vectors".split()
 )
 
 
 class Line:
-    """A process's way to the store. Once it is dead nobody hears it, while it is frozen it waits, and a locked store takes no write."""
+    """A process's way to the store. Once it is dead nobody hears it, while it is frozen it waits,
+    and a locked store takes no write."""
 
     def __init__(self, city):
         self.city = city
@@ -79,7 +83,12 @@ class City:
         self.ever.append(line)
         model = SlowModel(self.script, lambda: asyncio.sleep(LATENCY_S))
         world = VirtualWorld(
-            model=model, store=line, clock=self.clock, pace=Pace(lease_s=LEASE_S), worker_name=name, _worker_numbers=self.numbers
+            model=model,
+            store=line,
+            clock=self.clock,
+            pace=Pace(lease_s=LEASE_S),
+            worker_name=name,
+            _worker_numbers=self.numbers,
         )
         await reap_namesakes(line, name=name, home="")
         await world.open_worker().run(self.objective_id)
@@ -91,7 +100,8 @@ class City:
         self.lines[name].is_dead = True
 
     async def run(self, disturb):
-        """Let things happen until they end, then let the processes end; returns the objective and its tasks."""
+        """Let things happen until they end, then let the processes end; returns the objective and
+        its tasks."""
         world = VirtualWorld(store=self.store, clock=self.clock)
         self.objective_id = (await world.start(limits=NO_LIMITS)).id
         await self.store.add_tasks(self.objective_id, [Proposal(name=name) for name in self.names])
@@ -105,8 +115,12 @@ class City:
             line.is_dead = False  # so that it can end in order
         for run in (run for runs in self.runs.values() for run in runs):
             run.cancel()
-        await asyncio.gather(*(run for runs in self.runs.values() for run in runs), return_exceptions=True)
-        return await self.store.objective(self.objective_id), await self.store.tasks(self.objective_id)
+        await asyncio.gather(
+            *(run for runs in self.runs.values() for run in runs), return_exceptions=True
+        )
+        return await self.store.objective(self.objective_id), await self.store.tasks(
+            self.objective_id
+        )
 
 
 async def happen(city, chance):
@@ -125,7 +139,8 @@ async def happen(city, chance):
         case "suspend":
             for line in city.lines.values():
                 line.awake.clear()
-            await asyncio.sleep(chance.choice((0, 2 * LEASE_S)))  # a clock that stands still meanwhile, or goes on
+            # a clock that stands still meanwhile, or goes on
+            await asyncio.sleep(chance.choice((0, 2 * LEASE_S)))
             city.clock.offset_s += chance.choice((0, 8 * 3600))
             for line in city.lines.values():
                 line.awake.set()
@@ -148,11 +163,19 @@ def test_kills_freezes_suspends_jumps_and_locks_give_no_healthy_task_up(seed, n_
             await happen(city, chance)
 
     async def live():
-        return await City(Script(), n_processes=n_processes, names=[f"Task {number}" for number in range(40)]).run(disturb)
+        return await City(
+            Script(), n_processes=n_processes, names=[f"Task {number}" for number in range(40)]
+        ).run(disturb)
 
     objective, tasks = run_virtually(live(), seed=seed)
-    assert {(task.status, task.failures, task.n_lost) for task in tasks} == {(TaskStatus.DONE, 0, 0)}
-    assert (len(tasks), objective.stop_reason, objective.has_report) == (41, StopReason.FINISHED, True)
+    assert {(task.status, task.failures, task.n_lost) for task in tasks} == {
+        (TaskStatus.DONE, 0, 0)
+    }
+    assert (len(tasks), objective.stop_reason, objective.has_report) == (
+        41,
+        StopReason.FINISHED,
+        True,
+    )
 
 
 class Poisoned(Script):
@@ -170,8 +193,13 @@ class Poisoned(Script):
 
 
 @pytest.mark.parametrize("n_poisons", [1, 3])
-def test_a_task_that_kills_its_worker_each_time_is_given_up_after_ten_and_the_others_go_on(n_poisons):
-    poisons, others = [f"Poison {number}" for number in range(n_poisons)], [f"Task {number}" for number in range(12)]
+def test_a_task_that_kills_its_worker_each_time_is_given_up_after_ten_and_the_others_go_on(
+    n_poisons,
+):
+    poisons, others = (
+        [f"Poison {number}" for number in range(n_poisons)],
+        [f"Task {number}" for number in range(12)],
+    )
 
     async def all_given_up(city):
         while (await city.store.counts(city.objective_id))[TaskStatus.DEAD] < n_poisons:
@@ -185,6 +213,10 @@ def test_a_task_that_kills_its_worker_each_time_is_given_up_after_ten_and_the_ot
 
     _, tasks = run_virtually(live())
     dead = [task for task in tasks if task.status is TaskStatus.DEAD]
-    assert [(task.name, task.n_lost) for task in dead] == [(name, rules.MAX_LOST) for name in poisons]
-    assert {task.error for task in dead} == {"10 workers in a row were lost while they worked on it"}
+    assert [(task.name, task.n_lost) for task in dead] == [
+        (name, rules.MAX_LOST) for name in poisons
+    ]
+    assert {task.error for task in dead} == {
+        "10 workers in a row were lost while they worked on it"
+    }
     assert {task.status for task in tasks if task not in dead} == {TaskStatus.DONE}

@@ -24,7 +24,9 @@ ENVIRON = {"PATH": os.environ["PATH"]}
 def ask_once(prompt, role):
     if role is Role.CREATION:
         return '{"tasks": []}'
-    if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
+    if role is Role.EXECUTION and not any(
+        message.speaker is Speaker.TOOL for message in prompt.messages
+    ):
         return (ToolCall(id="c1", name="ask_user", arguments='{"question": "Which day?"}'),)
     return "an answer"
 
@@ -33,7 +35,9 @@ async def run_and_notify(target):
     """A run that ends waiting for a person, and who is told."""
     world = World(model=ScriptedModel(ask_once), tools=(build_ask_user(),))
     objective = await world.start()
-    return await Notifier(world.store, make_sender(target, environ=ENVIRON)).watch(objective.id, world.run(objective))
+    return await Notifier(world.store, make_sender(target, environ=ENVIRON)).watch(
+        objective.id, world.run(objective)
+    )
 
 
 def command(code):
@@ -42,11 +46,18 @@ def command(code):
 
 async def test_a_command_gets_the_end_as_json_on_its_standard_input_without_a_shell(tmp_path):
     told = tmp_path / "told; touch here"
-    ended = await run_and_notify(f"{sys.executable} -c 'import sys; open(sys.argv[1], \"a\").write(sys.stdin.read() + chr(10))' '{told}'")
+    ended = await run_and_notify(
+        f'{sys.executable} -c \'import sys; open(sys.argv[1], "a").write(sys.stdin.read() + '
+        f"chr(10))' '{told}'"
+    )
 
     assert ended.stop_reason is StopReason.WAITING
     events = [json.loads(line) for line in told.read_text().splitlines()]
-    assert (events[-1]["kind"], events[-1]["data"]["reason"], events[-1]["v"]) == ("objective.ended", "waiting", 1)
+    assert (events[-1]["kind"], events[-1]["data"]["reason"], events[-1]["v"]) == (
+        "objective.ended",
+        "waiting",
+        1,
+    )
     assert "Which day?" not in told.read_text()
     assert [path.name for path in tmp_path.iterdir()] == [told.name]
 
@@ -100,7 +111,9 @@ def hook():
 
     class Hook(BaseHTTPRequestHandler):
         def do_POST(self):
-            kept.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+            kept.append(
+                (self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            )
             self.send_response(302 if self.path == "/elsewhere" else 204)
             self.send_header("Location", "/there")
             self.end_headers()
@@ -133,7 +146,9 @@ async def test_a_redirect_is_not_followed(hook, caplog):
     assert "answered with 302" in caplog.text
 
 
-@pytest.mark.parametrize("target", [command("raise SystemExit(3)"), "/no/such/command", "http://127.0.0.1:9/"])
+@pytest.mark.parametrize(
+    "target", [command("raise SystemExit(3)"), "/no/such/command", "http://127.0.0.1:9/"]
+)
 async def test_a_notification_that_fails_is_logged_and_the_run_ends_as_it_would(target, caplog):
     with caplog.at_level(logging.WARNING):
         ended = await run_and_notify(target)
@@ -143,7 +158,9 @@ async def test_a_notification_that_fails_is_logged_and_the_run_ends_as_it_would(
     assert "the notification of objective.ended failed" in caplog.text
 
 
-async def test_a_command_that_hangs_is_killed_and_holds_the_end_up_only_for_its_time(monkeypatch, caplog):
+async def test_a_command_that_hangs_is_killed_and_holds_the_end_up_only_for_its_time(
+    monkeypatch, caplog
+):
     monkeypatch.setattr(notify, "TIMEOUT_S", 0.3)
 
     async with asyncio.timeout(30):
@@ -152,7 +169,9 @@ async def test_a_command_that_hangs_is_killed_and_holds_the_end_up_only_for_its_
     assert "took longer than 0.3 s" in caplog.text
 
 
-@pytest.mark.parametrize("text", ["http://", "https://user:secret@example.org/x", "'unbalanced", "   "])
+@pytest.mark.parametrize(
+    "text", ["http://", "https://user:secret@example.org/x", "'unbalanced", "   "]
+)
 def test_what_is_neither_a_command_nor_an_address_is_refused(text):
     with pytest.raises(ValueError, match="a command, or an address"):
         parse_notify(text)
@@ -165,8 +184,16 @@ def test_a_hooks_address_is_kept_as_it_is_and_shown_nowhere():
     assert "example" not in repr(kept)
 
 
-async def test_a_command_gets_where_programs_are_the_home_the_language_and_no_key(tmp_path, monkeypatch):
-    for name, value in {"OPENAI_API_KEY": "sk-x", "MY_TOKEN": "t", "LANG": "C.UTF-8", "LC_TIME": "C", "HOME": str(tmp_path)}.items():
+async def test_a_command_gets_where_programs_are_the_home_the_language_and_no_key(
+    tmp_path, monkeypatch
+):
+    for name, value in {
+        "OPENAI_API_KEY": "sk-x",
+        "MY_TOKEN": "t",
+        "LANG": "C.UTF-8",
+        "LC_TIME": "C",
+        "HOME": str(tmp_path),
+    }.items():
         monkeypatch.setenv(name, value)
     told = tmp_path / "told"
     sender = make_sender(f"sh -c 'env > {told}; cat > /dev/null'", environ=bare_environment())
@@ -174,13 +201,23 @@ async def test_a_command_gets_where_programs_are_the_home_the_language_and_no_ke
     await sender("{}")
 
     given = dict(line.split("=", 1) for line in told.read_text().splitlines())
-    assert {name: given[name] for name in ("HOME", "LANG", "LC_TIME")} == {"HOME": str(tmp_path), "LANG": "C.UTF-8", "LC_TIME": "C"}
-    assert set(given) - {"PATH", "HOME", "LANG", "LC_TIME", "PWD", "OLDPWD", "SHLVL", "_"} == set()  # the last are the shell's own
+    assert {name: given[name] for name in ("HOME", "LANG", "LC_TIME")} == {
+        "HOME": str(tmp_path),
+        "LANG": "C.UTF-8",
+        "LC_TIME": "C",
+    }
+    # the last are the shell's own
+    assert set(given) - {"PATH", "HOME", "LANG", "LC_TIME", "PWD", "OLDPWD", "SHLVL", "_"} == set()
 
 
 @pytest.mark.parametrize(
     "address",
-    ["http://127.0.0.1:9/hook?token=hunter2 hunter3", "http://127.0.0.1:9\x7f/hunter2", "http://[hunter2/", "http://127.0.0.1:hunter2/"],
+    [
+        "http://127.0.0.1:9/hook?token=hunter2 hunter3",
+        "http://127.0.0.1:9\x7f/hunter2",
+        "http://[hunter2/",
+        "http://127.0.0.1:hunter2/",
+    ],
 )
 async def test_no_part_of_an_address_stands_in_the_log(address, caplog):
     with caplog.at_level(logging.WARNING):

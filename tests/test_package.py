@@ -1,4 +1,5 @@
-"""The wheel, installed without extras in a clean environment: it has all its files, and does the real job without a network."""
+"""The wheel, installed without extras in a clean environment: it has all its files, and does the
+real job without a network."""
 
 import json
 import os
@@ -15,7 +16,8 @@ import pytest
 pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parent.parent
-PIP_ENVIRON = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}  # where this machine gets packages from
+# where this machine gets packages from
+PIP_ENVIRON = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
 QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
 
 
@@ -38,17 +40,32 @@ def python(wheel, tmp_path_factory):
 
 
 def pip(*line, python):
-    environ = {**PIP_ENVIRON, "PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    environ = {
+        **PIP_ENVIRON,
+        "PATH": os.environ["PATH"],
+        "HOME": os.environ.get("HOME", "/"),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
     done = subprocess.run(
-        [python, "-m", "pip", *line, "--quiet"], env=environ, capture_output=True, text=True, check=False, timeout=500, cwd=ROOT.parent
+        [python, "-m", "pip", *line, "--quiet"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+        cwd=ROOT.parent,
     )
     assert done.returncode == 0, done.stderr[-3000:]
 
 
 def without_network():
-    """What a command is put behind, so that it has no network at all; nothing where the system does not allow it."""
+    """What a command is put behind, so that it has no network at all; nothing where the system does
+    not allow it."""
     prefix = ["unshare", "--net", "--map-root-user"]
-    if shutil.which("unshare") and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0:
+    if (
+        shutil.which("unshare")
+        and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode == 0
+    ):
         return prefix
     return []
 
@@ -56,7 +73,9 @@ def without_network():
 def babyagi(*line, python, home):
     environ = {"PATH": "/usr/bin:/bin", "HOME": str(home), "BABYAGI_HOME": str(home / "data")}
     command = [*without_network(), str(python.parent / "babyagi"), *line]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False, timeout=120, cwd=home)
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=False, timeout=120, cwd=home
+    )
     assert "Traceback" not in done.stderr
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -66,15 +85,24 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
     with zipfile.ZipFile(wheel) as archive:
         inside = {name for name in archive.namelist() if ".dist-info/" not in name}
 
-    there = {str(path.relative_to(ROOT)) for path in (ROOT / "babyagi").rglob("*") if path.is_file() and "__pycache__" not in path.parts}
+    there = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "babyagi").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
     assert inside == there
     for folder, kind in (("guide", "md"), ("agents/prompts", "md"), ("taskstore", "sql")):
         assert any(re.fullmatch(rf"babyagi/{folder}/\w+\.{kind}", name) for name in inside)
 
 
-def test_the_installed_wheel_says_what_it_is_and_does_the_real_job_on_its_guide_without_a_network(python, wheel, tmp_path):
-    assert babyagi("--version", python=python, home=tmp_path).strip() == f"babyagi {wheel.name.split('-')[1]}"
+def test_the_installed_wheel_says_what_it_is_and_does_the_real_job_on_its_guide_without_a_network(
+    python, wheel, tmp_path
+):
+    assert (
+        babyagi("--version", python=python, home=tmp_path).strip()
+        == f"babyagi {wheel.name.split('-')[1]}"
+    )
     assert "babyagi demo" in babyagi("--help", python=python, home=tmp_path)
     (guide,) = python.parent.parent.glob("lib/python3*/site-packages/babyagi/guide")
     assert babyagi("guide", "start", python=python, home=tmp_path).strip()
@@ -86,7 +114,9 @@ def test_the_installed_wheel_says_what_it_is_and_does_the_real_job_on_its_guide_
     assert out.startswith("REHEARSAL: no language model was asked")
     assert len(quotes) >= 5
     for text, name, line in quotes:
-        assert (guide / name).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip() == text
+        assert (guide / name).read_text(encoding="utf-8").splitlines()[
+            int(line) - 1
+        ].strip() == text
     tasks = json.loads(babyagi("tasks", "--json", python=python, home=tmp_path))
     assert len(tasks) >= 8
     assert {task["status"] for task in tasks} == {"done"}

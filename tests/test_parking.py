@@ -1,4 +1,5 @@
-"""Tasks that wait for a person: questions, approvals, and calls that nobody knows the outcome of."""
+"""Tasks that wait for a person: questions, approvals, and calls that nobody knows the outcome
+of."""
 
 import asyncio
 import signal
@@ -9,7 +10,16 @@ import pytest
 from babyagi.errors import RequestRefusedError, SettingsError
 from babyagi.inbox import Decision, decide, describe
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.tasks import Approval, Effect, Passage, Proposal, Role, StepState, StopReason, TaskStatus
+from babyagi.tasks import (
+    Approval,
+    Effect,
+    Passage,
+    Proposal,
+    Role,
+    StepState,
+    StopReason,
+    TaskStatus,
+)
 from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.tools.base import Tool
@@ -34,7 +44,14 @@ def calling(name, arguments="{}"):
 
 
 def make_tool(run, **more):
-    return Tool(name="pay", description="", parameters={"type": "object", "properties": {}}, effect=Effect.ONCE, run=run, **more)
+    return Tool(
+        name="pay",
+        description="",
+        parameters={"type": "object", "properties": {}},
+        effect=Effect.ONCE,
+        run=run,
+        **more,
+    )
 
 
 class Till:
@@ -58,14 +75,19 @@ async def text_of_result(world, objective):
 
 
 async def test_a_question_parks_its_task_while_the_others_go_on_and_the_answer_is_what_the_call_gave():
-    world = World(model=calling("ask_user", '{"question": "Which day?\\u001b[2J"}'), tools=(build_ask_user(),))
+    world = World(
+        model=calling("ask_user", '{"question": "Which day?\\u001b[2J"}'), tools=(build_ask_user(),)
+    )
     objective = await world.start()
     await world.store.add_tasks(objective.id, [Proposal(name="Another")])
 
     ended = await world.run(objective)
 
     assert ended.stop_reason is StopReason.WAITING
-    assert [task.status for task in await world.store.tasks(objective.id)] == [TaskStatus.WAITING, TaskStatus.DONE]
+    assert [task.status for task in await world.store.tasks(objective.id)] == [
+        TaskStatus.WAITING,
+        TaskStatus.DONE,
+    ]
     report = await world.store.report(objective.id)
     assert "These questions wait for a person" in report
     assert "Which day?" in report
@@ -75,7 +97,8 @@ async def test_a_question_parks_its_task_while_the_others_go_on_and_the_answer_i
     ended = await world.run(await world.store.objective(objective.id))
 
     assert ended.stop_reason is StopReason.FINISHED
-    assert len(world.model.asked(Role.EXECUTION)) == n_executions + 1  # what was asked before is read from the journal
+    # what was asked before is read from the journal
+    assert len(world.model.asked(Role.EXECUTION)) == n_executions + 1
     assert "from person\nthe second of May" in await text_of_result(world, objective)
     assert "wait for a person" not in await world.store.report(objective.id)
     (result,) = await world.store.results(objective.id, task_ids=[1])
@@ -105,7 +128,9 @@ async def test_a_rejected_call_is_not_made_and_the_model_reads_why():
     objective = await world.run(await world.store.objective(objective.id))
 
     assert (objective.stop_reason, till.n_calls) == (StopReason.FINISHED, 0)
-    assert "Not done: a person did not allow this call. too dear" in await text_of_result(world, objective)
+    assert "Not done: a person did not allow this call. too dear" in await text_of_result(
+        world, objective
+    )
 
 
 async def test_without_approval_the_call_is_made_at_once():
@@ -143,7 +168,11 @@ async def test_a_new_try_reads_what_the_same_call_gave_before_instead_of_making_
 
     def refuse_after_the_call(prompt, role):
         is_asked = any(message.speaker is Speaker.TOOL for message in prompt.messages)
-        return RequestRefusedError("refused") if is_asked and role is Role.EXECUTION else model._answer(prompt, role)
+        return (
+            RequestRefusedError("refused")
+            if is_asked and role is Role.EXECUTION
+            else model._answer(prompt, role)
+        )
 
     refusing = ScriptedModel(refuse_after_the_call)
     world = World(model=refusing, tools=(make_tool(till),))
@@ -160,7 +189,8 @@ async def test_a_new_try_reads_what_the_same_call_gave_before_instead_of_making_
 
 
 def lacking_after(name, arguments="{}"):
-    """A model that calls the tool in every try of the first task, and then finds in its first try that something is missing."""
+    """A model that calls the tool in every try of the first task, and then finds in its first try
+    that something is missing."""
 
     def answer(prompt, role):
         if role is not Role.EXECUTION:
@@ -168,13 +198,19 @@ def lacking_after(name, arguments="{}"):
         if not any(message.speaker is Speaker.TOOL for message in prompt.messages):
             return (ToolCall(id="c1", name=name, arguments=arguments),)
         is_second = "<<last try" in prompt.messages[1].text
-        return "so it was about limits:\n" + prompt.messages[-1].text if is_second else "LACKING: the day of the week"
+        return (
+            "so it was about limits:\n" + prompt.messages[-1].text
+            if is_second
+            else "LACKING: the day of the week"
+        )
 
     return ScriptedModel(answer)
 
 
 async def test_a_question_that_was_answered_is_not_asked_again_after_a_lack():
-    world = World(model=lacking_after("ask_user", '{"question": "Which day?"}'), tools=(build_ask_user(),))
+    world = World(
+        model=lacking_after("ask_user", '{"question": "Which day?"}'), tools=(build_ask_user(),)
+    )
     objective = await world.run()
     assert objective.stop_reason is StopReason.WAITING
     await say(world, Decision.ANSWER, "the second of May")
@@ -193,12 +229,19 @@ async def test_a_call_that_must_not_be_repeated_is_not_made_again_after_a_lack()
     objective = await world.run(approval=Approval.NONE)
 
     task = await world.store.task(objective.id, 1)
-    assert (objective.stop_reason, task.n_lacks, task.try_no, till.n_calls) == (StopReason.FINISHED, 1, 2, 1)
+    assert (objective.stop_reason, task.n_lacks, task.try_no, till.n_calls) == (
+        StopReason.FINISHED,
+        1,
+        2,
+        1,
+    )
     assert "paid" in await text_of_result(world, objective)
 
 
 async def test_what_is_offered_in_place_of_approving_a_question_can_be_typed():
-    world = World(model=calling("ask_user", '{"question": "Which day?"}'), tools=(build_ask_user(),))
+    world = World(
+        model=calling("ask_user", '{"question": "Which day?"}'), tools=(build_ask_user(),)
+    )
     await world.run()
     (step,) = await world.store.inbox()
 
@@ -219,7 +262,14 @@ async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
 
 async def work(home, point, approval):
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.once_child", str(home), point, approval, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        "tests.once_child",
+        str(home),
+        point,
+        approval,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     out, err = await asyncio.wait_for(process.communicate(), 60)
     return process.returncode, out.decode().strip() + err.decode()[-2000:]
@@ -251,7 +301,9 @@ async def test_killed_at_any_point_round_a_call_it_is_never_silently_made_twice(
         assert (said, n_calls(tmp_path)) == ("finished", 1)
         return
     assert (said, n_calls(tmp_path)) == ("waiting", n_before)
-    step = await answer_in(tmp_path, Decision.ANSWER if n_before else Decision.REJECT, "I looked" if n_before else "")
+    step = await answer_in(
+        tmp_path, Decision.ANSWER if n_before else Decision.REJECT, "I looked" if n_before else ""
+    )
     assert (step.kind, step.state) == ("once", StepState.UNKNOWN)
     assert await work(tmp_path, "never", "none") == (0, "finished")
     assert n_calls(tmp_path) == n_before <= 1

@@ -23,7 +23,11 @@ class Life:
         self.is_frozen = False
         new_ids = iter(f"me-{number}" for number in range(2, 100))
         self.presence = Presence(
-            self.store, make_worker("me-1", name="me"), lease_s=LEASE_S, sleep=self.sleep, new_id=lambda: next(new_ids)
+            self.store,
+            make_worker("me-1", name="me"),
+            lease_s=LEASE_S,
+            sleep=self.sleep,
+            new_id=lambda: next(new_ids),
         )
 
     async def sleep(self, seconds):
@@ -83,7 +87,10 @@ def test_a_worker_that_was_declared_dead_is_told_takes_a_new_id_and_serves_what_
         await life.keep(LEASE_S + 1.1)
         (me,) = await life.store.workers()
         assert (me.id, life.presence.identity.id, life.lost) == ("me-2", "me-2", 1)
-        assert [(one.objective_id, one.hindrance) for one in me.joined] == [(first, ""), (second, "no key")]
+        assert [(one.objective_id, one.hindrance) for one in me.joined] == [
+            (first, ""),
+            (second, "no key"),
+        ]
         assert (await life.store.events(first))[-1].kind == log.WORKER_JOINED
 
     run_virtually(live())
@@ -108,7 +115,9 @@ def test_a_worker_that_is_declared_dead_while_it_joins_anew_joins_once_more():
         await life.presence.begin()
         await life.presence.serve(objective_id)
         await store.reap_gone(["me-1"])
-        life.presence._store = FlakyStore(store, "join_objective", LeaseLostError("declared dead"), times=1)
+        life.presence._store = FlakyStore(
+            store, "join_objective", LeaseLostError("declared dead"), times=1
+        )
         await life.keep(1.1)
         await store.reap_gone([life.presence.identity.id])
         await life.keep(1.1)
@@ -117,7 +126,8 @@ def test_a_worker_that_is_declared_dead_while_it_joins_anew_joins_once_more():
     run_virtually(live())
 
 
-# -- clocks that jump, machines that sleep ---------------------------------------------------------------------------------------
+# -- clocks that jump, machines that sleep
+# ---------------------------------------------------------------------------------------
 
 
 def two_lives(clock):
@@ -128,7 +138,11 @@ def two_lives(clock):
         other.store = one.store
         new_ids = iter(f"you-{number}" for number in range(2, 100))
         other.presence = Presence(
-            one.store, make_worker("you-1", name="you"), lease_s=LEASE_S, sleep=other.sleep, new_id=lambda: next(new_ids)
+            one.store,
+            make_worker("you-1", name="you"),
+            lease_s=LEASE_S,
+            sleep=other.sleep,
+            new_id=lambda: next(new_ids),
         )
         objective_id = await begin(one.store, "B")
         await one.store.reap_gone(["w"])
@@ -142,7 +156,9 @@ def two_lives(clock):
 
 
 @pytest.mark.parametrize("jump_s", [3600, -3600, 8 * 3600, 31, -31])
-def test_a_clock_that_jumps_makes_nobody_dead_and_everybody_can_claim_again_within_two_seconds(jump_s):
+def test_a_clock_that_jumps_makes_nobody_dead_and_everybody_can_claim_again_within_two_seconds(
+    jump_s,
+):
     async def live():
         clock = VirtualClock()
         one, other, objective_id = await two_lives(clock)
@@ -153,7 +169,9 @@ def test_a_clock_that_jumps_makes_nobody_dead_and_everybody_can_claim_again_with
             await asyncio.sleep(2)
             assert not any(lease.has_run_out for lease in await one.store.leases())
         await asyncio.gather(*keeping)
-        assert [(task.status, task.n_lost) for task in await one.store.tasks(objective_id)] == [("running", 0)] * 2
+        assert [(task.status, task.n_lost) for task in await one.store.tasks(objective_id)] == [
+            ("running", 0)
+        ] * 2
         assert one.lost == other.lost == one.freed == other.freed == 0
 
     run_virtually(live())
@@ -185,10 +203,19 @@ def test_who_joins_when_every_lease_has_run_out_lets_the_living_renew_and_frees_
         clock.offset_s = 8 * 3600  # the machine slept; the other does not wake up
         newcomer = Life()
         newcomer.store = one.store
-        newcomer.presence = Presence(one.store, make_worker("new-1", name="new"), lease_s=LEASE_S, sleep=newcomer.sleep, new_id=lambda: "n")
+        newcomer.presence = Presence(
+            one.store,
+            make_worker("new-1", name="new"),
+            lease_s=LEASE_S,
+            sleep=newcomer.sleep,
+            new_id=lambda: "n",
+        )
         await newcomer.presence.begin()
         await asyncio.gather(newcomer.keep(COMING_BACK_S + 1.1), one.keep(COMING_BACK_S + 1.1))
-        assert [(task.status, task.n_lost) for task in await one.store.tasks(objective_id)] == [("running", 0), ("queued", 1)]
+        assert [(task.status, task.n_lost) for task in await one.store.tasks(objective_id)] == [
+            ("running", 0),
+            ("queued", 1),
+        ]
         assert (one.lost, one.freed + newcomer.freed) == (0, 1)
 
     run_virtually(live())
@@ -207,11 +234,14 @@ def test_a_dead_worker_whose_clock_went_wrong_by_an_hour_is_found_out_too():
     run_virtually(live())
 
 
-# -- a lock that a living process holds --------------------------------------------------------------------------------------------
+# -- a lock that a living process holds
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("home", "is_freed"), [("here", True), ("there", False)])
-def test_what_a_worker_of_this_home_held_whose_name_nobody_bears_any_more_is_free_at_the_next_check(home, is_freed):
+def test_what_a_worker_of_this_home_held_whose_name_nobody_bears_any_more_is_free_at_the_next_check(
+    home, is_freed
+):
     async def live():
         life = Life()
         objective_id = await begin(life.store)
@@ -219,22 +249,36 @@ def test_what_a_worker_of_this_home_held_whose_name_nobody_bears_any_more_is_fre
         await life.store.claim_task(objective_id, "v")
         me = make_worker("me-1", name="me", home="here")
         life.presence = Presence(
-            life.store, me, lease_s=LEASE_S, sleep=life.sleep, new_id=lambda: "me-2", knows_dead=lambda name: name in ("victim", "me")
+            life.store,
+            me,
+            lease_s=LEASE_S,
+            sleep=life.sleep,
+            new_id=lambda: "me-2",
+            knows_dead=lambda name: name in ("victim", "me"),
         )
         await life.presence.begin()
         await life.keep(0.6)
-        assert (life.freed, life.lost, (await life.store.task(objective_id, 1)).n_lost) == (int(is_freed), 0, int(is_freed))
+        assert (life.freed, life.lost, (await life.store.task(objective_id, 1)).n_lost) == (
+            int(is_freed),
+            0,
+            int(is_freed),
+        )
 
     run_virtually(live())
 
 
-# -- a store that is away ----------------------------------------------------------------------------------------------------------
+# -- a store that is away
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_store_that_is_away_for_less_than_the_lease_costs_nothing():
     async def live():
         clock = VirtualClock()
-        life = Life(FlakyStore(MemoryTaskStore(clock), "renew_lease", StoreUnavailableError("busy"), times=2))
+        life = Life(
+            FlakyStore(
+                MemoryTaskStore(clock), "renew_lease", StoreUnavailableError("busy"), times=2
+            )
+        )
         await life.presence.begin()
         await life.keep(25)
         await life.keep(30)
@@ -244,9 +288,18 @@ def test_a_store_that_is_away_for_less_than_the_lease_costs_nothing():
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_after_the_store_was_away_the_others_have_time_to_come_back_before_they_count_as_dead(comes_back):
+def test_after_the_store_was_away_the_others_have_time_to_come_back_before_they_count_as_dead(
+    comes_back,
+):
     async def live():
-        life = Life(FlakyStore(MemoryTaskStore(VirtualClock()), "renew_lease", StoreUnavailableError("away"), times=45))
+        life = Life(
+            FlakyStore(
+                MemoryTaskStore(VirtualClock()),
+                "renew_lease",
+                StoreUnavailableError("away"),
+                times=45,
+            )
+        )
         objective_id = await begin(life.store)
         await life.presence.begin()
         assert await life.store.claim_task(objective_id, "w") is not None
@@ -256,14 +309,20 @@ def test_after_the_store_was_away_the_others_have_time_to_come_back_before_they_
             await life.store.renew_lease("w", lease_s=100)
         await keeping
         (task,) = await life.store.tasks(objective_id)
-        assert (life.freed, task.status, task.n_lost) == ((0, "running", 0) if comes_back else (1, "queued", 1))
+        assert (life.freed, task.status, task.n_lost) == (
+            (0, "running", 0) if comes_back else (1, "queued", 1)
+        )
 
     run_virtually(live())
 
 
 def test_a_damaged_store_is_told():
     async def live():
-        life = Life(FlakyStore(MemoryTaskStore(VirtualClock()), "leases", StoreUnusableError("damaged"), times=1))
+        life = Life(
+            FlakyStore(
+                MemoryTaskStore(VirtualClock()), "leases", StoreUnusableError("damaged"), times=1
+            )
+        )
         await life.presence.begin()
         with pytest.raises(StoreUnusableError):
             await life.presence.keep(on_lost=life.note_lost, on_freed=life.note_freed)

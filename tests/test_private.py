@@ -28,8 +28,17 @@ def test_a_home_and_what_is_made_in_it_are_for_their_owner_whatever_the_umask(tm
     with take_name(home, "me"):
         pass
 
-    assert modes(home) == {"home": 0o700, "home_id": 0o600, "folders": 0o700, "uid": 0o600, "locks": 0o700, "me.lock": 0o600}
-    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "not", tmp_path / "not" / "there")] == [0o700, 0o700]
+    assert modes(home) == {
+        "home": 0o700,
+        "home_id": 0o600,
+        "folders": 0o700,
+        "uid": 0o600,
+        "locks": 0o700,
+        "me.lock": 0o600,
+    }
+    assert [
+        path.stat().st_mode & 0o777 for path in (tmp_path / "not", tmp_path / "not" / "there")
+    ] == [0o700, 0o700]
     assert os.umask(umask) == umask
 
 
@@ -48,7 +57,12 @@ def test_what_a_library_left_open_to_others_is_found_and_tightened(tmp_path):
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "c").write_text("")
     (tmp_path / "link").symlink_to("/etc/passwd")
-    for path, mode in ((tmp_path, 0o700), (tmp_path / "a", 0o604), (tmp_path / "b", 0o750), (tmp_path / "b" / "c", 0o600)):
+    for path, mode in (
+        (tmp_path, 0o700),
+        (tmp_path / "a", 0o604),
+        (tmp_path / "b", 0o750),
+        (tmp_path / "b" / "c", 0o600),
+    ):
         path.chmod(mode)
 
     assert sorted(path.name for path in private.find_wide(tmp_path)) == ["a", "b"]
@@ -58,11 +72,25 @@ def test_what_a_library_left_open_to_others_is_found_and_tightened(tmp_path):
 
 
 @pytest.mark.system
-def test_a_whole_run_under_an_open_umask_leaves_a_home_for_its_owner_and_a_report_as_the_umask_says(tmp_path):
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "BABYAGI_HOME": str(tmp_path / "home"), "BABYAGI_RESULT_STORE": "chroma"}
+def test_a_whole_run_under_an_open_umask_leaves_a_home_for_its_owner_and_a_report_as_the_umask_says(
+    tmp_path,
+):
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "BABYAGI_HOME": str(tmp_path / "home"),
+        "BABYAGI_RESULT_STORE": "chroma",
+    }
 
     def babyagi(*line):
-        subprocess.run([sys.executable, "-m", "babyagi", *line], cwd=tmp_path, env=environ, umask=0, capture_output=True, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "babyagi", *line],
+            cwd=tmp_path,
+            env=environ,
+            umask=0,
+            capture_output=True,
+            check=True,
+        )
 
     babyagi("demo")
     babyagi("report", "--output", "report.md")

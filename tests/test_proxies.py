@@ -1,4 +1,5 @@
-"""Every client obeys the proxies that it is given and none of the environment: a proxy of ours counts who comes."""
+"""Every client obeys the proxies that it is given and none of the environment: a proxy of ours
+counts who comes."""
 
 import asyncio
 import json
@@ -21,7 +22,9 @@ NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY")
 
 
 async def ask_model(base, proxies):
-    endpoint = Endpoint(base_url=base, timeout_s=2.0, proxies=proxies, sleep=asyncio.sleep, random=lambda: 0.0)
+    endpoint = Endpoint(
+        base_url=base, timeout_s=2.0, proxies=proxies, sleep=asyncio.sleep, random=lambda: 0.0
+    )
     try:
         await endpoint.post("/chat/completions", {}, model="m", parse=lambda found: found)
     finally:
@@ -61,7 +64,8 @@ CLIENTS = [ask_model, search, notify, ask_chroma, ask_pinecone, ask_weaviate]
 
 @asynccontextmanager
 async def listening():
-    """The first line of each request that comes to a port of this machine; none is answered well."""
+    """The first line of each request that comes to a port of this machine; none is answered
+    well."""
     lines: list[str] = []
 
     async def handle(reader, writer):
@@ -105,7 +109,9 @@ async def test_another_machine_is_reached_through_the_proxy_that_is_named_for_it
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda one: one.__name__)
-async def test_another_machine_is_not_reached_through_a_proxy_of_the_environment_alone(client, monkeypatch):
+async def test_another_machine_is_not_reached_through_a_proxy_of_the_environment_alone(
+    client, monkeypatch
+):
     async with listening() as (proxy, at_proxy):
         for name in NAMES:
             monkeypatch.setenv(name, proxy)

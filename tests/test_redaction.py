@@ -13,7 +13,10 @@ KEY = "sk-abc/def+ghi=jkl%0123456789"
     ("url", "shown"),
     [
         ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
-        ("https://h/v1?api-version=2024-10-21&code=abc", "https://h/v1?api-version=2024-10-21&code=***"),
+        (
+            "https://h/v1?api-version=2024-10-21&code=abc",
+            "https://h/v1?api-version=2024-10-21&code=***",
+        ),
         ("http://me:se/cret@host/v1", "http://me:***@host/v1"),
         ("http://me:se?cr#et@host/v1", "http://me:***@host/v1"),
         ("http://token-alone@host/v1", "http://***@host/v1"),
@@ -22,7 +25,10 @@ KEY = "sk-abc/def+ghi=jkl%0123456789"
         ("http://h/v1?sk-abcdef123456", "http://h/v1?***"),
         ("postgresql://u@h/db", "postgresql://u@h/db"),
         ("postgresql://u:pa/ss@h/db", "postgresql://u:***@h/db"),
-        ("postgresql://h/db?options=-c%20x%3Dy&passfile=/a&sslmode=require", "postgresql://h/db?options=***&passfile=***&sslmode=require"),
+        (
+            "postgresql://h/db?options=-c%20x%3Dy&passfile=/a&sslmode=require",
+            "postgresql://h/db?options=***&passfile=***&sslmode=require",
+        ),
         (
             "postgresql://h/db?SSLKEY=a;new_one=b&application_name=worker",
             "postgresql://h/db?SSLKEY=***&new_one=***&application_name=worker",
@@ -52,7 +58,9 @@ SPELLINGS = {
 
 @pytest.mark.parametrize("written", SPELLINGS.values(), ids=SPELLINGS)
 def test_a_known_key_is_hidden_in_every_spelling(written):
-    shown = redact(f"it redirects to https://h/x?k={written}&y=1 and says {written} to us", secrets=[KEY])
+    shown = redact(
+        f"it redirects to https://h/x?k={written}&y=1 and says {written} to us", secrets=[KEY]
+    )
 
     assert not any(piece in shown.lower() for piece in ("sk-a", "def", "ghi", "0123", "jkl"))
     assert shown.startswith("it redirects to https://h/x") and shown.endswith(" to us")
@@ -61,24 +69,49 @@ def test_a_known_key_is_hidden_in_every_spelling(written):
 @pytest.mark.parametrize(
     "key",
     [
-        *("sk-proj-abcdEFGH1234567890", "sk-ant-api03-AbCdEfGh12345678", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", "sk-abc12***6789"),
-        *("ghp_16C7e42F292c6912E7710c838347Ae178B4a", "github_pat_11ABCDEFG0abcdefghij_xyz", "hf_AbCdEfGhIjKlMnOpQrStUvWxYz"),
-        *("AKIAIOSFODNN7EXAMPLE", "AIzaSyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe", "xoxb-123456789012-abcdefGHIJ", "gsk_AbCd1234EfGh5678"),
-        *("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N", "0123456789abcdef0123456789abcdef"),
+        *(
+            "sk-proj-abcdEFGH1234567890",
+            "sk-ant-api03-AbCdEfGh12345678",
+            "sk_live_4eC39HqLyjWDarjtT1zdp7dc",
+            "sk-abc12***6789",
+        ),
+        *(
+            "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+            "github_pat_11ABCDEFG0abcdefghij_xyz",
+            "hf_AbCdEfGhIjKlMnOpQrStUvWxYz",
+        ),
+        *(
+            "AKIAIOSFODNN7EXAMPLE",
+            "AIzaSyDaGmWKa4JsXZ-HjGw7ISLn_3namBGewQe",
+            "xoxb-123456789012-abcdefGHIJ",
+            "gsk_AbCd1234EfGh5678",
+        ),
+        *(
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",
+            "0123456789abcdef0123456789abcdef",
+        ),
     ],
 )
 def test_what_looks_like_a_key_is_hidden(key):
-    assert redact(f"Incorrect API key provided: {key}, see there") in ("Incorrect API key provided: ***, see there",)
+    assert redact(f"Incorrect API key provided: {key}, see there") in (
+        "Incorrect API key provided: ***, see there",
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "sk-ating and sk-ating-rink-opening-hours-2026 and sk-learn-1.5, task-runner, ask-me-anything",
+        (
+            "sk-ating and sk-ating-rink-opening-hours-2026 and sk-learn-1.5, task-runner, "
+            "ask-me-anything"
+        ),
         "model gpt-5.5-2026-11-01-preview at http://127.0.0.1:1/v1 takes max_tokens=4096",
         'password: required, token: expired, password authentication failed for user "me"',
         "Bearer authentication failed, the bearer arrived",
-        'File "/usr/lib/python3.11/site-packages/SomePackage/taskstore/sqlite.py", line 20, in _open_private',
+        (
+            'File "/usr/lib/python3.11/site-packages/SomePackage/taskstore/sqlite.py", line '
+            "20, in _open_private"
+        ),
         "a rather-long-hyphenated-expression-without-any-secret stays, ÄÖÜ日本 too",
         "request 3f2b8c1e-9d4a-4f6b-8e2d-1a2b3c4d5e6f took 12.5 s",
         "KeyError: 'key', secret=None, keyboard-interrupt",
@@ -104,11 +137,24 @@ def test_what_stands_behind_the_name_of_a_secret_is_hidden(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["x-" * 100_000, "a://" * 50_000, "sk-" * 60_000, "%25" * 60_000, "password=" * 20_000, "-----BEGIN " * 20_000]
+    "text",
+    [
+        "x-" * 100_000,
+        "a://" * 50_000,
+        "sk-" * 60_000,
+        "%25" * 60_000,
+        "password=" * 20_000,
+        "-----BEGIN " * 20_000,
+    ],
 )
 def test_a_long_text_is_read_in_a_bounded_number_of_steps(text):
     redact(text, secrets=[KEY])  # the time of the suite is the bound: a quadratic one takes hours
 
 
 def test_an_ordinary_word_is_no_key():
-    assert not any(map(looks_like_key, ("internationalization", "0000", "deadbeef", "SomeClassName", "v1.2.3-rc1+build.5")))
+    assert not any(
+        map(
+            looks_like_key,
+            ("internationalization", "0000", "deadbeef", "SomeClassName", "v1.2.3-rc1+build.5"),
+        )
+    )

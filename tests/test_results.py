@@ -13,30 +13,50 @@ from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.resultstore.projector import Projector, collection_of
 from babyagi.tasks import Worker
 from babyagi.taskstore.memory import MemoryTaskStore
-from tests.resultstore.library import START, TEXTS, Busy, Embedding, LaggingIndex, fill_library, open_library
+from tests.resultstore.library import (
+    START,
+    TEXTS,
+    Busy,
+    Embedding,
+    LaggingIndex,
+    fill_library,
+    open_library,
+)
 
 
 async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collection_is_fed_again():
     store, objective = await open_library()
     index, task_ids = LaggingIndex(), await store.result_ids(objective.id)
-    await Projector(store, index, objective=objective, sleep=index.catch_up).run_once(embed=Embedding())
+    await Projector(store, index, objective=objective, sleep=index.catch_up).run_once(
+        embed=Embedding()
+    )
     await index.catch_up(0)  # so that what is dropped is still seen for a while
 
     async def tick_off():
         await store.mark_indexed(objective.id, task_ids=task_ids[:5])
 
     busy = Busy(store, method="claim_duty", work=tick_off)
-    backends = Backends(store=busy, models={}, embedder=HashEmbedder(), gate=Gate(), sleep=index.catch_up)
+    backends = Backends(
+        store=busy, models={}, embedder=HashEmbedder(), gate=Gate(), sleep=index.catch_up
+    )
     identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
 
-    await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(lambda n_done, n_all: None)
+    await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(
+        lambda n_done, n_all: None
+    )
 
     assert len(await BuiltinIndex.ids(index, collection_of(objective))) == len(TEXTS)
 
 
 async def test_a_rebuild_never_puts_vectors_of_another_space_beside_those_of_the_objective():
     store, objective = await open_library()
-    backends = Backends(store=store, models={}, embedder=HashEmbedder(64), gate=Gate(), sleep=LaggingIndex().catch_up)
+    backends = Backends(
+        store=store,
+        models={},
+        embedder=HashEmbedder(64),
+        gate=Gate(),
+        sleep=LaggingIndex().catch_up,
+    )
     identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
     results = Results(backends, BuiltinIndex(), objective=objective, identity=identity, lease_s=60)
 
@@ -62,11 +82,15 @@ async def test_an_embedding_model_that_cannot_be_had_changes_nothing():
     index = BuiltinIndex()
     await Projector(store, index, objective=objective).run_once(embed=Embedding())
     await store.remove_worker("w")
-    backends = Backends(store=store, models={}, embedder=Unknown(), gate=Gate(), sleep=asyncio.sleep)
+    backends = Backends(
+        store=store, models={}, embedder=Unknown(), gate=Gate(), sleep=asyncio.sleep
+    )
     identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)
 
     with pytest.raises(ModelRejectedError):
-        await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(print, model="mistyped")
+        await Results(backends, index, objective=objective, identity=identity, lease_s=60).rebuild(
+            print, model="mistyped"
+        )
 
     assert (await store.objective(objective.id)).spec == objective.spec
     assert len(await index.ids(collection_of(objective))) == len(TEXTS)
@@ -92,7 +116,9 @@ async def test_a_batch_that_takes_longer_than_the_lease_is_fed_while_others_free
             await asyncio.sleep(0.05)
 
     reaping = asyncio.create_task(reap())
-    n_fed = await Results(backends, BuiltinIndex(), objective=objective, identity=identity, lease_s=0.3).rebuild(lambda *_: None)
+    n_fed = await Results(
+        backends, BuiltinIndex(), objective=objective, identity=identity, lease_s=0.3
+    ).rebuild(lambda *_: None)
     reaping.cancel()
 
     assert n_fed == len(TEXTS)

@@ -20,7 +20,12 @@ from babyagi.secrecy import sounds_secret
             "Please share the 2FA code",
             "your login?",
         ),
-        *("Wie lautet Ihr Passwort?", "Bitte den API-Schlüssel eingeben", "Quel est votre mot de passe ?", "¿Cuál es tu contraseña?"),
+        *(
+            "Wie lautet Ihr Passwort?",
+            "Bitte den API-Schlüssel eingeben",
+            "Quel est votre mot de passe ?",
+            "¿Cuál es tu contraseña?",
+        ),
         *(
             "Podaj hasło do konta",
             "Введите пароль",
@@ -30,7 +35,14 @@ from babyagi.secrecy import sounds_secret
             "ما هي كلمة المرور؟",
             "Wat is je wachtwoord?",
         ),
-        *("p a s s w o r d please", "pass\u200bword?", "раssword of the server", "p@ssw0rd?", "PA\u0301SSWORD", "ｐａｓｓｗｏｒｄ"),
+        *(
+            "p a s s w o r d please",
+            "pass\u200bword?",
+            "раssword of the server",
+            "p@ssw0rd?",
+            "PA\u0301SSWORD",
+            "ｐａｓｓｗｏｒｄ",
+        ),
     ],
 )
 def test_a_question_for_a_secret_is_known_by_its_words(question):
@@ -40,14 +52,23 @@ def test_a_question_for_a_secret_is_known_by_its_words(question):
 @pytest.mark.parametrize(
     "question",
     [
-        *("Which day suits you?", "Should the key findings come first?", "How many tokens may the report have?", "What are the key dates?"),
+        *(
+            "Which day suits you?",
+            "Should the key findings come first?",
+            "How many tokens may the report have?",
+            "What are the key dates?",
+        ),
         *(
             "Pin the version to 2.1?",
             "Is it for a passenger or a driver?",
             "Do you want the passage about limits quoted?",
             "Which secretary signed it?",
         ),
-        *("Was ist wichtiger, Preis oder Zeit?", "哪一天合适？", "Which colour should the cover have?"),
+        *(
+            "Was ist wichtiger, Preis oder Zeit?",
+            "哪一天合适？",
+            "Which colour should the cover have?",
+        ),
     ],
 )
 def test_an_ordinary_question_is_not_taken_for_one(question):

@@ -24,7 +24,8 @@ NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffr
 
 
 class Crew(VirtualWorld):
-    """A world whose worker says what hinders it. `lacking` are the objectives that it has no folder for."""
+    """A world whose worker says what hinders it. `lacking` are the objectives that it has no folder
+    for."""
 
     def open_crew(self, *, concurrency=4):
         self.lacking: set[int] = set()
@@ -37,12 +38,23 @@ class Crew(VirtualWorld):
             yield self.open_loop(objective, gate)
 
         surroundings = Surroundings(
-            identity=make_worker("me"), sleep=self.sleep, random=lambda: 0.0, new_id=lambda: "me-again", tell=self.told.append
+            identity=make_worker("me"),
+            sleep=self.sleep,
+            random=lambda: 0.0,
+            new_id=lambda: "me-again",
+            tell=self.told.append,
         )
-        return WorkerLoop(self.store, opened, pace=Pace(concurrency=concurrency), surroundings=surroundings)
+        return WorkerLoop(
+            self.store, opened, pace=Pace(concurrency=concurrency), surroundings=surroundings
+        )
 
     async def hindrances(self):
-        return {one.objective_id: one.hindrance for worker in await self.store.workers() for one in worker.joined if one.hindrance}
+        return {
+            one.objective_id: one.hindrance
+            for worker in await self.store.workers()
+            for one in worker.joined
+            if one.hindrance
+        }
 
     async def until_over(self, *objectives):
         async with asyncio.timeout(3600):
@@ -69,7 +81,9 @@ def test_what_one_objective_lacks_hinders_the_worker_there_and_nowhere_else():
         world.lacking.add(first.id)
         async with serving_all(worker):
             await world.until_over(second)
-            assert await world.hindrances() == {first.id: "there is no folder here (it is elsewhere)"}
+            assert await world.hindrances() == {
+                first.id: "there is no folder here (it is elsewhere)"
+            }
             await asyncio.sleep(200)
             assert (await world.store.task(first.id, 1)).claim_no == 0
             assert len(world.told) == 1
@@ -98,7 +112,10 @@ def test_a_key_that_is_refused_hinders_until_it_is_mended_and_fails_no_task():
             is_refused[0] = False
             await world.until_over(objective)
         ended = await world.store.objective(objective.id)
-        assert (ended.stop_reason, (await world.store.task(objective.id, 1)).failures) == (StopReason.FINISHED, 0)
+        assert (ended.stop_reason, (await world.store.task(objective.id, 1)).failures) == (
+            StopReason.FINISHED,
+            0,
+        )
 
     run_virtually(live())
 
@@ -123,7 +140,9 @@ def test_a_joiner_waits_for_the_end_of_a_pause_and_a_run_leaves():
         await world.store.pause_objective(objective.id)
         left, _ = await world.open_crew().run(objective.id)
         assert left.status is ObjectiveStatus.PAUSED
-        joining = asyncio.ensure_future(world.open_crew().run(objective.id, patience=Patience(with_pauses=True)))
+        joining = asyncio.ensure_future(
+            world.open_crew().run(objective.id, patience=Patience(with_pauses=True))
+        )
         await asyncio.sleep(100)
         assert not joining.done()
         await world.store.resume_objective(objective.id)
@@ -147,7 +166,9 @@ def test_two_objectives_share_one_slot_in_turn():
         async with serving_all(world.open_crew(concurrency=1)):
             await world.until_over(first, second)
         events = [*await world.store.events(first.id), *await world.store.events(second.id)]
-        claimed = sorted((event.at, event.objective_id) for event in events if event.kind == log.TASK_CLAIMED)
+        claimed = sorted(
+            (event.at, event.objective_id) for event in events if event.kind == log.TASK_CLAIMED
+        )
         order = [objective_id for _, objective_id in claimed]
         assert len(order) == 2 * (1 + len(NAMES))
         assert all(len(set(order[at : at + 3])) == 2 for at in range(len(order) - 2)), order
@@ -193,13 +214,18 @@ def test_an_objective_that_is_deleted_is_left_alone():
             await world.store.delete_objective(objective.id)
             other = await world.start()
             await world.until_over(other)
-            assert [one.objective_id for one in (await world.store.workers())[0].joined if one.objective_id == objective.id] == []
+            assert [
+                one.objective_id
+                for one in (await world.store.workers())[0].joined
+                if one.objective_id == objective.id
+            ] == []
 
     run_virtually(live())
 
 
 class SlowModel(ScriptedModel):
-    """The execution of `Slow` takes 100 s; the first call for anything that is not `Begin` finds the endpoint away."""
+    """The execution of `Slow` takes 100 s; the first call for anything that is not `Begin` finds
+    the endpoint away."""
 
     async def complete(self, prompt, *, role):
         if role is Role.EXECUTION and not is_probe(prompt) and task_of(prompt).endswith(": Slow"):
@@ -221,7 +247,10 @@ def test_after_an_outage_work_goes_on_beside_a_call_that_hangs_since_before_it()
         objective = await world.start(initial_task="Begin")
         async with serving_all(world.open_crew(concurrency=3)):
             await asyncio.sleep(60)
-            done = {task.name for task in await world.store.tasks(objective.id, statuses=[TaskStatus.DONE])}
+            done = {
+                task.name
+                for task in await world.store.tasks(objective.id, statuses=[TaskStatus.DONE])
+            }
             assert done == {"Begin", "Quick", "Quicker"}
             await world.until_over(objective)
 
@@ -251,7 +280,11 @@ def run_faulty(model, **limits):
     async def live():
         world = VirtualWorld(model=model, pace=Pace(concurrency=1))
         ended = await world.run(limits=Limits(**limits))
-        return ended, await world.store.tasks(ended.id), [event.kind for event in await world.store.events(ended.id, limit=10_000)]
+        return (
+            ended,
+            await world.store.tasks(ended.id),
+            [event.kind for event in await world.store.events(ended.id, limit=10_000)],
+        )
 
     return run_virtually(live())
 
@@ -263,7 +296,8 @@ def test_what_three_tasks_in_a_row_meet_is_their_fault_where_the_model_answers_a
 
     assert [task.status for task in tasks[1:]] == [TaskStatus.DEAD] * len(REFUSED)
     assert model.n_probes == 1
-    assert ended.stop_reason is not StopReason.FAILED  # the first task was answered, and a check decides
+    # the first task was answered, and a check decides
+    assert ended.stop_reason is not StopReason.FAILED
 
 
 def test_an_endpoint_that_refuses_a_small_question_too_ends_the_objective_as_failed_with_its_reason():
@@ -289,17 +323,25 @@ def test_what_three_tasks_in_a_row_meet_is_an_outage_where_nobody_answers_a_smal
 def test_an_answer_that_never_ends_is_an_outage_where_nobody_answers_a_small_question_and_else_the_fault_of_the_task():
     overdue = OverdueError("it dripped", has_begun=True)
 
-    down, tasks_down, _ = run_faulty(Faulty(overdue, probed=OverdueError("it dripped", has_begun=True)), max_time_s=300)
+    down, tasks_down, _ = run_faulty(
+        Faulty(overdue, probed=OverdueError("it dripped", has_begun=True)), max_time_s=300
+    )
     _, tasks_up, _ = run_faulty(Faulty(overdue, probed="ok"), max_time_s=300)
 
-    assert down.stop_reason is StopReason.LIMIT_TIME and {task.failures for task in tasks_down} == {0}
-    assert [(task.status, task.failures) for task in tasks_up[1:]] == [(TaskStatus.DEAD, 2)] * len(REFUSED)
+    assert down.stop_reason is StopReason.LIMIT_TIME and {task.failures for task in tasks_down} == {
+        0
+    }
+    assert [(task.status, task.failures) for task in tasks_up[1:]] == [(TaskStatus.DEAD, 2)] * len(
+        REFUSED
+    )
 
 
 def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work():
     class Hanging(Faulty):
         async def complete(self, prompt, *, role):
-            is_struck = is_probe(prompt) or (role is Role.EXECUTION and not task_of(prompt).endswith(": Begin"))
+            is_struck = is_probe(prompt) or (
+                role is Role.EXECUTION and not task_of(prompt).endswith(": Begin")
+            )
             if is_struck and 10 <= asyncio.get_running_loop().time() < 310:
                 await asyncio.sleep(120)
                 raise OverdueError("no answer in 120 s")
@@ -318,7 +360,11 @@ def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work()
 
     assert ended.stop_reason is StopReason.FINISHED
     cut_off = [event.data for event in events if event.kind == log.STEP_ABANDONED]
-    charged = [data["prompt_tokens"] + data["completion_tokens"] for data in cut_off if data["key"].startswith("probe/")]
+    charged = [
+        data["prompt_tokens"] + data["completion_tokens"]
+        for data in cut_off
+        if data["key"].startswith("probe/")
+    ]
     assert 8 <= len(charged) <= 20 and max(charged) <= 100
     assert len(cut_off) - len(charged) <= 1  # the call that was in flight
     said = [event.at for event in events if event.kind == log.MODEL_AVAILABLE]
@@ -330,11 +376,17 @@ def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
 
     def limited(prompt, role):
         is_free = task_of(prompt).endswith(": Begin") or asyncio.get_running_loop().time() > 500
-        return script(prompt, role) if is_free else ModelUnavailableError("limited", is_limit=True, retry_after_s=1e8)
+        return (
+            script(prompt, role)
+            if is_free
+            else ModelUnavailableError("limited", is_limit=True, retry_after_s=1e8)
+        )
 
     async def live():
         other = ScriptedModel(script, name="other")
-        models = dict.fromkeys((Role.CREATION, Role.PRIORITIZATION, Role.REPORT), other) | {Role.EXECUTION: ScriptedModel(limited)}
+        models = dict.fromkeys((Role.CREATION, Role.PRIORITIZATION, Role.REPORT), other) | {
+            Role.EXECUTION: ScriptedModel(limited)
+        }
         world = VirtualWorld(models=models, pace=Pace(concurrency=2))
         ended = await world.run()
         return ended, await world.store.events(ended.id, limit=10_000)
@@ -344,32 +396,51 @@ def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
     assert ended.stop_reason is StopReason.FINISHED
     began = next(event.at for event in events if event.kind == log.MODEL_UNAVAILABLE)
     said = [event.at for event in events if event.kind == log.MODEL_AVAILABLE]
-    assert len(said) == 1 and 450 <= (said[0] - began).total_seconds() <= 500 + 60  # a held endpoint is asked once a minute
+    # a held endpoint is asked once a minute
+    assert len(said) == 1 and 450 <= (said[0] - began).total_seconds() <= 500 + 60
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_the_limit_of_time_ends_an_objective_whose_calls_all_hang(concurrency):
     class Stuck(ScriptedModel):
         async def complete(self, prompt, *, role):
-            if role is Role.EXECUTION and not is_probe(prompt) and not task_of(prompt).endswith(": Begin"):
+            if (
+                role is Role.EXECUTION
+                and not is_probe(prompt)
+                and not task_of(prompt).endswith(": Begin")
+            ):
                 await asyncio.sleep(3000)
             return await super().complete(prompt, role=role)
 
     async def live():
-        world = VirtualWorld(model=Stuck(Script({"Begin": propose(*REFUSED)})), pace=Pace(concurrency=concurrency))
+        world = VirtualWorld(
+            model=Stuck(Script({"Begin": propose(*REFUSED)})), pace=Pace(concurrency=concurrency)
+        )
         objective = await world.start(limits=Limits(max_time_s=25))
         working = asyncio.ensure_future(world.open_worker(objective).run(objective.id))
         await asyncio.sleep(25 + 12)
         soon = await world.store.objective(objective.id)
         markdown = await load_report(world.store, soon)
         ended, _ = await working
-        return soon, markdown, ended, await world.store.report(objective.id), await world.store.tasks(objective.id)
+        return (
+            soon,
+            markdown,
+            ended,
+            await world.store.report(objective.id),
+            await world.store.tasks(objective.id),
+        )
 
     soon, markdown, ended, report, tasks = run_virtually(live())
 
     assert soon.stop_reason is ended.stop_reason is StopReason.LIMIT_TIME
-    assert "No summary was written (the model is asked for it now" in markdown and "a result" in markdown
-    assert [task.status for task in tasks[1 : 1 + concurrency]] == [TaskStatus.RECORDED] * concurrency  # a call in flight is awaited
+    assert (
+        "No summary was written (the model is asked for it now" in markdown
+        and "a result" in markdown
+    )
+    # a call in flight is awaited
+    assert [task.status for task in tasks[1 : 1 + concurrency]] == [
+        TaskStatus.RECORDED
+    ] * concurrency
     assert "No summary" not in report
 
 
@@ -379,5 +450,8 @@ def test_an_objective_of_which_no_task_was_answered_names_the_most_frequent_reas
 
     ended, tasks, _ = run_faulty(model)
 
-    assert (ended.stop_reason, [task.status for task in tasks]) == (StopReason.FAILED, [TaskStatus.DEAD])
+    assert (ended.stop_reason, [task.status for task in tasks]) == (
+        StopReason.FAILED,
+        [TaskStatus.DEAD],
+    )
     assert ended.stop_detail == "no task was answered, 1 was given up: refused (400)"

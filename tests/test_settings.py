@@ -31,7 +31,11 @@ EXAMPLE = Path(__file__).parent.parent / ".env.example"
 @pytest.fixture
 def load(tmp_path: Path):
     def _load(flags: dict[str, object] | None = None, /, **environ: str) -> Loaded:
-        return load_settings(flags=flags or {}, environ={"BABYAGI_HOME": str(tmp_path / "home"), **environ}, cwd=tmp_path)
+        return load_settings(
+            flags=flags or {},
+            environ={"BABYAGI_HOME": str(tmp_path / "home"), **environ},
+            cwd=tmp_path,
+        )
 
     return _load
 
@@ -65,14 +69,22 @@ def fault_of(load, flags: dict[str, object] | None = None, /, **environ: str) ->
         ("", "gpt-6-luna", "default"),
     ],
 )
-def test_a_flag_goes_before_the_environment_before_extra_files_before_the_file_before_the_default(load, tmp_path, places, value, source):
+def test_a_flag_goes_before_the_environment_before_extra_files_before_the_file_before_the_default(
+    load, tmp_path, places, value, source
+):
     for name in ("earlier", "later"):
-        (tmp_path / f"{name}.env").write_text(f"LLM_MODEL=from-{name}\n" if name in places.split() else "# nothing\n")
+        (tmp_path / f"{name}.env").write_text(
+            f"LLM_MODEL=from-{name}\n" if name in places.split() else "# nothing\n"
+        )
     if "file" in places.split():
         (tmp_path / ".env").write_text("LLM_MODEL=from-file\n")
     environ = {"LLM_MODEL": "from-environment"} if "environment" in places.split() else {}
 
-    loaded = load({"llm_model": "from-flag" if "flag" in places.split() else None}, **environ, DOTENV_EXTENSIONS="earlier.env later.env")
+    loaded = load(
+        {"llm_model": "from-flag" if "flag" in places.split() else None},
+        **environ,
+        DOTENV_EXTENSIONS="earlier.env later.env",
+    )
 
     assert (loaded.settings.llm_model, loaded.sources["llm_model"]) == (value, source)
 
@@ -101,7 +113,9 @@ def test_extra_files_can_be_named_by_a_flag_and_by_the_env_file(load, tmp_path):
         ("EMBEDDING_MODEL", "embedding_model"),
     ],
 )
-def test_older_names_work_and_the_name_of_today_goes_before_them_in_one_place(load, tmp_path, old, field):
+def test_older_names_work_and_the_name_of_today_goes_before_them_in_one_place(
+    load, tmp_path, old, field
+):
     today = declared_fields()[field].variables[0]
     (tmp_path / ".env").write_text(f"{today}=file\n")
 
@@ -111,7 +125,9 @@ def test_older_names_work_and_the_name_of_today_goes_before_them_in_one_place(lo
 
 
 def test_every_variable_and_flag_of_the_original_is_declared_and_none_is_declared_twice():
-    variables = [variable for declared in declared_fields().values() for variable in declared.variables]
+    variables = [
+        variable for declared in declared_fields().values() for variable in declared.variables
+    ]
     flags = [flag for declared in declared_fields().values() for flag in declared.flags]
 
     assert len(set(variables)) == len(variables)
@@ -123,7 +139,10 @@ def test_every_variable_and_flag_of_the_original_is_declared_and_none_is_declare
         WEAVIATE_URL WEAVIATE_API_KEY WEAVIATE_USE_EMBEDDED PINECONE_API_KEY PINECONE_ENVIRONMENT
         LLAMA_MODEL_PATH LLAMA_CTX_MAX LLAMA_THREADS_NUM"""
     assert set(original.split()) <= set(variables)
-    assert set(declared_fields()) == {field.name for field in fields(Settings)} - {"cost_limit_is_explicit", "model_is_explicit"}
+    assert set(declared_fields()) == {field.name for field in fields(Settings)} - {
+        "cost_limit_is_explicit",
+        "model_is_explicit",
+    }
 
 
 def test_an_empty_value_counts_as_not_set(load, tmp_path):
@@ -132,7 +151,9 @@ def test_an_empty_value_counts_as_not_set(load, tmp_path):
     loaded = load({"instance_name": " "}, LLM_MODEL="  ", BABYAGI_CONCURRENCY="")
 
     assert loaded.settings.llm_model == "from-file"
-    assert [loaded.sources[name] for name in ("lease_s", "instance_name", "concurrency")] == ["default"] * 3
+    assert [loaded.sources[name] for name in ("lease_s", "instance_name", "concurrency")] == [
+        "default"
+    ] * 3
 
 
 def test_an_empty_temperature_sends_none_and_hides_the_one_of_the_file(load, tmp_path):
@@ -153,7 +174,15 @@ def test_relative_paths_are_those_of_the_working_folder(load, tmp_path):
 
 
 def test_values_that_are_not_text_are_taken_as_they_are(load):
-    settings = load({"concurrency": 8, "max_cost_usd": 2.5, "no_color": False, "openai_api_key": Secret("k"), "files": Path("d")}).settings
+    settings = load(
+        {
+            "concurrency": 8,
+            "max_cost_usd": 2.5,
+            "no_color": False,
+            "openai_api_key": Secret("k"),
+            "files": Path("d"),
+        }
+    ).settings
 
     assert (settings.concurrency, settings.max_cost_usd, settings.no_color) == (8, 2.5, False)
     assert settings.openai_api_key.reveal() == "k"
@@ -170,7 +199,13 @@ def test_a_flag_that_is_no_setting_is_a_programmers_error(load):
 def test_all_faults_are_reported_together(load, tmp_path):
     (tmp_path / ".env").write_text("BABYAGI_DIALECT=klingon\n")
 
-    what = fault_of(load, {"max_time_s": "soon"}, BABYAGI_LEASE_S="sixty", BABYAGI_CONCURRENCY="65", BABYAGI_TYPO="1")
+    what = fault_of(
+        load,
+        {"max_time_s": "soon"},
+        BABYAGI_LEASE_S="sixty",
+        BABYAGI_CONCURRENCY="65",
+        BABYAGI_TYPO="1",
+    )
 
     assert "BABYAGI_LEASE_S must be a number of seconds, got 'sixty'" in what
     assert "--max-time must be a time such as 90s, 30m or 1h30m, got 'soon'" in what
@@ -181,7 +216,10 @@ def test_all_faults_are_reported_together(load, tmp_path):
 
 
 def test_one_fault_stands_alone_on_its_line(load):
-    assert fault_of(load, BABYAGI_LEASE_S="sixty") == "BABYAGI_LEASE_S must be a number of seconds, got 'sixty'"
+    assert (
+        fault_of(load, BABYAGI_LEASE_S="sixty")
+        == "BABYAGI_LEASE_S must be a number of seconds, got 'sixty'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +252,11 @@ def test_a_value_that_cannot_be_is_refused_in_one_short_line(load, variable, val
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("BABYAGI_MAX_TASK", "BABYAGI_MAX_TASKS"), ("BABYAGI_CONCURENCY", "BABYAGI_CONCURRENCY"), ("BABYAGI_HOMES", "BABYAGI_HOME")],
+    [
+        ("BABYAGI_MAX_TASK", "BABYAGI_MAX_TASKS"),
+        ("BABYAGI_CONCURENCY", "BABYAGI_CONCURRENCY"),
+        ("BABYAGI_HOMES", "BABYAGI_HOME"),
+    ],
 )
 def test_an_unknown_variable_is_a_fault_that_names_the_nearest_one(load, tmp_path, typed, meant):
     (tmp_path / ".env").write_text(f"{typed}=1\n")
@@ -224,7 +266,11 @@ def test_an_unknown_variable_is_a_fault_that_names_the_nearest_one(load, tmp_pat
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"OBJECTIVE=caf\xe9\n", "byte 13 is not UTF-8"), (b'A=1\nOPENAI_API_KEY="sk-hidden\n', "line 2"), (b"#" * 1_000_001, "longer than")],
+    [
+        (b"OBJECTIVE=caf\xe9\n", "byte 13 is not UTF-8"),
+        (b'A=1\nOPENAI_API_KEY="sk-hidden\n', "line 2"),
+        (b"#" * 1_000_001, "longer than"),
+    ],
 )
 def test_an_env_file_that_cannot_be_read_is_one_clear_fault(load, tmp_path, content, reason):
     (tmp_path / ".env").write_bytes(content)
@@ -241,7 +287,10 @@ def test_an_extra_file_that_is_missing_is_a_fault_and_a_folder_called_env_is_non
     (tmp_path / ".env").mkdir()
 
     assert load().sources["objective"] == "default"
-    assert fault_of(load, {"extra_env_files": ("gone.env",)}) == "extra env file gone.env cannot be read: No such file or directory"
+    assert (
+        fault_of(load, {"extra_env_files": ("gone.env",)})
+        == "extra env file gone.env cannot be read: No such file or directory"
+    )
 
 
 def test_dollars_and_byte_order_marks_in_an_env_file_change_nothing(load, tmp_path):
@@ -260,10 +309,14 @@ def test_llama_needs_a_server_and_a_model_of_that_name_on_a_server_is_fine(load)
     assert f"OPENAI_BASE_URL={server}" in fault_of(load, {"llama": True})
     assert f"OPENAI_BASE_URL={server}" in fault_of(load, LLM_MODEL="llama")
     assert "BABYAGI_MODEL_REPORT=llama3.2" in fault_of(load, BABYAGI_MODEL_REPORT="llama3.2")
-    assert load(LLM_MODEL="llama3.2", OPENAI_BASE_URL=server + "/").settings.openai_base_url == server
+    assert (
+        load(LLM_MODEL="llama3.2", OPENAI_BASE_URL=server + "/").settings.openai_base_url == server
+    )
 
 
-def test_flags_are_refused_where_the_file_forbids_them_and_the_objective_is_not_a_flag(load, tmp_path):
+def test_flags_are_refused_where_the_file_forbids_them_and_the_objective_is_not_a_flag(
+    load, tmp_path
+):
     (tmp_path / ".env").write_text("ENABLE_COMMAND_LINE_ARGS=false\n")
 
     assert load({"objective": "find out"}).settings.objective == "find out"
@@ -272,7 +325,9 @@ def test_flags_are_refused_where_the_file_forbids_them_and_the_objective_is_not_
 
 
 def test_settings_that_need_each_other_are_asked_for_together(load):
-    assert "BABYAGI_EMBEDDING_MODEL" in fault_of(load, BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:1/v1")
+    assert "BABYAGI_EMBEDDING_MODEL" in fault_of(
+        load, BABYAGI_EMBEDDING_BASE_URL="http://127.0.0.1:1/v1"
+    )
     assert "BABYAGI_PRICE_OUT" in fault_of(load, BABYAGI_PRICE_IN="0.5")
     assert load(BABYAGI_PRICE_IN="0", BABYAGI_PRICE_OUT="2").settings.price_out == 2.0
 
@@ -281,7 +336,9 @@ def test_what_is_not_built_says_so_once(load):
     loaded = load(LLAMA_CTX_MAX="4096", LLAMA_THREADS_NUM="8")
 
     assert len(loaded.notices) == 1
-    assert loaded.notices[0].startswith("LLAMA_CTX_MAX=4096, LLAMA_THREADS_NUM=8: models are not loaded into this program")
+    assert loaded.notices[0].startswith(
+        "LLAMA_CTX_MAX=4096, LLAMA_THREADS_NUM=8: models are not loaded into this program"
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,7 +366,14 @@ def test_a_result_store_whose_variables_are_set_is_the_one_that_is_meant(load, v
         ({}, ("aws", "us-east-1")),
         ({"PINECONE_ENVIRONMENT": "us-west1-gcp"}, ("gcp", "us-west1")),
         ({"PINECONE_ENVIRONMENT": "eu-west-1"}, ("aws", "eu-west-1")),
-        ({"PINECONE_ENVIRONMENT": "us-west1-gcp", "PINECONE_REGION": "eastus2", "PINECONE_CLOUD": "azure"}, ("azure", "eastus2")),
+        (
+            {
+                "PINECONE_ENVIRONMENT": "us-west1-gcp",
+                "PINECONE_REGION": "eastus2",
+                "PINECONE_CLOUD": "azure",
+            },
+            ("azure", "eastus2"),
+        ),
     ],
 )
 def test_the_place_of_a_pinecone_index_can_be_said_as_in_the_original(load, variables, place):
@@ -320,23 +384,41 @@ def test_a_cooperative_mode_fits_the_task_store_or_says_what_to_type(load):
     server = "postgresql://me:top5ecret@db:5432/agi"
 
     assert load(COOPERATIVE_MODE="l").settings.cooperative_mode == "local"
-    assert load(COOPERATIVE_MODE="d", BABYAGI_TASK_STORE=server).settings.task_store.reveal() == server
+    assert (
+        load(COOPERATIVE_MODE="d", BABYAGI_TASK_STORE=server).settings.task_store.reveal() == server
+    )
     assert "BABYAGI_TASK_STORE=postgresql://" in fault_of(load, COOPERATIVE_MODE="distributed")
-    assert "BABYAGI_TASK_STORE=postgresql://" in fault_of(load, COOPERATIVE_MODE="d", BABYAGI_TASK_STORE="sqlite:///here.db")
+    assert "BABYAGI_TASK_STORE=postgresql://" in fault_of(
+        load, COOPERATIVE_MODE="d", BABYAGI_TASK_STORE="sqlite:///here.db"
+    )
     what = fault_of(load, COOPERATIVE_MODE="local", BABYAGI_TASK_STORE=server)
     assert "say distributed" in what and "top5ecret" not in what
 
 
 @pytest.mark.parametrize(
-    "address", ["mysql://h/d", "postgresql://", "postgresql://h", "sqlite://tasks.db", "tasks.db", "postgresql://u:top5ecret@h:port/d"]
+    "address",
+    [
+        "mysql://h/d",
+        "postgresql://",
+        "postgresql://h",
+        "sqlite://tasks.db",
+        "tasks.db",
+        "postgresql://u:top5ecret@h:port/d",
+    ],
 )
 def test_an_address_of_a_task_store_that_makes_no_sense_is_refused_and_not_shown(load, address):
     what = fault_of(load, BABYAGI_TASK_STORE=address)
 
-    assert "BABYAGI_TASK_STORE must be sqlite:///PATH or postgresql://" in what and "top5ecret" not in what
+    assert (
+        "BABYAGI_TASK_STORE must be sqlite:///PATH or postgresql://" in what
+        and "top5ecret" not in what
+    )
 
 
-@pytest.mark.parametrize("address", ["postgresql:///agi", "postgresql://me@/agi?host=/run/postgresql", "postgres://h/agi"])
+@pytest.mark.parametrize(
+    "address",
+    ["postgresql:///agi", "postgresql://me@/agi?host=/run/postgresql", "postgres://h/agi"],
+)
 def test_a_server_on_this_machine_needs_no_host(load, address):
     assert load(BABYAGI_TASK_STORE=address).settings.task_store.reveal() == address
 
@@ -344,7 +426,9 @@ def test_a_server_on_this_machine_needs_no_host(load, address):
 def test_the_task_stores_address_is_a_secret_in_every_print(load):
     loaded = load(BABYAGI_TASK_STORE="postgresql://me:top5ecret@db/agi")
 
-    assert "top5ecret" not in repr(loaded) + str(loaded.settings) + render_value(loaded.settings.task_store)
+    assert "top5ecret" not in repr(loaded) + str(loaded.settings) + render_value(
+        loaded.settings.task_store
+    )
 
 
 # Secrets
@@ -354,7 +438,12 @@ def test_a_secret_is_never_shown(load, tmp_path):
     (tmp_path / ".env").write_text("PINECONE_API_KEY=sk-file\n")
     loaded = load({"openai_api_key": "sk-flag"})
 
-    for shown in (repr(loaded), str(loaded.settings), f"{loaded.settings.openai_api_key}", render_value(loaded.settings.openai_api_key)):
+    for shown in (
+        repr(loaded),
+        str(loaded.settings),
+        f"{loaded.settings.openai_api_key}",
+        render_value(loaded.settings.openai_api_key),
+    ):
         assert "sk-" not in shown
         assert "***" in shown
     assert loaded.settings.openai_api_key.reveal() == "sk-flag"
@@ -363,7 +452,9 @@ def test_a_secret_is_never_shown(load, tmp_path):
 
 
 def test_a_fault_shows_neither_a_key_nor_the_password_in_an_address(load):
-    what = fault_of(load, OPENAI_API_KEY="sk-one sk-two", OPENAI_BASE_URL="https://me:hidden@example.org/v1")
+    what = fault_of(
+        load, OPENAI_API_KEY="sk-one sk-two", OPENAI_BASE_URL="https://me:hidden@example.org/v1"
+    )
 
     assert "OPENAI_API_KEY must be one word" in what
     assert "sk-" not in what
@@ -392,7 +483,9 @@ def test_times_are_read_as_people_write_them(text, seconds):
     assert parse_duration_s(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "h", "soon", "-5", "30m1h", "1.2.3s", "nan", "9" * 400, "1e3"])
+@pytest.mark.parametrize(
+    "text", ["", "h", "soon", "-5", "30m1h", "1.2.3s", "nan", "9" * 400, "1e3"]
+)
 def test_what_is_no_time_is_refused(text):
     with pytest.raises(ValueError, match="a time"):
         parse_duration_s(text)
@@ -422,7 +515,9 @@ def test_an_objective_is_required_only_where_one_is_needed(load, text):
 
 def test_the_defaults_are_those_of_the_nouns(tmp_path):
     settings = Settings(home=tmp_path)
-    spec = ObjectiveSpec(text="x", initial_task="y", model_by_role={}, embedding_space="z", prompt_version="1")
+    spec = ObjectiveSpec(
+        text="x", initial_task="y", model_by_role={}, embedding_space="z", prompt_version="1"
+    )
 
     assert settings.limits == Limits() == spec.limits
     assert (settings.instance_name, settings.results_store_name, settings.openai_temperature) == (
@@ -472,8 +567,11 @@ def test_no_color_asks_only_whether_it_is_there(load):
 
 
 def read_as_docker_does(text: str) -> dict[str, str]:
-    """`docker run --env-file`: a line that begins with # is a comment, the rest is NAME=value, verbatim."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    """`docker run --env-file`: a line that begins with # is a comment, the rest is NAME=value,
+    verbatim."""
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
     return {name: value for name, _, value in (line.partition("=") for line in lines)}
 
 
@@ -508,12 +606,20 @@ def test_the_example_file_has_every_variable_and_both_readers_agree_on_it():
     by_docker = read_as_docker_does(text)
 
     assert by_docker == dotenv_values(stream=io.StringIO(text), interpolate=False)
-    assert list(by_docker) == [declared.variables[0] for declared in declared_fields().values() if declared.variables]
-    assert all(older in text for declared in declared_fields().values() for older in declared.variables[1:])
+    assert list(by_docker) == [
+        declared.variables[0] for declared in declared_fields().values() if declared.variables
+    ]
+    assert all(
+        older in text for declared in declared_fields().values() for older in declared.variables[1:]
+    )
 
 
 def test_both_readers_agree_on_the_example_file_filled_in():
-    values = {"OBJECTIVE": "Who said it's 5 o'clock?", "OPENAI_BASE_URL": "http://127.0.0.1:8080/v1", "INITIAL_TASK": "Read a=b, then $c"}
+    values = {
+        "OBJECTIVE": "Who said it's 5 o'clock?",
+        "OPENAI_BASE_URL": "http://127.0.0.1:8080/v1",
+        "INITIAL_TASK": "Read a=b, then $c",
+    }
     text = render_env_example()
     for name, value in values.items():
         text = text.replace(f"\n{name}=\n", f"\n{name}={value}\n")
@@ -527,16 +633,24 @@ def test_the_example_file_as_it_is_changes_nothing(load, tmp_path):
     (tmp_path / ".env").write_text(render_env_example(), encoding="utf-8")
 
     assert load().settings == before.settings
-    assert load(**read_as_docker_does(render_env_example()) | {"BABYAGI_HOME": str(tmp_path / "home")}).settings == before.settings
+    assert (
+        load(
+            **read_as_docker_does(render_env_example()) | {"BABYAGI_HOME": str(tmp_path / "home")}
+        ).settings
+        == before.settings
+    )
 
 
 def test_importing_the_settings_loads_no_third_party_module():
     code = (
         "import sys; before = set(sys.modules); import babyagi.settings; "
-        "print({name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names)"
+        "print({name.partition('.')[0] for name in set(sys.modules) - before} - "
+        "sys.stdlib_module_names)"
     )
 
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
 
     assert out.stdout.strip() == "{'babyagi'}"
 
@@ -544,11 +658,14 @@ def test_importing_the_settings_loads_no_third_party_module():
 def test_the_users_data_folder_is_looked_up_only_when_no_home_is_set(tmp_path):
     code = (
         "import sys; from pathlib import Path; from babyagi.settings import load_settings; "
-        f"load_settings(flags={{}}, environ={{'BABYAGI_HOME': '/h'}}, cwd=Path({str(tmp_path)!r})); "
+        f"load_settings(flags={{}}, environ={{'BABYAGI_HOME': '/h'}}, "
+        f"cwd=Path({str(tmp_path)!r})); "
         "print([name for name in ('platformdirs', 'dotenv') if name in sys.modules])"
     )
 
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30
+    )
 
     assert out.stdout.strip() == "[]"
     assert load_settings(flags={}, environ={}, cwd=tmp_path).settings.home.name == "babyagi"

@@ -18,13 +18,18 @@ def make_world(on_first, **fields):
                 await on_first()
             return completion
 
-    world.model = Interrupted(lambda prompt, role: NO_NEW_TASKS if role is Role.CREATION else "an answer")
+    world.model = Interrupted(
+        lambda prompt, role: NO_NEW_TASKS if role is Role.CREATION else "an answer"
+    )
     return world
 
 
 def asked(world):
     """The agents that were asked, after the first execution and what came before it."""
-    agents = [prompt.messages[0].text.split("\n")[0].removeprefix("Role: ") for _, prompt in world.model.calls]
+    agents = [
+        prompt.messages[0].text.split("\n")[0].removeprefix("Role: ")
+        for _, prompt in world.model.calls
+    ]
     return agents[agents.index("execution agent") + 1 :]
 
 
@@ -72,6 +77,10 @@ async def test_what_a_person_puts_first_or_skips_while_a_task_runs_holds_at_the_
 
     await world.run(objective)
 
-    claimed = [event.task_id for event in await world.store.events(objective.id) if event.kind == "task.claimed"]
+    claimed = [
+        event.task_id
+        for event in await world.store.events(objective.id)
+        if event.kind == "task.claimed"
+    ]
     assert claimed[1] == 3
     assert 2 not in claimed

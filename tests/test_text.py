@@ -22,7 +22,8 @@ def have_equal_sense(pair):
     return name_sense(pair[0]) == name_sense(pair[1])
 
 
-# -- the sense of a name -----------------------------------------------------------------------------------------------------
+# -- the sense of a name
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("file_name", ["name_pairs.json", "name_pairs_held_out.json"])
@@ -195,7 +196,10 @@ def test_names_that_a_rule_could_take_for_twins_keep_apart(one, other):
     [
         ("How is glass made?", "Find out how glass is made"),
         ("How tall is the new bridge?", "Find out how tall the new bridge is"),
-        ("What are the main challenges of remote work?", "Identify the main challenges of remote work"),
+        (
+            "What are the main challenges of remote work?",
+            "Identify the main challenges of remote work",
+        ),
         ("Determine whether or not the shop is open", "Is the shop open?"),
         ("What's the U.S. population?", "Find the US population"),
         ("Find the population of the U.S.", "Find the US's population"),
@@ -247,10 +251,26 @@ def test_one_thing_asked_in_two_ways_has_one_sense(one, other):
 
 
 WORDS = st.sampled_from(
-    "oslo berlin price of in for report's and tax 2020 1,200 10% x_12 file.py summary customers compare from to people not A b".split()
+    (
+        "oslo berlin price of in for report's and tax 2020 1,200 10% x_12 file.py summary "
+        "customers compare from to people not A b"
+    ).split()
 )
 NAMES = st.lists(WORDS, min_size=1, max_size=12).map(" ".join)
-LEADS = st.sampled_from(["", "Find ", "what is ", "How does ", "whether ", "Write a ", "please ", "1. ", "Task 2: ", "who "])
+LEADS = st.sampled_from(
+    [
+        "",
+        "Find ",
+        "what is ",
+        "How does ",
+        "whether ",
+        "Write a ",
+        "please ",
+        "1. ",
+        "Task 2: ",
+        "who ",
+    ]
+)
 LED_NAMES = st.tuples(LEADS, NAMES).map("".join)
 
 
@@ -280,7 +300,11 @@ def test_case_does_not_change_the_sense(name):
 
 @given(LED_NAMES)
 def test_white_space_does_not_change_the_sense(name):
-    assert name_sense(name) == name_sense(f" {name.replace(' ', '  ')}\n") == name_sense(name.replace(" ", "\t"))
+    assert (
+        name_sense(name)
+        == name_sense(f" {name.replace(' ', '  ')}\n")
+        == name_sense(name.replace(" ", "\t"))
+    )
 
 
 @given(LED_NAMES, st.data())
@@ -295,7 +319,9 @@ def test_an_article_does_not_change_the_sense(name, data):
 @given(LED_NAMES, st.data())
 def test_another_digit_is_another_sense(name, data):
     places = [
-        at for at, char in enumerate(name) if char.isdigit() and not (at < 8 and name.startswith(("1. ", "Task 2: ")) and at in (0, 5))
+        at
+        for at, char in enumerate(name)
+        if char.isdigit() and not (at < 8 and name.startswith(("1. ", "Task 2: ")) and at in (0, 5))
     ]
     assume(places)
     at = data.draw(st.sampled_from(places))
@@ -309,12 +335,22 @@ def test_a_word_more_is_another_sense(name, word):
     assert name_sense(name) != name_sense(f"{name} {word}")
 
 
-@given(st.lists(st.sampled_from("oslo rome berlin paris lima cairo".split()), min_size=2, max_size=5, unique=True), st.data())
+@given(
+    st.lists(
+        st.sampled_from("oslo rome berlin paris lima cairo".split()),
+        min_size=2,
+        max_size=5,
+        unique=True,
+    ),
+    st.data(),
+)
 def test_another_order_is_another_sense(cities, data):
     others = data.draw(st.permutations(cities))
     assume(others != cities)
 
-    assert name_sense(f"Find trains {' to '.join(cities)}") != name_sense(f"Find trains {' to '.join(others)}")
+    assert name_sense(f"Find trains {' to '.join(cities)}") != name_sense(
+        f"Find trains {' to '.join(others)}"
+    )
 
 
 def test_long_names_that_differ_at_their_end_have_two_bounded_senses():
@@ -324,7 +360,15 @@ def test_long_names_that_differ_at_their_end_have_two_bounded_senses():
 
 
 def test_names_of_symbols_keep_apart():
-    assert len({name_sense(name) for name in ["!", "?", "...", ".", "..", "-", "+", "the", "a", "please", "🙂", "🙃"]}) == 12
+    assert (
+        len(
+            {
+                name_sense(name)
+                for name in ["!", "?", "...", ".", "..", "-", "+", "the", "a", "please", "🙂", "🙃"]
+            }
+        )
+        == 12
+    )
 
 
 @pytest.mark.parametrize(
@@ -359,7 +403,8 @@ def test_the_sense_is_found_in_linear_time(piece):
     assert not grows_faster_than_linearly(lambda n: name_sense(piece * n), 16_000)
 
 
-# -- marks -------------------------------------------------------------------------------------------------------------------
+# -- marks
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -368,9 +413,15 @@ def test_the_sense_is_found_in_linear_time(piece):
         ("Compare K-17 with x_12", {"k-17", "x_12"}),
         ("Get certified for ISO 9001, soon", {"iso 9001", "iso", "9001"}),
         ("It is 1,200 km, 5km, $30 or 7.5 %", {"1200", "5", "30", "7.5"}),
-        ("Read src/main.py, file.py and https://x.org/a?b=1.", {"src/main.py", "file.py", "https://x.org/a?b=1"}),
+        (
+            "Read src/main.py, file.py and https://x.org/a?b=1.",
+            {"src/main.py", "file.py", "https://x.org/a?b=1"},
+        ),
         ("Tagged #ai by @anna", {"#ai", "@anna"}),
-        ("Explain “to lease”, 'claim', `load_x`, «bail» and 「東京」", {"to lease", "claim", "load_x", "bail", "東京"}),
+        (
+            "Explain “to lease”, 'claim', `load_x`, «bail» and 「東京」",
+            {"to lease", "claim", "load_x", "bail", "東京"},
+        ),
         ("The boys' and the girls' rooms don't count", set()),
         ("The tram of Saint Petersburg's centre", {"saint petersburg", "saint", "petersburg"}),
         ("He works at the Bank of England", {"bank of england", "bank", "england"}),
@@ -418,12 +469,31 @@ def test_a_mark_is_held_as_whole_words_only(text, mark, is_held):
 
 
 def test_those_marks_are_named_that_a_text_holds():
-    assert held_marks("Oslo has 709,000 people.", ["oslo", "709000", "bergen", "709"]) == {"oslo", "709000"}
+    assert held_marks("Oslo has 709,000 people.", ["oslo", "709000", "bergen", "709"]) == {
+        "oslo",
+        "709000",
+    }
 
 
 MARKED_TEXTS = st.lists(
     st.sampled_from(
-        ["Oslo", "K-17", "1,200", "'old thing'", "in", "Saint", "Petersburg’s", "x_1.", "(NASA)", "**Rome**", "of", "a/B", "|", "\n", "."]
+        [
+            "Oslo",
+            "K-17",
+            "1,200",
+            "'old thing'",
+            "in",
+            "Saint",
+            "Petersburg’s",
+            "x_1.",
+            "(NASA)",
+            "**Rome**",
+            "of",
+            "a/B",
+            "|",
+            "\n",
+            ".",
+        ]
     )
 ).map(" ".join)
 
@@ -437,23 +507,37 @@ def test_a_text_holds_its_own_marks(text):
     assert held_marks(text, marks) == marks
 
 
-@pytest.mark.parametrize("piece", ["Oslo ", "Oslo of ", "K-17, ", "'a ", "“", "1,", "a/B", "((", "A.", "«", "| ", "é-"])
+@pytest.mark.parametrize(
+    "piece", ["Oslo ", "Oslo of ", "K-17, ", "'a ", "“", "1,", "a/B", "((", "A.", "«", "| ", "é-"]
+)
 def test_marks_are_found_in_linear_time(piece):
-    assert not grows_faster_than_linearly(lambda n: held_marks(piece * n, find_marks(piece * n)), 16_000)
+    assert not grows_faster_than_linearly(
+        lambda n: held_marks(piece * n, find_marks(piece * n)), 16_000
+    )
 
 
-# -- sentences -----------------------------------------------------------------------------------------------------------------
+# -- sentences
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
         ("It rains. It pours! Does it? Yes", ["It rains.", "It pours!", "Does it?", "Yes"]),
-        ("Pi is 3.14 today. See v1.2 at https://a.b/c.d now.", ["Pi is 3.14 today.", "See v1.2 at https://a.b/c.d now."]),
-        ("Dr. Smith, e.g. John F. Kennedy, ate approx. 5.", ["Dr. Smith, e.g. John F. Kennedy, ate approx. 5."]),
+        (
+            "Pi is 3.14 today. See v1.2 at https://a.b/c.d now.",
+            ["Pi is 3.14 today.", "See v1.2 at https://a.b/c.d now."],
+        ),
+        (
+            "Dr. Smith, e.g. John F. Kennedy, ate approx. 5.",
+            ["Dr. Smith, e.g. John F. Kennedy, ate approx. 5."],
+        ),
         ("See No. 5. He said no. Then he left.", ["See No. 5.", "He said no.", "Then he left."]),
         ("Take vitamin C. It helps.", ["Take vitamin C.", "It helps."]),
-        ("Apples, pears etc. are fruit. Nuts etc. We eat them.", ["Apples, pears etc. are fruit.", "Nuts etc.", "We eat them."]),
+        (
+            "Apples, pears etc. are fruit. Nuts etc. We eat them.",
+            ["Apples, pears etc. are fruit.", "Nuts etc.", "We eat them."],
+        ),
         ("He said “Go.” She went.", ["He said “Go.”", "She went."]),
         ("Wait... what? no. Wait... What?", ["Wait... what? no.", "Wait...", "What?"]),
         ("One line\nnext. line\r\n\n  third", ["One line", "next. line", "third"]),
@@ -470,7 +554,26 @@ def test_sentences_end_where_a_reader_would_end_them(text, sentences):
 @given(
     st.one_of(
         st.text(),
-        st.lists(st.sampled_from(["Dr.", "No.", "5.", "end.", "A.", "- x", "\n", "!", "?", "...", "Up", "。", '"', "|"])).map(" ".join),
+        st.lists(
+            st.sampled_from(
+                [
+                    "Dr.",
+                    "No.",
+                    "5.",
+                    "end.",
+                    "A.",
+                    "- x",
+                    "\n",
+                    "!",
+                    "?",
+                    "...",
+                    "Up",
+                    "。",
+                    '"',
+                    "|",
+                ]
+            )
+        ).map(" ".join),
     )
 )
 def test_sentences_are_the_exact_text_without_the_blanks_between(text):
@@ -487,7 +590,8 @@ def test_sentences_are_split_in_linear_time(piece):
     assert not grows_faster_than_linearly(lambda n: split_sentences(piece * n + "x"), 64_000)
 
 
-# -- lines ---------------------------------------------------------------------------------------------------------------------
+# -- lines
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -9,27 +9,51 @@ from babyagi.cli.text import cell_width, fit, safe
 from babyagi.visible import MAX_MARKS, UNSEEN, exact, harmless
 from tests.cli.screen import read_spelled
 
-SHOWN_THOUGH_FORMAT = set("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd")  # number signs
+# number signs
+SHOWN_THOUGH_FORMAT = set(
+    "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u0890\u0891\u08e2\U000110bd\U000110cd"
+)
 EVERY_CHARACTER = [chr(code) for code in range(sys.maxunicode + 1)]
 
 
 def test_every_control_format_private_and_surrogate_character_is_known_as_unseen():
-    hidden = {character for character in EVERY_CHARACTER if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")}
+    hidden = {
+        character
+        for character in EVERY_CHARACTER
+        if unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co")
+    }
 
-    assert {character for character in hidden - SHOWN_THOUGH_FORMAT if not UNSEEN.match(character)} == set()
+    assert {
+        character for character in hidden - SHOWN_THOUGH_FORMAT if not UNSEEN.match(character)
+    } == set()
 
 
 def test_no_character_alone_is_left_that_steers_hides_or_is_wider_than_counted():
-    shown = {harmless(character) for character in EVERY_CHARACTER[:0x20000] + EVERY_CHARACTER[0x20000::64]}
+    shown = {
+        harmless(character)
+        for character in EVERY_CHARACTER[:0x20000] + EVERY_CHARACTER[0x20000::64]
+    }
 
-    assert {one for one in shown if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")} == SHOWN_THOUGH_FORMAT
+    assert {
+        one for one in shown if unicodedata.category(one) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    } == SHOWN_THOUGH_FORMAT
     assert [ascii(one) for one in shown if cell_len(one) > cell_width(one)] == []
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("naïve Việt Nam ẫ", "日本語 葛", "עִבְרִית", "العَرَبِيَّة", "می‌خواهم", "क्‍ष हिन्दी", "ཨོཾ་མ་ཎི་པདྨེ་ཧཱུྃ", "ภาษาไทยที่นี่", "ភាសាខ្មែរ"),
+        *(
+            "naïve Việt Nam ẫ",
+            "日本語 葛",
+            "עִבְרִית",
+            "العَرَبِيَّة",
+            "می‌خواهم",
+            "क्‍ष हिन्दी",
+            "ཨོཾ་མ་ཎི་པདྨེ་ཧཱུྃ",
+            "ภาษาไทยที่นี่",
+            "ភាសាខ្មែរ",
+        ),
         *("👩‍👩‍👧 👍🏽 ❤️ 1️⃣ ©️ ↔️ 🏳️‍🌈 👩🏽‍💻", "y = ∑ x² ≤ 3·10⁻⁴", "a\u20dd", "🇬🇧"),
     ],
 )
@@ -66,7 +90,9 @@ def test_a_joiner_or_selector_is_visible_where_writing_does_not_need_it(joiner):
     assert harmless(joiner) == "\ufffd"
 
 
-@pytest.mark.parametrize("mark", ["\u0301", "\u0489", "\u093c", "\u093c\u200d", "\U0001e94a", "\u0301\u0302"], ids=ascii)
+@pytest.mark.parametrize(
+    "mark", ["\u0301", "\u0489", "\u093c", "\u093c\u200d", "\U0001e94a", "\u0301\u0302"], ids=ascii
+)
 def test_a_flood_of_marks_is_a_count(mark):
     shown = harmless("क" + mark * 100_000 + "क")
 
@@ -83,7 +109,10 @@ def texts(n):
     choose = random.Random(7)
     pool = "ab <U+>\n\n\n\t\u200b\u0301\u0302\U000e0101\u202eрaΑ9\r\xa0日\ud800\x00"
     for _ in range(n):
-        yield "".join(choose.choice(pool) * choose.choice((1, 1, 1, 2, 7, 50)) for _ in range(choose.randrange(14)))
+        yield "".join(
+            choose.choice(pool) * choose.choice((1, 1, 1, 2, 7, 50))
+            for _ in range(choose.randrange(14))
+        )
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])

@@ -155,7 +155,16 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
 
 @pytest.mark.parametrize(
     "method",
-    ["record_result", "record_plan", "claim_task", "conclude_objective", "renew_lease", "outlook", "reap_workers", "record_report"],
+    [
+        "record_result",
+        "record_plan",
+        "claim_task",
+        "conclude_objective",
+        "renew_lease",
+        "outlook",
+        "reap_workers",
+        "record_report",
+    ],
 )
 async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
     world = make_world(Script({"Begin": propose("One", "Two")}))
@@ -170,7 +179,9 @@ async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
 
 async def test_a_damaged_store_stops_the_worker_with_its_own_error():
     world = make_world(Script())
-    world.store = FlakyStore(world.store, "record_result", StoreUnusableError("damaged"), times=10**9)
+    world.store = FlakyStore(
+        world.store, "record_result", StoreUnusableError("damaged"), times=10**9
+    )
 
     with pytest.raises(StoreUnusableError, match="damaged"):
         await world.run()
@@ -203,10 +214,13 @@ async def test_a_report_that_raises_what_nobody_expected_is_written_without_the_
 
 
 def run_broken_at(agent, **plan):
-    """The script, the objective as it ended and its tasks, of a run in which one agent fails whenever it is asked."""
+    """The script, the objective as it ended and its tasks, of a run in which one agent fails
+    whenever it is asked."""
 
     async def run():
-        script = BrokenAt(agent, {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"), **plan)})
+        script = BrokenAt(
+            agent, {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"), **plan)}
+        )
         model = SlowModel(script, lambda: asyncio.sleep(1.0), answers_checks=agent == "check")
         world = VirtualWorld(model=model, pace=Pace(concurrency=1))
         objective = await world.run()

@@ -1,4 +1,5 @@
-"""The planted worlds are what they say, the simulated model uses only what it is shown, and the loops can be run on them."""
+"""The planted worlds are what they say, the simulated model uses only what it is shown, and the
+loops can be run on them."""
 
 import json
 import re
@@ -18,13 +19,20 @@ from benchmarks.worlds.plain import run_plain
 from benchmarks.worlds.surfaces import SURFACES
 from tests.prompts import fenced
 
-EXECUTION = 'Role: execution agent\n\nCarry out the task. If something is missing, end with a line "LACKING: " that names it.'
+EXECUTION = (
+    "Role: execution agent\n\nCarry out the task. If something is missing, end with a line "
+    '"LACKING: " that names it.'
+)
 CREATION = (
     "Role: creation agent\n\nReply with JSON only: "
-    '{"tasks": [{"id": "a", "name": "…", "after": [], "from": 1}], "unanswered": [{"task": 1, "lacks": "…", "after": []}], '
+    '{"tasks": [{"id": "a", "name": "…", "after": [], "from": 1}], "unanswered": '
+    '[{"task": 1, "lacks": "…", "after": []}], '
     '"objective_met": false}'
 )
-CHECK = 'Role: check agent\n\nReply: {"parts": [{"part": "…", "task": 1, "quote": "…"}], "missing": [], "met": true}'
+CHECK = (
+    'Role: check agent\n\nReply: {"parts": [{"part": "…", "task": 1, "quote": "…"}], '
+    '"missing": [], "met": true}'
+)
 TEXT_FORM = """You have tools:
 recall: Search earlier results. Input: query (string, optional)
 
@@ -34,7 +42,11 @@ Action Input: what the tool is given
 As soon as you know enough, write instead:
 Final Answer: the whole answer"""
 JSON_FORM = '"tool" is one of { recall, final_answer, fail_task }.'
-RECALL = ToolSpec(name="recall", description="Search earlier results.", parameters={"type": "object", "properties": {}})
+RECALL = ToolSpec(
+    name="recall",
+    description="Search earlier results.",
+    parameters={"type": "object", "properties": {}},
+)
 
 
 @pytest.fixture
@@ -44,17 +56,31 @@ def join():
 
 def prompt(system, *passages, tools=(), more=()):
     """A prompt whose user message holds the passages: label, text and origin of each."""
-    user = "\n".join(fenced(label, Passage(text=text, origin=origin)) for label, text, origin in passages)
+    user = "\n".join(
+        fenced(label, Passage(text=text, origin=origin)) for label, text, origin in passages
+    )
     first = (Message(speaker=Speaker.SYSTEM, text=system), Message(speaker=Speaker.USER, text=user))
     return Prompt(messages=(*first, *more), tools=tools)
 
 
 def execution(world: World, fact, shown, *, system=EXECUTION, tools=(), more=(), objective=""):
     results = [
-        ("result", f"Task {number}: Find {world.facts[number].subject}\n{world.facts[number].text}", f"result:{number}") for number in shown
+        (
+            "result",
+            f"Task {number}: Find {world.facts[number].subject}\n{world.facts[number].text}",
+            f"result:{number}",
+        )
+        for number in shown
     ]
     task = ("task", f"99: Find {fact.subject}", "model:m")
-    return prompt(system, ("objective", objective or world.objective, "person"), *results, task, tools=tools, more=more)
+    return prompt(
+        system,
+        ("objective", objective or world.objective, "person"),
+        *results,
+        task,
+        tools=tools,
+        more=more,
+    )
 
 
 def creation(world: World, fact, text, *, listed=()):
@@ -67,7 +93,8 @@ def with_inputs(world, n):
     return next(fact for fact in world.facts if len(fact.inputs) == n and not fact.is_distractor)
 
 
-# -- worlds -------------------------------------------------------------------------------------------------------------------
+# -- worlds
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -91,7 +118,12 @@ def test_a_result_holds_its_own_value_and_no_other_one(kind, surface):
 def test_every_fact_but_the_first_is_named_as_next_by_a_result(kind):
     world = make_world(kind, 25, 4)
 
-    named = {number for fact in world.facts for number, sentence in fact.hints.items() if sentence in " ".join(fact.text.split())}
+    named = {
+        number
+        for fact in world.facts
+        for number, sentence in fact.hints.items()
+        if sentence in " ".join(fact.text.split())
+    }
 
     assert named == set(range(1, len(world.facts)))
 
@@ -119,19 +151,42 @@ def test_some_names_are_nearly_equal(surface):
     names = [fact.subject for fact in make_world("chain", 40, 1, surface=surface).facts]
 
     def differ_little(one, other):
-        return sorted(one) == sorted(other) or sum(a != b for a, b in zip(one.split(), other.split(), strict=False)) == 1
+        return (
+            sorted(one) == sorted(other)
+            or sum(a != b for a, b in zip(one.split(), other.split(), strict=False)) == 1
+        )
 
-    assert any(differ_little(one, other) for one in names for other in names if one != other and len(one.split()) == len(other.split()))
+    assert any(
+        differ_little(one, other)
+        for one in names
+        for other in names
+        if one != other and len(one.split()) == len(other.split())
+    )
 
 
 def test_surfaces_share_no_words_of_weight():
     def words(surface):
-        filler = "".join(fact.text for fact in make_world("chain", 30, 1, surface=surface, result_chars=2000).facts)
+        filler = "".join(
+            fact.text
+            for fact in make_world("chain", 30, 1, surface=surface, result_chars=2000).facts
+        )
         return {word for word in re.findall(r"[a-zäöüß]{5,}", filler.casefold())}
 
     common = {word for one, other in combinations(map(words, SURFACES), 2) for word in one & other}
 
-    assert common <= {"their", "after", "under", "which", "since", "there", "could", "before", "first", "added", "needs"}
+    assert common <= {
+        "their",
+        "after",
+        "under",
+        "which",
+        "since",
+        "there",
+        "could",
+        "before",
+        "first",
+        "added",
+        "needs",
+    }
 
 
 @pytest.mark.parametrize("place", ("early", "middle", "last"))
@@ -149,7 +204,8 @@ def test_results_are_as_long_as_asked_or_of_every_length():
     assert lengths[0] < 600 and lengths[-1] > 5000 and lengths[-1] < 8200
 
 
-# -- executing ----------------------------------------------------------------------------------------------------------------
+# -- executing
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_model_finds_a_fact_when_the_values_of_all_its_inputs_are_shown(join):
@@ -174,17 +230,26 @@ def test_the_model_uses_the_marker_only_where_it_was_told_of_it(join):
     fact = with_inputs(join, 2)
 
     def lacks(system):
-        return [SimulatedModel(join, seed=seed).answer(execution(join, fact, [], system=system)).text for seed in range(30)]
+        return [
+            SimulatedModel(join, seed=seed).answer(execution(join, fact, [], system=system)).text
+            for seed in range(30)
+        ]
 
     assert 10 < sum(text.startswith("LACKING: ") for text in lacks(EXECUTION)) < 30
-    assert not any("LACKING:" in text for text in lacks("Role: execution agent\n\nCarry out the task."))
+    assert not any(
+        "LACKING:" in text for text in lacks("Role: execution agent\n\nCarry out the task.")
+    )
 
 
 def test_a_value_in_the_objective_or_apart_from_its_name_is_not_known(join):
     fact = with_inputs(join, 1)
     given = join.facts[fact.inputs[0]]
     said = f"{given.subject} = {given.value}."
-    apart = ("result", f"Task 1: x\n{given.subject} is described below. The value is {given.value}.", "result:1")
+    apart = (
+        "result",
+        f"Task 1: x\n{given.subject} is described below. The value is {given.value}.",
+        "result:1",
+    )
     longer = ("result", f"Task 1: x\n{given.subject} = 9{given.value}.", "result:1")
     task = ("task", f"9: Find {fact.subject}", "model:m")
     model = SimulatedModel(join)
@@ -192,7 +257,9 @@ def test_a_value_in_the_objective_or_apart_from_its_name_is_not_known(join):
     assert not model.answer(execution(join, fact, [], objective=said)).is_found
     assert not model.answer(prompt(EXECUTION, apart, task)).is_found
     assert not model.answer(prompt(EXECUTION, longer, task)).is_found
-    assert model.answer(prompt(EXECUTION, ("result", f"Task 1: x\n{said}", "result:1"), task)).is_found
+    assert model.answer(
+        prompt(EXECUTION, ("result", f"Task 1: x\n{said}", "result:1"), task)
+    ).is_found
 
 
 def test_a_thing_is_recognised_by_any_of_its_names():
@@ -211,11 +278,23 @@ def test_the_model_looks_for_what_it_lacks_before_it_gives_up(join):
 
     first = model.answer(execution(join, fact, [], tools=(RECALL,)))
     asked = Message(speaker=Speaker.ASSISTANT, text="", tool_calls=first.tool_calls)
-    found = fenced("observation", Passage(text=f"4. Find {missing.subject}: {missing.text[:20]}…", origin="tool:recall"))
-    second = model.answer(execution(join, fact, [], tools=(RECALL,), more=(asked, Message(speaker=Speaker.TOOL, text=found))))
+    found = fenced(
+        "observation",
+        Passage(text=f"4. Find {missing.subject}: {missing.text[:20]}…", origin="tool:recall"),
+    )
+    second = model.answer(
+        execution(
+            join, fact, [], tools=(RECALL,), more=(asked, Message(speaker=Speaker.TOOL, text=found))
+        )
+    )
     opened = Message(speaker=Speaker.ASSISTANT, text="", tool_calls=second.tool_calls)
     whole = fenced("observation", Passage(text=missing.text, origin="result:4"))
-    more = (asked, Message(speaker=Speaker.TOOL, text=found), opened, Message(speaker=Speaker.TOOL, text=whole))
+    more = (
+        asked,
+        Message(speaker=Speaker.TOOL, text=found),
+        opened,
+        Message(speaker=Speaker.TOOL, text=whole),
+    )
     last = model.answer(execution(join, fact, [], tools=(RECALL,), more=more))
 
     assert json.loads(first.tool_calls[0].arguments) == {"query": missing.subject}
@@ -227,11 +306,18 @@ def test_the_model_gives_up_when_looking_brings_nothing(join):
     fact = with_inputs(join, 1)
     more: list[Message] = []
     for _ in range(6):
-        reply = SimulatedModel(join).answer(execution(join, fact, [], tools=(RECALL,), more=tuple(more)))
+        reply = SimulatedModel(join).answer(
+            execution(join, fact, [], tools=(RECALL,), more=tuple(more))
+        )
         if not reply.tool_calls:
             break
-        nothing = fenced("observation", Passage(text="There are no earlier results.", origin="tool:recall"))
-        more += [Message(speaker=Speaker.ASSISTANT, text="", tool_calls=reply.tool_calls), Message(speaker=Speaker.TOOL, text=nothing)]
+        nothing = fenced(
+            "observation", Passage(text="There are no earlier results.", origin="tool:recall")
+        )
+        more += [
+            Message(speaker=Speaker.ASSISTANT, text="", tool_calls=reply.tool_calls),
+            Message(speaker=Speaker.TOOL, text=nothing),
+        ]
 
     assert reply.text and not reply.tool_calls and not reply.is_found
 
@@ -246,22 +332,37 @@ def test_calls_and_answers_are_written_as_the_prompt_asks(join):
 
     assert in_text.text == f'Action: recall\nAction Input: {{"query": "{subject}"}}'
     assert json.loads(in_json.text)["tool_input"] == {"query": subject}
-    assert model.answer(execution(join, fact, fact.inputs, system=f"{EXECUTION}\n\n{TEXT_FORM}")).text.startswith("Final Answer: ")
-    assert json.loads(model.answer(execution(join, fact, fact.inputs, system=f"{EXECUTION}\n\n{JSON_FORM}")).text)["tool"] == "final_answer"
+    assert model.answer(
+        execution(join, fact, fact.inputs, system=f"{EXECUTION}\n\n{TEXT_FORM}")
+    ).text.startswith("Final Answer: ")
+    assert (
+        json.loads(
+            model.answer(
+                execution(join, fact, fact.inputs, system=f"{EXECUTION}\n\n{JSON_FORM}")
+            ).text
+        )["tool"]
+        == "final_answer"
+    )
 
 
 def test_with_combined_planning_the_reply_ends_with_a_plan(join):
     fact = next(fact for fact in join.facts if fact.hints)
-    told = EXECUTION + ' As the last line: {"lacks": "", "tasks": [{"id": "a", "name": "…", "after": []}], "objective_met": false}'
+    told = EXECUTION + (
+        ' As the last line: {"lacks": "", "tasks": [{"id": "a", "name": "…", "after": []}], '
+        '"objective_met": false}'
+    )
 
     reply = SimulatedModel(join).answer(execution(join, fact, fact.inputs, system=told))
 
     text, _, planned = reply.text.rpartition("\n\n")
     assert text == fact.text
-    assert {Atlas(join.facts).asked(task["name"]) for task in json.loads(planned)["tasks"]} == set(fact.hints)
+    assert {Atlas(join.facts).asked(task["name"]) for task in json.loads(planned)["tasks"]} == set(
+        fact.hints
+    )
 
 
-# -- planning -----------------------------------------------------------------------------------------------------------------
+# -- planning
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_model_proposes_what_a_result_names_unless_it_is_listed(join):
@@ -269,7 +370,14 @@ def test_the_model_proposes_what_a_result_names_unless_it_is_listed(join):
     listed, *others = fact.hints
     model = SimulatedModel(join)
 
-    reply = model.answer(creation(join, fact, fact.text, listed=[f"7 [queued] Open entry {join.facts[listed].subject}, soon"]))
+    reply = model.answer(
+        creation(
+            join,
+            fact,
+            fact.text,
+            listed=[f"7 [queued] Open entry {join.facts[listed].subject}, soon"],
+        )
+    )
 
     assert set(reply.proposed) == set(others)
     assert all(task["from"] == fact.number for task in json.loads(reply.text)["tasks"])
@@ -285,13 +393,21 @@ def test_a_hint_that_was_cut_off_is_not_read(join):
 
 
 def test_a_proposal_comes_after_the_listed_tasks_that_bring_its_inputs(join):
-    fact = next(fact for fact in join.facts for hinted in fact.hints if len(join.facts[hinted].inputs) > 1)
+    fact = next(
+        fact for fact in join.facts for hinted in fact.hints if len(join.facts[hinted].inputs) > 1
+    )
     hinted = next(hinted for hinted in fact.hints if len(join.facts[hinted].inputs) > 1)
     other = next(given for given in join.facts[hinted].inputs if given != fact.number)
 
-    reply = SimulatedModel(join).answer(creation(join, fact, fact.text, listed=[f"70 [running] Find {join.facts[other].subject}"]))
+    reply = SimulatedModel(join).answer(
+        creation(join, fact, fact.text, listed=[f"70 [running] Find {join.facts[other].subject}"])
+    )
 
-    task = next(task for task in json.loads(reply.text)["tasks"] if Atlas(join.facts).asked(task["name"]) == hinted)
+    task = next(
+        task
+        for task in json.loads(reply.text)["tasks"]
+        if Atlas(join.facts).asked(task["name"]) == hinted
+    )
     assert 70 in task["after"] and fact.number in task["after"]
 
 
@@ -303,7 +419,13 @@ def test_a_lack_brings_its_task_a_verdict_and_what_is_missing_a_proposal(join):
     said = json.loads(SimulatedModel(join).answer(creation(join, fact, lack)).text)
 
     assert [Atlas(join.facts).asked(task["name"]) for task in said["tasks"]] == [missing]
-    assert said["unanswered"] == [{"task": fact.number, "lacks": join.facts[missing].subject, "after": [said["tasks"][0]["id"]]}]
+    assert said["unanswered"] == [
+        {
+            "task": fact.number,
+            "lacks": join.facts[missing].subject,
+            "after": [said["tasks"][0]["id"]],
+        }
+    ]
 
 
 def test_the_objective_is_met_once_its_last_value_is_shown(join):
@@ -319,14 +441,19 @@ def test_a_check_quotes_the_result_letter_by_letter(join):
     shown = ("result", f"Task 31: Find it\n{last.text}", "result:31")
     model = SimulatedModel(join)
 
-    found = json.loads(model.answer(prompt(CHECK, ("objective", join.objective, "person"), shown)).text)
+    found = json.loads(
+        model.answer(prompt(CHECK, ("objective", join.objective, "person"), shown)).text
+    )
     nothing = json.loads(model.answer(prompt(CHECK, ("objective", join.objective, "person"))).text)
 
-    assert found["met"] and found["parts"][0]["task"] == 31 and found["parts"][0]["quote"] in last.text
+    assert (
+        found["met"] and found["parts"][0]["task"] == 31 and found["parts"][0]["quote"] in last.text
+    )
     assert not nothing["met"] and last.subject in nothing["missing"][0]
 
 
-# -- prompts of others, noise -------------------------------------------------------------------------------------------------
+# -- prompts of others, noise
+# -------------------------------------------------------------------------------------------------
 
 
 def test_prompts_of_the_original_are_understood(join):
@@ -337,14 +464,21 @@ def test_prompts_of_the_original_are_understood(join):
     def ask(text):
         return model.answer(Prompt(messages=(Message(speaker=Speaker.USER, text=text),)))
 
-    done = ask(f"You are an AI who performs one task based on the following objective: x\n. Your task: Find {first.subject}\nResponse:")
+    done = ask(
+        "You are an AI who performs one task based on the following objective: x\n. Your "
+        f"task: Find {first.subject}\nResponse:"
+    )
     planned = ask(
-        f"You are a task creation AI that uses the result of an execution agent to create new tasks with the following objective: x, "
-        f"The last completed task has the result: {first.text}. This result was based on this task description: Find {first.subject}. "
-        f"These are incomplete tasks: Open entry {listed.subject}. Based on the result, create new tasks. Return the tasks as an array."
+        "You are a task creation AI that uses the result of an execution agent to "
+        "create new tasks with the following objective: x, "
+        f"The last completed task has the result: {first.text}. This result was based on "
+        f"this task description: Find {first.subject}. "
+        f"These are incomplete tasks: Open entry {listed.subject}. Based on the result, "
+        "create new tasks. Return the tasks as an array."
     )
     ordered = ask(
-        "You are a task prioritization AI. Reprioritize the following tasks: ['Find a', 'Find b']. Consider the ultimate objective"
+        "You are a task prioritization AI. Reprioritize the following tasks: ['Find a', "
+        "'Find b']. Consider the ultimate objective"
     )
 
     assert done.text == first.text
@@ -353,7 +487,9 @@ def test_prompts_of_the_original_are_understood(join):
 
 
 def test_a_code_is_recognised_without_the_marks_that_the_original_takes_out_of_names(join):
-    assert Atlas(join.facts).asked(f"Find {join.facts[4].subject.replace('-', '')} needs nothing") == 4
+    assert (
+        Atlas(join.facts).asked(f"Find {join.facts[4].subject.replace('-', '')} needs nothing") == 4
+    )
 
 
 def test_the_same_prompt_gets_the_same_reply_and_another_draw_when_it_is_asked_again(join):
@@ -370,18 +506,27 @@ def test_the_same_prompt_gets_the_same_reply_and_another_draw_when_it_is_asked_a
 def test_an_invented_value_makes_what_is_built_on_it_false(join):
     fact = with_inputs(join, 1)
     given = join.facts[fact.inputs[0]]
-    invented = ("result", f"Task 1: x\n{given.text.replace(given.value, given.wrong_value)}", "result:1")
+    invented = (
+        "result",
+        f"Task 1: x\n{given.text.replace(given.value, given.wrong_value)}",
+        "result:1",
+    )
 
-    reply = SimulatedModel(join).answer(prompt(EXECUTION, invented, ("task", f"9: Find {fact.subject}", "model:m")))
+    reply = SimulatedModel(join).answer(
+        prompt(EXECUTION, invented, ("task", f"9: Find {fact.subject}", "model:m"))
+    )
 
     assert not reply.is_found and fact.value not in reply.text and fact.wrong_value in reply.text
 
 
 def test_without_noise_nothing_is_drawn_against_the_model():
-    assert all(share == 0 for share in (getattr(NO_NOISE, name) for name in NO_NOISE.__dataclass_fields__))
+    assert all(
+        share == 0 for share in (getattr(NO_NOISE, name) for name in NO_NOISE.__dataclass_fields__)
+    )
 
 
-# -- loops --------------------------------------------------------------------------------------------------------------------
+# -- loops
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ("chain", "join"))
@@ -414,7 +559,12 @@ def test_the_table_has_a_row_for_each_loop_and_world(capsys):
     run.main(["--worlds", "chain,brief", "--facts", "8", "--seeds", "1", "--loops", "plain"])
 
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" | ")[0] for line in lines] == ["| world", "| ---", "| chain of 8", "| brief of 8"]
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| world",
+        "| ---",
+        "| chain of 8",
+        "| brief of 8",
+    ]
     assert all(line.count("|") == lines[0].count("|") for line in lines)
 
 
@@ -435,8 +585,14 @@ async def test_a_world_is_run_over_sockets():
 
 
 def test_a_tool_call_of_the_model_is_one_that_an_executor_can_read(join):
-    fact = with_inputs(join, 3) if any(len(fact.inputs) == 3 for fact in join.facts) else with_inputs(join, 2)
+    fact = (
+        with_inputs(join, 3)
+        if any(len(fact.inputs) == 3 for fact in join.facts)
+        else with_inputs(join, 2)
+    )
 
     calls = SimulatedModel(join).answer(execution(join, fact, [], tools=(RECALL,))).tool_calls
 
-    assert all(isinstance(call, ToolCall) for call in calls) and len({call.id for call in calls}) == len(fact.inputs)
+    assert all(isinstance(call, ToolCall) for call in calls) and len(
+        {call.id for call in calls}
+    ) == len(fact.inputs)

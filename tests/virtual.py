@@ -1,6 +1,8 @@
-"""Time that costs nothing: an event loop whose clock jumps to the next timer, and a world that lives in it.
+"""Time that costs nothing: an event loop whose clock jumps to the next timer, and a world that
+lives in it.
 
-With a seed, what is ready at the same instant runs in a shuffled order: the same seed gives the same run, another seed another one.
+With a seed, what is ready at the same instant runs in a shuffled order: the same seed gives the
+same run, another seed another one.
 No thread and no socket may take part, since nothing would wait for them.
 """
 
@@ -62,7 +64,8 @@ def run_virtually(work: Coroutine[Any, Any, T], *, seed: int | None = None) -> T
 
 @dataclass(slots=True)
 class VirtualClock:
-    """The running loop's time, as a date. `start` is what it was when the loop began; whoever sets the clock changes `offset_s`."""
+    """The running loop's time, as a date. `start` is what it was when the loop began; whoever sets
+    the clock changes `offset_s`."""
 
     start: datetime = START
     offset_s: float = 0.0
@@ -85,13 +88,20 @@ class VirtualWorld(World):
     def open_worker(self, objective: Objective | None = None) -> WorkerLoop:
         number = next(self._worker_numbers)
         name = self.worker_name
-        identity = Worker(id=f"{name}-{number}", name=name, host="here", pid=number, lease_until=self.clock())
+        identity = Worker(
+            id=f"{name}-{number}", name=name, host="here", pid=number, lease_until=self.clock()
+        )
         surroundings = Surroundings(
-            identity=identity, sleep=self.sleep, random=lambda: 0.0, new_id=lambda: f"{name}-{next(self._worker_numbers)}"
+            identity=identity,
+            sleep=self.sleep,
+            random=lambda: 0.0,
+            new_id=lambda: f"{name}-{next(self._worker_numbers)}",
         )
         return WorkerLoop(self.store, self.opened_loop, pace=self.pace, surroundings=surroundings)
 
-    async def run(self, objective: Objective | None = None, *, timeout_s: float = 86_400.0, **fields: Any) -> Objective:
+    async def run(
+        self, objective: Objective | None = None, *, timeout_s: float = 86_400.0, **fields: Any
+    ) -> Objective:
         objective = objective or await self.start(**fields)
         async with asyncio.timeout(timeout_s):
             ended, _ = await self.open_worker(objective).run(objective.id)

@@ -1,6 +1,8 @@
-"""A process that walks through a question on a store on disk and tells its parent each point that it reaches; there it can be killed.
+"""A process that walks through a question on a store on disk and tells its parent each point that
+it reaches; there it can be killed.
 
-A process begins as a new one of the same name does: it frees what the earlier one held, claims the task, and goes on by the journal.
+A process begins as a new one of the same name does: it frees what the earlier one held, claims the
+task, and goes on by the journal.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ WAITING = "the task waits for a person"
 
 @dataclass(frozen=True, kw_only=True)
 class Life:
-    """One process of a walk. `later_s` is how far its clock is ahead; `once` names a tool whose calls must not be repeated."""
+    """One process of a walk. `later_s` is how far its clock is ahead; `once` names a tool whose
+    calls must not be repeated."""
 
     home: Path
     walk: str
@@ -147,8 +150,11 @@ async def open_life_store(life: Life, clock: Clock) -> SqlTaskStore:
 
 
 async def claim(store: SqlTaskStore, name: str, clock: Clock) -> Claim | None:
-    """The walk's task, as a worker that begins gets it when all delays are over; None while it waits for a person."""
-    worker = Worker(id=f"{name}-{os.getpid()}", name=name, host="here", pid=os.getpid(), lease_until=utc_now())
+    """The walk's task, as a worker that begins gets it when all delays are over; None while it
+    waits for a person."""
+    worker = Worker(
+        id=f"{name}-{os.getpid()}", name=name, host="here", pid=os.getpid(), lease_until=utc_now()
+    )
     await store.reap_workers()
     await reap_namesakes(store, name=name, home="")
     objective, _ = await store.create_objective(make_spec(), uid="walk")
@@ -165,13 +171,31 @@ async def walk_on(life: Life, parent: Connection) -> str:
     held = await claim(store, life.name, clock)
     if held is None:
         return WAITING
-    endpoint = Endpoint(base_url=life.base_url, api_key="", timeout_s=20, sleep=asyncio.sleep, random=lambda: 0.0)
+    endpoint = Endpoint(
+        base_url=life.base_url, api_key="", timeout_s=20, sleep=asyncio.sleep, random=lambda: 0.0
+    )
     model = PointedModel(OpenAIModel("scripted", endpoint), points)
-    backends = Backends(store=store, models={Role.EXECUTION: model}, embedder=HashEmbedder(), gate=Gate(), sleep=asyncio.sleep)
-    journal = Journal(backends, fence=held.fence, prefix=f"{held.task.try_no}/", approval=Approval.NONE)
-    tools = [with_points(tool, points, once=life.once) for tool in build_tools(lambda call: append_line(life.calls_file, call))]
+    backends = Backends(
+        store=store,
+        models={Role.EXECUTION: model},
+        embedder=HashEmbedder(),
+        gate=Gate(),
+        sleep=asyncio.sleep,
+    )
+    journal = Journal(
+        backends, fence=held.fence, prefix=f"{held.task.try_no}/", approval=Approval.NONE
+    )
+    tools = [
+        with_points(tool, points, once=life.once)
+        for tool in build_tools(lambda call: append_line(life.calls_file, call))
+    ]
     bounds = Bounds(max_steps=len(walk.calls) + 1)
-    executor = Executor(tools=tools, calls=PointedCalls(journal, points), protocol=PROTOCOLS[life.spoken], bounds=bounds)
+    executor = Executor(
+        tools=tools,
+        calls=PointedCalls(journal, points),
+        protocol=PROTOCOLS[life.spoken],
+        bounds=bounds,
+    )
     run = await executor.run(walk.messages)
     await model.close()
     await store.close()

@@ -1,4 +1,5 @@
-"""A whole loop in one process: real stores, real journal, real agents, and a model that the test chooses."""
+"""A whole loop in one process: real stores, real journal, real agents, and a model that the test
+chooses."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Clock:
-    """A clock that runs fifty times as fast as the real one, so that a delay of a second is over in 20 ms."""
+    """A clock that runs fifty times as fast as the real one, so that a delay of a second is over in
+    20 ms."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
@@ -38,10 +40,16 @@ class Clock:
 
 
 def make_spec(
-    *, text: str = "Find out about limits", initial_task: str = "Begin", limits: Limits | None = None, **more: Any
+    *,
+    text: str = "Find out about limits",
+    initial_task: str = "Begin",
+    limits: Limits | None = None,
+    **more: Any,
 ) -> ObjectiveSpec:
     fields: dict[str, Any] = {
-        "model_by_role": dict.fromkeys((Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT), "scripted")
+        "model_by_role": dict.fromkeys(
+            (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT), "scripted"
+        )
         | {Role.EMBEDDING: "hash"},
         "embedding_space": HashEmbedder().space,
         "prompt_version": "test",
@@ -75,7 +83,9 @@ class World:
         tools = tuple(ToolGrant(name=tool.name, effect=Effect.READ) for tool in self.tools)
         spec = spec or make_spec(tools=tools, embedding_space=self.embedder.space, **fields)
         objective: Objective
-        objective, _ = await self.store.create_objective(spec, uid=f"uid{next(self._worker_numbers)}", always_new=True)
+        objective, _ = await self.store.create_objective(
+            spec, uid=f"uid{next(self._worker_numbers)}", always_new=True
+        )
         return objective
 
     def open_loop(self, objective: Objective, gate: Gate) -> Loop:
@@ -94,7 +104,13 @@ class World:
             search=open_search(self.store, index, objective=objective),
             projector=Projector(self.store, index, objective=objective),
             tools=self.tools,
-            bounds=Bounds(context_tokens=4000, max_output_tokens=2000, max_new_tasks=10, max_depth=self.max_depth, protocol=self.protocol),
+            bounds=Bounds(
+                context_tokens=4000,
+                max_output_tokens=2000,
+                max_new_tasks=10,
+                max_depth=self.max_depth,
+                protocol=self.protocol,
+            ),
             clock=self.clock,
         )
 
@@ -104,12 +120,24 @@ class World:
 
     def open_worker(self, objective: Objective | None = None) -> WorkerLoop:
         number = next(self._worker_numbers)
-        identity = Worker(id=f"worker-{number}", name=f"name-{number}", host="here", pid=number, lease_until=self.clock())
+        identity = Worker(
+            id=f"worker-{number}",
+            name=f"name-{number}",
+            host="here",
+            pid=number,
+            lease_until=self.clock(),
+        )
         surroundings = Surroundings(
-            identity=identity, sleep=self.sleep, random=lambda: 0.0, new_id=lambda: f"worker-{next(self._worker_numbers)}"
+            identity=identity,
+            sleep=self.sleep,
+            random=lambda: 0.0,
+            new_id=lambda: f"worker-{next(self._worker_numbers)}",
         )
         return WorkerLoop(
-            self.store, self.opened_loop, pace=Pace(concurrency=self.concurrency, lease_s=self.lease_s), surroundings=surroundings
+            self.store,
+            self.opened_loop,
+            pace=Pace(concurrency=self.concurrency, lease_s=self.lease_s),
+            surroundings=surroundings,
         )
 
     async def run(self, objective: Objective | None = None, **fields: Any) -> Objective:

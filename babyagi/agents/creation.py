@@ -1,4 +1,5 @@
-"""The creation agent: finished tasks and their results in, proposals out, and which of the tasks are not answered."""
+"""The creation agent: finished tasks and their results in, proposals out, and which of the tasks
+are not answered."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ CODED_LISTED_TOKENS = 60  # the same where names have numbers or codes
 COMMON_SHARE = 0.1  # of the names that have a word, from which on it says little
 
 LACK_WORDS = frozenset(  # what a lack is said with, beside what it names
-    "missing known unknown provided available needed required result answer information data figure input established"
+    "missing known unknown provided available needed required result answer information "
+    "data figure input established"
     " determined see previous earlier yet still exact number".split()
 )
 
@@ -40,7 +42,8 @@ _WORD = re.compile(r"\w(?:[\w.'-]*\w)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
-    """A task to plan from: with its result, or with what it lacked. `read` are the origins of what it read before it lacked something."""
+    """A task to plan from: with its result, or with what it lacked. `read` are the origins of what
+    it read before it lacked something."""
 
     task: Task
     result: Result | None
@@ -54,17 +57,24 @@ class Finished:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The origins from outside of what the result, or the task that lacks something, was made from."""
-        return find_sources((*self.task.origins, *(self.result.origins if self.result else self.read)))
+        """The origins from outside of what the result, or the task that lacks something, was made
+        from."""
+        return find_sources(
+            (*self.task.origins, *(self.result.origins if self.result else self.read))
+        )
 
     def to_labelled(self) -> tuple[str, Passage]:
         """The passage, and the label that it stands under."""
-        text, origin = f"Task {self.task.id}: {self.task.name}\n{self.text}", f"result:{self.task.id}"
+        text, origin = (
+            f"Task {self.task.id}: {self.task.name}\n{self.text}",
+            f"result:{self.task.id}",
+        )
         return "result", Passage(text=text, origin=origin, sources=self.sources)
 
 
 def creation_schema(max_tasks: int) -> Mapping[str, Any]:
-    """The JSON Schema of a reply, bounded; ids are text in it, because a reference is a number or a letter."""
+    """The JSON Schema of a reply, bounded; ids are text in it, because a reference is a number or a
+    letter."""
     text = {"type": "string"}
     after = {"type": "array", "items": text, "maxItems": 20}
     task = _object(id=text, name=text, after=after, **{"from": {"type": "integer"}})
@@ -77,7 +87,12 @@ def creation_schema(max_tasks: int) -> Mapping[str, Any]:
 
 
 def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 async def create_tasks(
@@ -110,31 +125,46 @@ async def create_tasks(
         },
     )
     schema = creation_schema(min(n_allowed, MAX_REPLY_TASKS))
-    prompt = Prompt(messages=messages, schema_name="tasks", schema=schema, is_schema_late=True, max_output_tokens=MAX_OUTPUT_TOKENS)
+    prompt = Prompt(
+        messages=messages,
+        schema_name="tasks",
+        schema=schema,
+        is_schema_late=True,
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+    )
     finished_ids = [one.task.id for one in finished]
     known_ids = {*(name.id for name in known), *finished_ids}
 
     def read(completion: Completion) -> CreationReply:
-        return parse_creation(completion.text, known_ids=known_ids, finished_ids=finished_ids, max_tasks=n_allowed)
+        return parse_creation(
+            completion.text, known_ids=known_ids, finished_ids=finished_ids, max_tasks=n_allowed
+        )
 
     asked = await ask(journal, "create", prompt, role=Role.CREATION, read=read)
-    return asked.value, tuple(dict.fromkeys((f"model:{asked.completion.model}", *asked.prompt.origins)))
+    return asked.value, tuple(
+        dict.fromkeys((f"model:{asked.completion.model}", *asked.prompt.origins))
+    )
 
 
-# -- which task a proposal comes from, and which tasks bring what one lacks ------------------------------------------------------
+# -- which task a proposal comes from, and which tasks bring what one lacks
+# ------------------------------------------------------
 
 
 def find_source(name: str, finished: Sequence[Finished]) -> int | None:
-    """The finished task that a proposal most likely comes from: the one whose result or lack shares most words with its name."""
+    """The finished task that a proposal most likely comes from: the one whose result or lack shares
+    most words with its name."""
     words = set(name.casefold().split())
-    best = max(finished, key=lambda one: len(words & set(one.text.casefold().split())), default=None)
+    best = max(
+        finished, key=lambda one: len(words & set(one.text.casefold().split())), default=None
+    )
     return None if best is None else best.task.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bringers:
-    """The listed tasks that bring what a task lacks, as far as their names tell: those to wait for, the names of those that should be
-    done again, and whether there is one for all of it. `asked` are the names of the first."""
+    """The listed tasks that bring what a task lacks, as far as their names tell: those to wait for,
+    the names of those that should be done again, and whether there is one for all of it. `asked`
+    are the names of the first."""
 
     ids: tuple[int, ...] = ()
     again: tuple[str, ...] = ()
@@ -147,15 +177,25 @@ class Bringers:
 
 
 def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers:
-    """Return which tasks of the list bring what the task lacks: those whose subjects the lack names.
+    """Return which tasks of the list bring what the task lacks: those whose subjects the lack
+    names.
 
-    One that was given up should be done again. So should one that was answered, if its result stood in the task's prompt and the task
-    has lacked something before: the first time the model may have overlooked it.
+    One that was given up should be done again. So should one that was answered, if its result stood
+    in the task's prompt and the task has lacked something before: the first time the model may have
+    overlooked it.
     """
     listed = [name for name in names if name.status is not TaskStatus.CANCELLED]
-    about, n_missed = _find_by_code(task, lack.what, listed) if find_codes(lack.what) else _find_by_subject(task, lack.what, listed)
+    about, n_missed = (
+        _find_by_code(task, lack.what, listed)
+        if find_codes(lack.what)
+        else _find_by_subject(task, lack.what, listed)
+    )
     unhelpful = [name for name in about if name.id in lack.shown and name.status is TaskStatus.DONE]
-    again = [name for name in about if name.status is TaskStatus.DEAD or (name in unhelpful and task.n_lacks)]
+    again = [
+        name
+        for name in about
+        if name.status is TaskStatus.DEAD or (name in unhelpful and task.n_lacks)
+    ]
     waited = [name for name in about if name not in again and name not in unhelpful]
     return Bringers(
         ids=tuple(name.id for name in waited),
@@ -166,8 +206,8 @@ def find_bringers(task: Task, lack: Lack, names: Sequence[TaskName]) -> Bringers
 
 
 def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
-    """The newest task for each code of the lack but the task's own, and for how many there is none. A name is about its first code; one
-    that asks for the price of it does not bring its weight."""
+    """The newest task for each code of the lack but the task's own, and for how many there is none.
+    A name is about its first code; one that asks for the price of it does not bring its weight."""
     wanted = find_codes(lack) - {first_code(task.name)}
     properties = set(content(lack)) - LACK_WORDS - find_codes(lack) - find_codes(task.name)
     about = {}
@@ -179,14 +219,19 @@ def _find_by_code(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[li
     return list(dict.fromkeys(found)), len(wanted - set(about))
 
 
-def _find_by_subject(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple[list[TaskName], int]:
-    """The newest task for each subject in the lack but the task's own, and how many words of the lack stand in none of them."""
+def _find_by_subject(
+    task: Task, lack: str, listed: Sequence[TaskName]
+) -> tuple[list[TaskName], int]:
+    """The newest task for each subject in the lack but the task's own, and how many words of the
+    lack stand in none of them."""
     words = set(content(lack))
     near = [name for name in listed if len(words.intersection(content(name.name))) > 1][-N_NEAR:]
     subjects = Subjects([*(name.name for name in near), task.name])
     found: list[TaskName] = []
     taken: set[int] = set()
-    for one in sorted(subjects.find(lack), key=lambda one: (-one.share, -len(one.span), -one.place)):
+    for one in sorted(
+        subjects.find(lack), key=lambda one: (-one.share, -len(one.span), -one.place)
+    ):
         if not taken.issuperset(one.span):
             taken.update(one.span)
             words.difference_update(subjects.subjects[one.place])
@@ -195,12 +240,16 @@ def _find_by_subject(task: Task, lack: str, listed: Sequence[TaskName]) -> tuple
 
 
 def renames(name: str, task: Task) -> bool:
-    """Whether what is proposed for a task that lacks something is that very task under another name."""
-    return name_sense(rearm(name)) == name_sense(rearm(task.name)) or is_about_the_same(name, task.name)
+    """Whether what is proposed for a task that lacks something is that very task under another
+    name."""
+    return name_sense(rearm(name)) == name_sense(rearm(task.name)) or is_about_the_same(
+        name, task.name
+    )
 
 
 def is_about_the_same(name: str, other: str) -> bool:
-    """Whether two names have the same subject: the same words of it, or one of them only the code that both have first."""
+    """Whether two names have the same subject: the same words of it, or one of them only the code
+    that both have first."""
     one, two = _properties(name), _properties(other)
     code = first_code(name)
     if code or first_code(other):
@@ -214,23 +263,37 @@ def _properties(name: str) -> set[str]:
 
 
 def first_code(text: str) -> str:
-    """The code that stands first in the text, empty without one. Only a code names one thing: a place or a year has many properties."""
+    """The code that stands first in the text, empty without one. Only a code names one thing: a
+    place or a year has many properties."""
     plain = text.casefold()
-    return min(find_codes(text), key=lambda code: (plain.find(code) % (len(plain) + 1), -len(code), code), default="")
+    return min(
+        find_codes(text),
+        key=lambda code: (plain.find(code) % (len(plain) + 1), -len(code), code),
+        default="",
+    )
 
 
 def find_codes(text: str) -> set[str]:
-    return {mark for mark in find_marks(text) if any(map(str.isdigit, mark)) and any(map(str.isalpha, mark))}
+    return {
+        mark
+        for mark in find_marks(text)
+        if any(map(str.isdigit, mark)) and any(map(str.isalpha, mark))
+    }
 
 
-# -- the list as an agent sees it ----------------------------------------------------------------------------------------------
+# -- the list as an agent sees it
+# ----------------------------------------------------------------------------------------------
 
 
 def list_known(known: Sequence[TaskName]) -> Field:
     """The tasks as lines of a prompt: number, state, name."""
     lines = [_line(name) for name in known]
     sources = find_sources(origin for name in known for origin in name.origins)
-    return [("listed tasks", Passage(text="\n".join(lines), origin="model", sources=sources))] if lines else []
+    return (
+        [("listed tasks", Passage(text="\n".join(lines), origin="model", sources=sources))]
+        if lines
+        else []
+    )
 
 
 def _line(name: TaskName) -> str:
@@ -239,10 +302,11 @@ def _line(name: TaskName) -> str:
 
 
 def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskName]:
-    """Return the tasks that an agent must see to plan from the texts: those that share rare words with them, then the open ones, then
-    the newest.
+    """Return the tasks that an agent must see to plan from the texts: those that share rare words
+    with them, then the open ones, then the newest.
 
-    Of names with numbers or codes few others that are finished are listed, because a repeat would share these.
+    Of names with numbers or codes few others that are finished are listed, because a repeat would
+    share these.
 
     Args:
         names: the whole list, oldest first. texts: results, lacks, missing parts.
@@ -252,12 +316,16 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
     frequency = Counter(word for words in words_by_id.values() for word in words)
     read = {word for text in texts for word in _words(text)}
     rare = {word for word in read if 0 < frequency[word] <= max(3, COMMON_SHARE * len(names))}
-    score = {id_: sum(1 / frequency[word] for word in words & rare) for id_, words in words_by_id.items()}
+    score = {
+        id_: sum(1 / frequency[word] for word in words & rare) for id_, words in words_by_id.items()
+    }
     are_coded = 2 * sum(any(char.isdigit() for char in name.name) for name in names) > len(names)
     n_spare = CODED_LISTED_TOKENS if are_coded else LISTED_TOKENS
     chosen: list[TaskName] = []
     n_used = 0
-    for name in sorted(names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)):
+    for name in sorted(
+        names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)
+    ):
         n_used += tokens[name.id]
         if n_used > (MAX_LISTED_TOKENS if score[name.id] or name.status in _OPEN else n_spare):
             break

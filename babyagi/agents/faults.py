@@ -1,4 +1,5 @@
-"""Replies that are no answer whatever their words say: empty ones, tool calls written as text, cut JSON, loops, echoes of the prompt.
+"""Replies that are no answer whatever their words say: empty ones, tool calls written as text, cut
+JSON, loops, echoes of the prompt.
 
 Each test takes time linear in the length of the reply and the prompt.
 """
@@ -30,14 +31,20 @@ _SYMBOL = re.compile(
     r"|[¬°±²³¹µ¼½¾×÷§©®£¥€]"
 )
 
-_SIGN = re.compile(r"\A[^\s\w]?[-+*/=<>&|!%^~@#$:;]{1,3}\Z(?<![-.])")  # `++` may be an answer; `--` and `...` are none
+# `++` may be an answer; `--` and `...` are none
+_SIGN = re.compile(r"\A[^\s\w]?[-+*/=<>&|!%^~@#$:;]{1,3}\Z(?<![-.])")
 
 
 def find_fault(text: str, *, task_name: str, prompt_texts: Sequence[str]) -> str:
-    """Return why the text is no answer, in a sentence that a model can be told; "" where it may be one."""
+    """Return why the text is no answer, in a sentence that a model can be told; "" where it may be
+    one."""
     task = task_name.casefold()
     if not _SYMBOL.search(text):
-        return "" if _SIGN.search(text) or (text.strip("`\n ") and asked.ASKS_SIGN.search(task)) else EMPTY
+        return (
+            ""
+            if _SIGN.search(text) or (text.strip("`\n ") and asked.ASKS_SIGN.search(task))
+            else EMPTY
+        )
     if not asked.ASKS_PRODUCT.search(task) and _is_tool_call(text):
         return CALL
     if _is_cut_json(text):
@@ -49,7 +56,8 @@ def find_fault(text: str, *, task_name: str, prompt_texts: Sequence[str]) -> str
     return ""
 
 
-# -- JSON and tool calls --------------------------------------------------------------------------------------------------------------
+# -- JSON and tool calls
+# --------------------------------------------------------------------------------------------------
 
 _CALL = re.compile(
     r"\A(?:<(?:tool_call|function_call|invoke|function|tool)\b|\[TOOL_CALLS?\]|<\|python_tag\|>|```tool_"
@@ -75,9 +83,31 @@ def _is_tool_call(text: str) -> bool:
         value = value[0]
     if not isinstance(value, Mapping):
         return False
-    name = value.get("tool", value.get("action", value.get("name", value.get("function", value.get("tool_name", value.get("tool_calls"))))))
-    given = {"tool_input", "action_input", "arguments", "parameters", "args", "input", "tool_args", "tool_calls"} & set(value)
-    return bool(name) and bool(given) and len(value) <= 4 and not (isinstance(name, str) and name in ENDING_TOOLS)
+    name = value.get(
+        "tool",
+        value.get(
+            "action",
+            value.get(
+                "name", value.get("function", value.get("tool_name", value.get("tool_calls")))
+            ),
+        ),
+    )
+    given = {
+        "tool_input",
+        "action_input",
+        "arguments",
+        "parameters",
+        "args",
+        "input",
+        "tool_args",
+        "tool_calls",
+    } & set(value)
+    return (
+        bool(name)
+        and bool(given)
+        and len(value) <= 4
+        and not (isinstance(name, str) and name in ENDING_TOOLS)
+    )
 
 
 def read_json(text: str) -> Any:
@@ -106,18 +136,45 @@ def _is_cut_json(text: str) -> bool:
     return depth > 0
 
 
-_ANSWER_KEYS = frozenset({"answer", "result", "value", "output", "final_answer", "response", "data"})
+_ANSWER_KEYS = frozenset(
+    {"answer", "result", "value", "output", "final_answer", "response", "data"}
+)
 _LACK_KEYS = frozenset(
-    {"lacking", "lacks", "lack", "missing", "missing_inputs", "missing_information", "needs", "needed", "required", "missing_data"}
+    {
+        "lacking",
+        "lacks",
+        "lack",
+        "missing",
+        "missing_inputs",
+        "missing_information",
+        "needs",
+        "needed",
+        "required",
+        "missing_data",
+    }
 )
 _TOLD_KEYS = ("error", "message", "reason", "note", "explanation", "detail")
 _SAYING_KEYS = frozenset(
-    {"status", "error", "message", "reason", "note", "notes", "explanation", "detail", "success", "code", "type", "thought"}
+    {
+        "status",
+        "error",
+        "message",
+        "reason",
+        "note",
+        "notes",
+        "explanation",
+        "detail",
+        "success",
+        "code",
+        "type",
+        "thought",
+    }
 )
 
 
 def said_in_json(value: Mapping[Any, Any]) -> str:
-    """The sentences of an object that holds no answer, only words about one; "" of any other object."""
+    """The sentences of an object that holds no answer, only words about one; "" of any other
+    object."""
     if str(value.get("tool", value.get("action"))) in ENDING_TOOLS:
         return str(value.get("tool_input", value.get("action_input", "")))
     held = {str(key).casefold(): one for key, one in value.items() if one not in (None, "", [], {})}
@@ -129,7 +186,9 @@ def said_in_json(value: Mapping[Any, Any]) -> str:
     answers = [one for key, one in held.items() if key in _ANSWER_KEYS]
     if any(not isinstance(answer, str) for answer in answers):
         return ""
-    said = [answer for answer in answers if answer.casefold() not in ("null", "none", "n/a", "unknown")]
+    said = [
+        answer for answer in answers if answer.casefold() not in ("null", "none", "n/a", "unknown")
+    ]
     if lacks and not said:
         return " ".join(lacks)
     said += [one for key, one in held.items() if key in _TOLD_KEYS and isinstance(one, str)]
@@ -140,13 +199,19 @@ def _flat(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-# -- loops and echoes -----------------------------------------------------------------------------------------------------------------
+# -- loops and echoes
+# --------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w+")
 _FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<mark>[0-9a-f]{8,64}) from (?P<origin>.*)")
-_FENCE_LINE = re.compile(r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE)
+_FENCE_LINE = re.compile(
+    r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE
+)
 _QUOTABLE = ("result", "tool", "file", "document")
-_AROUND_TASK = frozenset("task the is to my your number current i was asked will now name a an of ok okay sure carry out please".split())
+_AROUND_TASK = frozenset(
+    "task the is to my your number current i was asked will now name a an of ok "
+    "okay sure carry out please".split()
+)
 
 
 def _is_loop(text: str) -> bool:
@@ -167,7 +232,8 @@ def _is_loop(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """A fence of a prompt: its label, its text, and whether a reply may hold that text and nothing else."""
+    """A fence of a prompt: its label, its text, and whether a reply may hold that text and nothing
+    else."""
 
     label: str
     text: str
@@ -177,7 +243,8 @@ class _Block:
 def _split_fences(text: str) -> tuple[list[_Block], str]:
     """The closed fences of the text, and all that stands outside of them."""
     lines = text.split("\n")
-    closed_at: dict[str, list[int]] = {}  # the lines that close a fence with this mark, the last first
+    # the lines that close a fence with this mark, the last first
+    closed_at: dict[str, list[int]] = {}
     for at in reversed(range(len(lines))):
         if lines[at].strip().endswith(">>") and len(lines[at]) < 80:
             closed_at.setdefault(lines[at].strip()[:-2], []).append(at)
@@ -194,14 +261,21 @@ def _split_fences(text: str) -> tuple[list[_Block], str]:
             at += 1
             continue
         end = ends.pop()
-        is_quotable = opened["label"].startswith(_QUOTABLE) or opened["origin"].startswith(_QUOTABLE)
-        blocks.append(_Block(label=opened["label"], text="\n".join(lines[at + 1 : end]), is_quotable=is_quotable))
+        is_quotable = opened["label"].startswith(_QUOTABLE) or opened["origin"].startswith(
+            _QUOTABLE
+        )
+        blocks.append(
+            _Block(
+                label=opened["label"], text="\n".join(lines[at + 1 : end]), is_quotable=is_quotable
+            )
+        )
         at = end + 1
     return blocks, "\n".join(outside)
 
 
 def _is_echo(text: str, task_name: str, prompt_texts: Sequence[str]) -> bool:
-    """Whether the text is nothing but what the model was told: its task, the objective, its instructions."""
+    """Whether the text is nothing but what the model was told: its task, the objective, its
+    instructions."""
     own_blocks, own_words = _split_fences(text)
     if own_blocks and not _SYMBOL.search(own_words):
         return not any(block.is_quotable for block in own_blocks)

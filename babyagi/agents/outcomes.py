@@ -1,10 +1,13 @@
-"""What the final reply of an execution agent is, from its words alone: an answer, part of one, a named lack, or nothing of use.
+"""What the final reply of an execution agent is, from its words alone: an answer, part of one, a
+named lack, or nothing of use.
 
-The `LACKING:` line decides where there is one. Without it the words decide only where all of a short reply says that something is
-missing, and somebody speaks of their own inputs, or where all of it refuses or talks. With any other sign of that it is DOUBTFUL, and a
-model must judge; so is a finding that something is not there.
+The `LACKING:` line decides where there is one. Without it the words decide only where all of a
+short reply says that something is missing, and somebody speaks of their own inputs, or where all of
+it refuses or talks. With any other sign of that it is DOUBTFUL, and a model must judge; so is a
+finding that something is not there.
 
-Does not cover: whether an answer is true, or fits its task. Languages other than the dozen whose words `phrases` has are taken for answers.
+Does not cover: whether an answer is true, or fits its task. Languages other than the dozen whose
+words `phrases` has are taken for answers.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from babyagi.llm.prompt import clean
 MAX_LACK_CHARS = 500
 MAX_JUDGED_CHARS = 2500  # what is longer says more than that something is missing
 MAX_JUDGED_SENTENCES = 24
-MAX_DOUBTED_CHARS = 700  # a text that is no answer, and is not known for sure to be none, is seldom longer
+# a text that is no answer, and is not known for sure to be none, is seldom longer
+MAX_DOUBTED_CHARS = 700
 MIN_LOOP_WORDS = 6
 MIN_TALK_WORDS = 3  # fewer may be all that is asked for
 MAX_SENTENCE_CHARS = 400  # bounds what a pattern can cost
@@ -38,7 +42,8 @@ class OutcomeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a reply is. `text` is the reply without noise and `LACKING:` line, `lack` one line, `why` a sentence for NOT_DONE."""
+    """What a reply is. `text` is the reply without noise and `LACKING:` line, `lack` one line,
+    `why` a sentence for NOT_DONE."""
 
     kind: OutcomeKind
     text: str
@@ -46,7 +51,8 @@ class Outcome:
     why: str = ""
 
 
-# -- noise ----------------------------------------------------------------------------------------------------------------------
+# -- noise
+# --------------------------------------------------------------------------------------------------
 
 _THINKING = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>", re.IGNORECASE)
 _THOUGHT_END = re.compile(r"</(?:think|thinking|thought|reasoning)>", re.IGNORECASE)
@@ -54,19 +60,26 @@ _TOKEN = r"<\|[\w /-]{1,40}\|>|</?s>|\[/?INST\]|<(?:end|start)_of_turn>|<eos>|<�
 _ROLE = r"(?:(?:assistant|model|final|analysis)\b(?=\s|<|\Z))?"
 _FIRST_TOKENS = re.compile(rf"\A(?:\s*(?:{_TOKEN}){_ROLE})+\s*", re.IGNORECASE)
 _LAST_TOKEN = re.compile(rf"(?:{_TOKEN})\s*\Z", re.IGNORECASE)
-_UNSEEN = dict.fromkeys(map(ord, "\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}\N{WORD JOINER}"))
+_UNSEEN = dict.fromkeys(
+    map(ord, "\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}\N{WORD JOINER}")
+)
 MAX_LAST_TOKENS = 20
 
 
 def strip_noise(text: str) -> str:
-    """Return the text without what a model leaves around its reply: thinking, the tokens of a chat template, unseen characters."""
+    """Return the text without what a model leaves around its reply: thinking, the tokens of a chat
+    template, unseen characters."""
     text = _without_tokens(clean(text).translate(_UNSEEN).strip())
     opened = _THINKING.match(text)
     ends = list(_THOUGHT_END.finditer(text)) if opened or not text.startswith("```") else []
     if opened:
         end = next((end for end in ends if end.start() >= opened.end()), None)
         text = text[end.end() :] if end else ""
-    elif ends and text[ends[-1].end() :].strip() and "<think" not in text[: ends[0].start()].casefold():
+    elif (
+        ends
+        and text[ends[-1].end() :].strip()
+        and "<think" not in text[: ends[0].start()].casefold()
+    ):
         text = text[ends[-1].end() :]
     return _without_tokens(text.strip())
 
@@ -81,15 +94,16 @@ def _without_tokens(text: str) -> str:
     return text.strip()
 
 
-# -- judging ----------------------------------------------------------------------------------------------------------------------
+# -- judging
+# --------------------------------------------------------------------------------------------------
 
 
 def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ()) -> Outcome:
     """Return what the reply is, in time linear in its length.
 
     Args:
-        prompt_texts: what the model was asked with. Results, files and observations in their fences may be quoted; the rest may not be
-            all that a reply holds.
+        prompt_texts: what the model was asked with. Results, files and observations in their fences
+            may be quoted; the rest may not be all that a reply holds.
     """
     text = strip_noise(reply)
     body, lack = _split_marker(text, task_name)
@@ -105,21 +119,28 @@ def judge_reply(reply: str, *, task_name: str, prompt_texts: Sequence[str] = ())
     return Outcome(kind=OutcomeKind.LACKING, text=body, lack=lack)
 
 
-# -- the LACKING line -------------------------------------------------------------------------------------------------------------
+# -- the LACKING line
+# --------------------------------------------------------------------------------------------------
 
 _EDGE = r"[ \t>*_~`\"'“”„«»‘’#•·–—-]{0,12}(?:\[[ x]?\])?[ \t]{0,4}"
-_MARKER = re.compile(rf"^{_EDGE}lacking{_EDGE}[:：]{_EDGE}(?P<rest>[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_MARKER = re.compile(
+    rf"^{_EDGE}lacking{_EDGE}[:：]{_EDGE}(?P<rest>[^\n]*)", re.IGNORECASE | re.MULTILINE
+)
 _LIKE_MARKER = re.compile(
-    rf"\A{_EDGE}(?:lacks?|missing(?: inputs?| information| data)?|still missing|fehlt|fehlend|es fehlt|manque|il manque|manquant"
+    rf"\A{_EDGE}(?:lacks?|missing(?: inputs?| information| data)?|still "
+    r"missing|fehlt|fehlend|es fehlt|manque|il manque|manquant"
     rf"|falta|faltan|faltante"
-    rf"|manca|mancano|ontbreekt|ontbrekend|saknas|mangler|brakuje|brak|chybí|eksik|не хватает|отсутствует|недостаёт|不足|欠落|缺少|缺失"
+    r"|manca|mancano|ontbreekt|ontbrekend|saknas|mangler|brakuje|brak|chybí|eksik|не "
+    r"хватает|отсутствует|недостаёт|不足|欠落|缺少|缺失"
     rf"|부족){_EDGE}"
     rf"[:：]{_EDGE}(?P<rest>.*)\Z",
     re.IGNORECASE,
 )
 _NO_LACK = re.compile(
-    r"\W*(?:nothing|none|n/?a|no|nil|null|-|nichts|keine?|rien|aucune?|nada|ninguno|niente|nulla|niets|inget|ingenting|нет|ничего|なし|无|無"
-    r"|what is missing|not applicable|(?:there is )?nothing (?:is )?(?:missing|lacking|else|more|further)|no (?:information|data"
+    r"\W*(?:nothing|none|n/?a|no|nil|null|-|nichts|keine?|rien|aucune?|nada|ninguno"
+    r"|niente|nulla|niets|inget|ingenting|нет|ничего|なし|无|無"
+    r"|what is missing|not applicable|(?:there is )?nothing (?:is "
+    r")?(?:missing|lacking|else|more|further)|no (?:information|data"
     r"|inputs?) (?:is |are )?(?:missing|lacking))?\W*",
     re.IGNORECASE,
 )
@@ -127,7 +148,8 @@ _CODE_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 def _split_marker(text: str, task_name: str) -> tuple[str, str]:
-    """The text without its line of what is missing, and what that line names; "" where nothing is."""
+    """The text without its line of what is missing, and what that line names; "" where nothing
+    is."""
     is_in_code = _code_test(text)
     asks_gaps = asked.ASKS_GAPS.search(task_name.casefold()) is not None
     found = None
@@ -136,7 +158,11 @@ def _split_marker(text: str, task_name: str) -> tuple[str, str]:
         found = found if is_word or is_in_code(match.start()) else match
     if found is None:
         before, _, last = text.rpartition("\n")
-        like = None if asks_gaps or asked.asks_words(task_name.casefold()) else _LIKE_MARKER.match(last[:MAX_JUDGED_CHARS])
+        like = (
+            None
+            if asks_gaps or asked.asks_words(task_name.casefold())
+            else _LIKE_MARKER.match(last[:MAX_JUDGED_CHARS])
+        )
         if like is None or (not before.strip() and not like["rest"].strip()):
             return text, ""
         lack = _one_line(like["rest"])
@@ -162,7 +188,8 @@ def _one_line(text: str) -> str:
     return line if len(line) <= MAX_LACK_CHARS else line[: MAX_LACK_CHARS - 1].rstrip() + "…"
 
 
-# -- the rest of the reply ----------------------------------------------------------------------------------------------------------
+# -- the rest of the reply
+# --------------------------------------------------------------------------------------------------
 
 _LABEL = re.compile(
     r"\A[\s*#_>]*(?:final answer|answer|result|output|response|antwort|réponse|respuesta"
@@ -192,20 +219,24 @@ def _judge_body(body: str, task_name: str, prompt_texts: Sequence[str]) -> Outco
 
 
 def _unwrap(text: str) -> str:
-    """The text inside what may stand around a whole reply: a code fence, a tag, a label such as "Answer:"."""
+    """The text inside what may stand around a whole reply: a code fence, a tag, a label such as
+    "Answer:"."""
     wrapped = _WRAPPED.match(text)
     if wrapped and "```" not in (wrapped["inner"] or ""):
         text = (wrapped["inner"] or wrapped["body"] or "").strip()
     elif text.startswith("```json\n"):
-        text = text.removeprefix("```json\n")  # the end of the block may be cut off with the end of the JSON
+        # the end of the block may be cut off with the end of the JSON
+        text = text.removeprefix("```json\n")
     return _LABEL.sub("", text, count=1).strip()
 
 
-# -- sentences ------------------------------------------------------------------------------------------------------------------------
+# -- sentences
+# --------------------------------------------------------------------------------------------------
 
 _SENTENCE_END = re.compile(r"(?<=;)\s+|(?<=[.!?…])[\"'”»)*]*\s+(?=[^\sa-z])|(?<=[。！？；])|\n+")
 _ABBREVIATION = re.compile(
-    r"(?:\A\s*\d{1,3}|\b(?:dr|mr|mrs|ms|prof|st|no|nr|approx|e\.g|i\.e|etc|vs|cf|ca|z\.b|bzw|inc|ltd|fig|vol"
+    r"(?:\A\s*\d{1,3}|\b(?:dr|mr|mrs|ms|prof|st|no|nr|approx|e\.g|i\.e|etc|vs|cf|ca|z\.b"
+    r"|bzw|inc|ltd|fig|vol"
     r"|p|pp|sec|art)|(?<![°\w] )\b(?<![°\d])[a-z])\.$",
     re.IGNORECASE,
 )
@@ -218,11 +249,17 @@ _QUOTED = re.compile(r"\A[\"“«„'‘「].{3,}[\"”»“'’」]\.?\Z", re.D
 
 
 _POLAR = re.compile(
-    r"(?:yes|no|not without|true|false|ja|nein|oui|non|sí|sì|não|sim|nej|da|да|нет|はい|いいえ|是|否)\b[.,;:!。，]", re.IGNORECASE
+    (
+        r"(?:yes|no|not "
+        r"without|true|false|ja|nein|oui|non|sí|sì|não|sim|nej|da|да|нет|はい|いいえ|是|否)\b[.,;:!。，]"
+    ),
+    re.IGNORECASE,
 )
 _PLAIN_WORDS = frozenset(
-    "the and was were has had for not but are its any all his her who how yet der die das ist les des est los las una het een can no"
-    " that this there here with from have been still remains remain exact date name true today known very also because".split()
+    "the and was were has had for not but are its any all his her who how yet der die "
+    "das ist les des est los las una het een can no"
+    " that this there here with from have been still remains remain exact date name true "
+    "today known very also because".split()
 )
 
 
@@ -244,7 +281,8 @@ class _Says(StrEnum):
 
 def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
     """(kind, lack, why) of a text, from its sentences."""
-    sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []  # what it quotes is not its own word
+    # what it quotes is not its own word
+    sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []
     if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
         return OutcomeKind.ANSWERED, "", ""
     said = _classify(sentences)
@@ -254,7 +292,13 @@ def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
     if _says_more(sentences, said):
         return answered
     whole = _with_quotes(sentences, text)
-    lack = _one_line(" ".join(one for one, says in zip(whole, said, strict=True) if says in (_Says.STRONG, _Says.ABSENT)))
+    lack = _one_line(
+        " ".join(
+            one
+            for one, says in zip(whole, said, strict=True)
+            if says in (_Says.STRONG, _Says.ABSENT)
+        )
+    )
     if lack:
         return _judge_lack(text, lack, set(said), task)
     if set(said) == {_Says.ASIDE}:
@@ -265,28 +309,43 @@ def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
         return answered if _asks_refusal(text, task) else refused
     if asked.asks_words(task):
         return answered
-    return (OutcomeKind.DOUBTFUL, "", "") if len(text.split()) < MIN_TALK_WORDS else (OutcomeKind.NOT_DONE, "", NO_RESULT)
+    return (
+        (OutcomeKind.DOUBTFUL, "", "")
+        if len(text.split()) < MIN_TALK_WORDS
+        else (OutcomeKind.NOT_DONE, "", NO_RESULT)
+    )
 
 
 def _looks_bad(text: str, task: str) -> bool:
-    """Whether a short text has signs of a reply that is none, or says nothing that its task does not say."""
+    """Whether a short text has signs of a reply that is none, or says nothing that its task does
+    not say."""
     if len(text) > MAX_DOUBTED_CHARS:
         return False
-    sentences = [_fold(sentence)[:MAX_SENTENCE_CHARS] for sentence in _sentences(_without_quotes(text)) or [text]]
+    sentences = [
+        _fold(sentence)[:MAX_SENTENCE_CHARS]
+        for sentence in _sentences(_without_quotes(text)) or [text]
+    ]
     signs = [sentence for sentence in sentences if phrases.DOUBT.search(sentence)]
     if 2 * len(signs) >= len(sentences) or any(map(phrases.OF_THE_SPEAKER.search, signs)):
         return True
     words = _LONG_WORD.findall(text.casefold())
     is_unfinished = text.rstrip().endswith(":") or _TABLE_HEAD.fullmatch(text) is not None
     is_loop = len(words) >= MIN_LOOP_WORDS and 3 * len(set(words)) <= len(words)
-    has_news = any(word[:4] not in task and word not in _PLAIN_WORDS for word in words) or any(map(str.isdigit, text))
+    has_news = any(word[:4] not in task and word not in _PLAIN_WORDS for word in words) or any(
+        map(str.isdigit, text)
+    )
     is_sign = not any(map(str.isalnum, text))
     return is_unfinished or is_loop or is_sign or (len(words) > 1 and not has_news)
 
 
 def _says_more(sentences: Sequence[str], said: Sequence[_Says]) -> bool:
-    """Whether anything is said besides a lack or a refusal. What follows a plain refusal only gives its reason."""
-    is_refusal = said[0] is _Says.REFUSAL and len(said) <= 3 and phrases.REFUSAL_SURE.search(_fold(sentences[0]))
+    """Whether anything is said besides a lack or a refusal. What follows a plain refusal only gives
+    its reason."""
+    is_refusal = (
+        said[0] is _Says.REFUSAL
+        and len(said) <= 3
+        and phrases.REFUSAL_SURE.search(_fold(sentences[0]))
+    )
     return _Says.CONTENT in said and not (is_refusal and not re.search(r"\d", " ".join(sentences)))
 
 
@@ -294,13 +353,23 @@ def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[Out
     """The same for a text that says of something, and of nothing else, that it is missing."""
     folded = _fold(text)
     answered = OutcomeKind.ANSWERED, "", ""
-    if asked.ASKS_GAPS.search(task) or asked.ASKS_FICTION.search(task) or (asked.ASKS_NO.search(task) and asked.asks_words(task)):
+    if (
+        asked.ASKS_GAPS.search(task)
+        or asked.ASKS_FICTION.search(task)
+        or (asked.ASKS_NO.search(task) and asked.asks_words(task))
+    ):
         return answered
-    if asked.asks_words(task) and (_QUOTED.match(text) or not phrases.OF_THE_AGENT.search(folded) or asked.holds_quote(task)):
+    if asked.asks_words(task) and (
+        _QUOTED.match(text) or not phrases.OF_THE_AGENT.search(folded) or asked.holds_quote(task)
+    ):
         return answered
     is_retold = asked.ASKS_STATE.search(task) or asked.ASKS_DIGEST.search(task)
     if is_retold and not phrases.OF_THIS_REPLY.search(folded):
-        return (OutcomeKind.DOUBTFUL if phrases.SURELY_HERE.search(folded) else OutcomeKind.ANSWERED), "", ""
+        return (
+            (OutcomeKind.DOUBTFUL if phrases.SURELY_HERE.search(folded) else OutcomeKind.ANSWERED),
+            "",
+            "",
+        )
     is_sure = phrases.OF_THE_SPEAKER.search(_fold(_without_quotes(text))) is not None
     return (OutcomeKind.LACKING, lack, "") if is_sure else (OutcomeKind.DOUBTFUL, "", "")
 
@@ -321,7 +390,9 @@ def _classify(sentences: Sequence[str]) -> list[_Says]:
             continue
         says = _classify_one(_fold(sentence)[:MAX_SENTENCE_CHARS])
         said.append(says)
-        is_open = says in (_Says.STRONG, _Says.ABSENT) or sentence.rstrip(" *_").endswith((":", "："))
+        is_open = says in (_Says.STRONG, _Says.ABSENT) or sentence.rstrip(" *_").endswith(
+            (":", "：")
+        )
         heading = says if is_open and says is not _Says.CONTENT else None
     return said
 
@@ -351,10 +422,20 @@ def _classify_want(sentence: str) -> _Says | None:
     """What a sentence says that wants something; None of any other."""
     is_offer = phrases.OFFER.search(sentence) and not sentence.startswith("if you")
     if phrases.STRONG.search(sentence) and not is_offer and not _is_finding(sentence):
-        is_refusal = phrases.REFUSAL_SURE.search(sentence) and not phrases.NAMES_INPUT.search(sentence)
+        is_refusal = phrases.REFUSAL_SURE.search(sentence) and not phrases.NAMES_INPUT.search(
+            sentence
+        )
         return _Says.REFUSAL if is_refusal else _Says.STRONG
-    is_question = sentence.endswith(("?", "？")) and not sentence.startswith(("how about", "what about"))
-    return _Says.STRONG if is_question and not phrases.OFFER.search(sentence) and not phrases.REFUSAL_SURE.search(sentence) else None
+    is_question = sentence.endswith(("?", "？")) and not sentence.startswith(
+        ("how about", "what about")
+    )
+    return (
+        _Says.STRONG
+        if is_question
+        and not phrases.OFFER.search(sentence)
+        and not phrases.REFUSAL_SURE.search(sentence)
+        else None
+    )
 
 
 def _is_finding(sentence: str) -> bool:
@@ -367,13 +448,19 @@ def _without_quotes(text: str) -> str:
 
 
 def _with_quotes(sentences: Sequence[str], text: str) -> list[str]:
-    """The sentences of `_without_quotes(text)` with the quotes of the text in their places again."""
+    """The sentences of `_without_quotes(text)` with the quotes of the text in their places
+    again."""
     quotes = iter([] if _QUOTED.match(text) else _QUOTATION.findall(text))
-    return [re.sub(_QUOTE_PLACE, lambda place: next(quotes, place[0]), sentence) for sentence in sentences]
+    return [
+        re.sub(_QUOTE_PLACE, lambda place: next(quotes, place[0]), sentence)
+        for sentence in sentences
+    ]
 
 
 def _fold(text: str) -> str:
-    folded = " ".join(_ITEM.sub("", text[: 2 * MAX_JUDGED_CHARS]).translate(_MARKDOWN).casefold().split())
+    folded = " ".join(
+        _ITEM.sub("", text[: 2 * MAX_JUDGED_CHARS]).translate(_MARKDOWN).casefold().split()
+    )
     for short, long in (("won't", "will not"), ("can't", "cannot"), ("n't", " not")):
         folded = folded.replace(short, long)
     return folded.strip(" \"'_.!…。")

@@ -23,20 +23,39 @@ ORDER_SCHEMA: Mapping[str, Any] = {
 }
 
 
-async def order_tasks(tasks: Sequence[Task], *, objective_text: str, journal: Journal) -> tuple[int, ...]:
-    """Return ids of the given tasks in the order that the agent wishes; it may be partial or empty. Raises as `ask`."""
+async def order_tasks(
+    tasks: Sequence[Task], *, objective_text: str, journal: Journal
+) -> tuple[int, ...]:
+    """Return ids of the given tasks in the order that the agent wishes; it may be partial or empty.
+    Raises as `ask`."""
     lines = [_line(task) for task in tasks]
     messages = build_messages(
         "prioritization",
         {
             "objective": [("objective", Passage(text=objective_text, origin="person"))],
-            "queue": [("queued tasks", make_passage("\n".join(lines), [origin for task in tasks for origin in task.origins]))],
+            "queue": [
+                (
+                    "queued tasks",
+                    make_passage(
+                        "\n".join(lines), [origin for task in tasks for origin in task.origins]
+                    ),
+                )
+            ],
         },
     )
-    prompt = Prompt(messages=messages, schema_name="order", schema=ORDER_SCHEMA, max_output_tokens=MAX_OUTPUT_TOKENS)
+    prompt = Prompt(
+        messages=messages,
+        schema_name="order",
+        schema=ORDER_SCHEMA,
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+    )
     window = [(task.id, disarm(task.name)) for task in tasks]
     asked = await ask(
-        journal, "order", prompt, role=Role.PRIORITIZATION, read=lambda completion: parse_order(completion.text, window=window)
+        journal,
+        "order",
+        prompt,
+        role=Role.PRIORITIZATION,
+        read=lambda completion: parse_order(completion.text, window=window),
     )
     return asked.value
 

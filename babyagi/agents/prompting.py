@@ -24,11 +24,17 @@ Field = str | Sequence[tuple[str, Passage]]
 @cache
 def load_prompt(name: str) -> str:
     """Return the text of a prompt file, without the blank at its end."""
-    return files("babyagi.agents").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").rstrip()
+    return (
+        files("babyagi.agents")
+        .joinpath("prompts", f"{name}.md")
+        .read_text(encoding="utf-8")
+        .rstrip()
+    )
 
 
 def prompt_version() -> str:
-    """Return a digest of every prompt file: two runs with the same version asked in the same words."""
+    """Return a digest of every prompt file: two runs with the same version asked in the same
+    words."""
     texts = [*map(load_prompt, PROMPT_NAMES), *map(load_protocol_prompt, PROTOCOL_PROMPTS)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
@@ -49,13 +55,19 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
         raise ValueError(f"prompt {name} has the places {sorted(wanted)}, got {sorted(fields)}")
     return (
         Message(speaker=Speaker.SYSTEM, text=_fill(system, fields).strip(), origins=("program",)),
-        Message(speaker=Speaker.USER, text=_fill(user, fields).strip(), origins=_origins(user, fields)),
+        Message(
+            speaker=Speaker.USER, text=_fill(user, fields).strip(), origins=_origins(user, fields)
+        ),
     )
 
 
 def _fill(template: str, fields: Mapping[str, Field]) -> str:
-    """The template with its fields; of a line that is one place, nothing is left where its field is empty."""
-    filled = [(line, _PLACE.sub(lambda place: _render(fields[place.group(1)]), line)) for line in template.split("\n")]
+    """The template with its fields; of a line that is one place, nothing is left where its field is
+    empty."""
+    filled = [
+        (line, _PLACE.sub(lambda place: _render(fields[place.group(1)]), line))
+        for line in template.split("\n")
+    ]
     return "\n".join(text for line, text in filled if text or not _PLACE.fullmatch(line))
 
 
@@ -67,5 +79,11 @@ def _render(field: Field) -> str:
 
 def _origins(template: str, fields: Mapping[str, Field]) -> tuple[str, ...]:
     placed = [fields[name] for name in _PLACE.findall(template)]
-    origins = [origin for field in placed if not isinstance(field, str) for _, passage in field for origin in passage.origins]
+    origins = [
+        origin
+        for field in placed
+        if not isinstance(field, str)
+        for _, passage in field
+        for origin in passage.origins
+    ]
     return tuple(dict.fromkeys(["program", *origins]))

@@ -1,7 +1,8 @@
 """The report: the agent's answer from the results, between facts that the store knows.
 
-What the person must be able to trust (why it stopped, what is dead, what is left, what it cost) is written by the program; the model
-writes only the answer. Without a model (no money left, an outage) the results themselves take its place.
+What the person must be able to trust (why it stopped, what is dead, what is left, what it cost) is
+written by the program; the model writes only the answer. Without a model (no money left, an outage)
+the results themselves take its place.
 """
 
 from __future__ import annotations
@@ -14,14 +15,28 @@ from babyagi.agents.prompting import build_messages
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt, clean
 from babyagi.react.asking import ask, read_text
-from babyagi.tasks import Objective, Passage, Result, Role, StopReason, Task, TaskStatus, find_sources
+from babyagi.tasks import (
+    Objective,
+    Passage,
+    Result,
+    Role,
+    StopReason,
+    Task,
+    TaskStatus,
+    find_sources,
+)
 
-REHEARSAL_NOTICE = "REHEARSAL: no language model was asked. The text below was put together from lines of the documents."
+REHEARSAL_NOTICE = (
+    "REHEARSAL: no language model was asked. The text below was put together from lines of "
+    "the documents."
+)
 
 MAX_QUOTED_CHARS = 4000
 
 
-async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int) -> str:
+async def write_answer(
+    objective: Objective, *, excerpts: Sequence[Excerpt], journal: Journal, max_output_tokens: int
+) -> str:
     """Return the model's answer to the objective, as Markdown. Raises as `ask`."""
     sources = find_sources(source for excerpt in excerpts for source in excerpt.sources)
     messages = build_messages(
@@ -29,21 +44,33 @@ async def write_answer(objective: Objective, *, excerpts: Sequence[Excerpt], jou
         {
             "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
-            "missing": [("not answered", Passage(text="\n".join(objective.checks.missing), origin="model", sources=sources))]
+            "missing": [
+                (
+                    "not answered",
+                    Passage(
+                        text="\n".join(objective.checks.missing), origin="model", sources=sources
+                    ),
+                )
+            ]
             if objective.stop_reason is StopReason.UNMET and objective.checks.missing
             else [],
             "results": [excerpt.to_labelled() for excerpt in excerpts],
         },
     )
     prompt = Prompt(messages=messages, max_output_tokens=max_output_tokens)
-    return clean((await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)).value).strip()
+    return clean(
+        (
+            await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)
+        ).value
+    ).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """What the model wrote of the report.
 
-    `text` is empty when it wrote nothing, and `why_not` says why. `left_out` are results that it was not shown, because they did not fit.
+    `text` is empty when it wrote nothing, and `why_not` says why. `left_out` are results that it
+    was not shown, because they did not fit.
     """
 
     text: str = ""
@@ -55,8 +82,8 @@ class Written:
 class Aside:
     """What a person should know beside the answer.
 
-    `asked`: number and words of what they are asked. `bounds`: what a bound kept out, in words. `index_trouble`: why results do not get
-    into the result store, empty when they do.
+    `asked`: number and words of what they are asked. `bounds`: what a bound kept out, in words.
+    `index_trouble`: why results do not get into the result store, empty when they do.
     """
 
     asked: Sequence[tuple[int, str]] = ()
@@ -65,13 +92,19 @@ class Aside:
 
 
 def render_report(
-    objective: Objective, *, written: Written, tasks: Sequence[Task], results: Sequence[Result], aside: Aside | None = None
+    objective: Objective,
+    *,
+    written: Written,
+    tasks: Sequence[Task],
+    results: Sequence[Result],
+    aside: Aside | None = None,
 ) -> str:
     """Return the whole report as Markdown.
 
     Args:
         written: the model's part; without a text the results are given in full.
-        tasks: all of the objective's, in the list's order. results: in the order in which they were recorded.
+        tasks: all of the objective's, in the list's order. results: in the order in which they were
+            recorded.
     """
     aside = aside or Aside()
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
@@ -80,7 +113,8 @@ def render_report(
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
         ""
         if objective.stop_reason
-        else f"> This objective has not ended: it is {objective.status}. This is what there is so far; "
+        else f"> This objective has not ended: it is {objective.status}. This is what there "
+        "is so far; "
         f"`babyagi resume --objective {objective.id}` goes on.",
         _render_missing(objective),
         _render_dead(tasks),
@@ -90,10 +124,21 @@ def render_report(
         "---",
         _render_facts(objective, tasks, index_trouble=aside.index_trouble),
         _render_bounds(aside.bounds),
-        _render_list("Not done", [task for task in tasks if task.status in (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)]),
+        _render_list(
+            "Not done",
+            [
+                task
+                for task in tasks
+                if task.status in (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)
+            ],
+        ),
         _render_list("Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED]),
-        _render_list("Done", [task for task in tasks if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)]),
-        f"Each task's result: `babyagi results --objective {objective.id}`. One task with its steps: "
+        _render_list(
+            "Done",
+            [task for task in tasks if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)],
+        ),
+        f"Each task's result: `babyagi results --objective {objective.id}`. One task "
+        "with its steps: "
         f"`babyagi show TASK --objective {objective.id}`.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -103,14 +148,29 @@ def _render_missing(objective: Objective) -> str:
     if objective.stop_reason is not StopReason.UNMET:
         return ""
     missing = objective.checks.missing or (objective.stop_detail,)
-    return "\n".join(["**These parts of the objective are not answered:**", "", *(f"* {_one_line(part)}" for part in missing if part)])
+    return "\n".join(
+        [
+            "**These parts of the objective are not answered:**",
+            "",
+            *(f"* {_one_line(part)}" for part in missing if part),
+        ]
+    )
 
 
 def _render_left_out(left_out: Sequence[Result]) -> str:
     if not left_out:
         return ""
     lines = [f"* task {result.task_id}: {_one_line(result.task_name)}" for result in left_out]
-    return "\n".join(["**These results did not fit into the question for this report; it was written without them:**", "", *lines])
+    return "\n".join(
+        [
+            (
+                "**These results did not fit into the question for this report; it was written "
+                "without them:**"
+            ),
+            "",
+            *lines,
+        ]
+    )
 
 
 def _render_dead(tasks: Sequence[Task]) -> str:
@@ -125,13 +185,23 @@ def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str
     if not asked:
         return ""
     lines = [f"* number {number}: {_one_line(text)}" for number, text in asked]
-    how = f"`babyagi inbox` shows how to answer; after that `babyagi resume --objective {objective.id}` goes on."
+    how = (
+        "`babyagi inbox` shows how to answer; after that `babyagi resume --objective "
+        f"{objective.id}` goes on."
+    )
     return "\n".join(["**These questions wait for a person:**", "", *lines, "", how])
 
 
 def _render_results(results: Sequence[Result], why: str) -> str:
-    said = f"No summary was written ({why}); these are the results as they stand." if results else f"There are no results ({why})."
-    blocks = [f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{_quote(result.text)}" for result in results]
+    said = (
+        f"No summary was written ({why}); these are the results as they stand."
+        if results
+        else f"There are no results ({why})."
+    )
+    blocks = [
+        f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{_quote(result.text)}"
+        for result in results
+    ]
     return "\n\n".join([said, *blocks])
 
 
@@ -146,17 +216,26 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble:
     n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
     detail = f" ({_one_line(objective.stop_detail)})" if objective.stop_detail else ""
     cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
-    stopped = [f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"] if objective.stop_reason else []
+    stopped = (
+        [f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"]
+        if objective.stop_reason
+        else []
+    )
     lines = [
         *stopped,
         f"* Tasks: {n_done} done of {len(tasks)}",
-        f"* Model calls before this report: {usage.calls}, tokens {usage.prompt_tokens} in and {usage.completion_tokens} out, "
+        f"* Model calls before this report: {usage.calls}, tokens {usage.prompt_tokens} "
+        f"in and {usage.completion_tokens} out, "
         f"cost {objective.spent}{cost_limit}",
-        f"* Time: {objective.active_s:.0f} s. Models: {', '.join(sorted(set(objective.spec.model_by_role.values())))}",
+        (
+            f"* Time: {objective.active_s:.0f} s. Models: "
+            f"{', '.join(sorted(set(objective.spec.model_by_role.values())))}"
+        ),
     ]
     if index_trouble:
         lines.append(
-            f"* Result store: results did not get into it: {_one_line(index_trouble)}. No result is lost; "
+            f"* Result store: results did not get into it: {_one_line(index_trouble)}. "
+            "No result is lost; "
             f"`babyagi index rebuild --objective {objective.id}` fills it when it can be used"
         )
     how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
@@ -168,14 +247,22 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble:
 def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
     reason = objective.stop_reason or ""
     if reason.startswith("limit:"):
-        return f"`babyagi extend --objective {objective.id} {reason.replace('limit:', '--max-')} N` with a higher N"
+        return (
+            f"`babyagi extend --objective {objective.id} "
+            f"{reason.replace('limit:', '--max-')} N` with a higher N"
+        )
     if objective.stop_reason not in (StopReason.STALLED, StopReason.UNMET, StopReason.FAILED):
         return ""
     if objective.stop_reason is StopReason.UNMET:
         return f'`babyagi tasks add --objective {objective.id} "what would answer what is missing"`'
     if has_dead:
-        return f"`babyagi retry TASK --objective {objective.id}` with one of the tasks that were given up"
-    return f"`babyagi extend --objective {objective.id} --max-tasks {objective.spec.limits.max_tasks}`"
+        return (
+            f"`babyagi retry TASK --objective {objective.id}` with one of the tasks that "
+            "were given up"
+        )
+    return (
+        f"`babyagi extend --objective {objective.id} --max-tasks {objective.spec.limits.max_tasks}`"
+    )
 
 
 def _render_list(title: str, tasks: Sequence[Task]) -> str:

@@ -1,4 +1,5 @@
-"""The command ask: one question to an agent that a file describes, each step as it happens, the answer last."""
+"""The command ask: one question to an agent that a file describes, each step as it happens, the
+answer last."""
 
 from __future__ import annotations
 
@@ -21,10 +22,18 @@ SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @click.argument("question_words", metavar="QUESTION...", nargs=-1, required=True)
-@click.option("--agent", "agent_name", metavar="NAME", default="", help="Which agent of the file; needed when there are several.")
+@click.option(
+    "--agent",
+    "agent_name",
+    metavar="NAME",
+    default="",
+    help="Which agent of the file; needed when there are several.",
+)
 @setting_options(SETTINGS)
 @json_option
-def ask(file: Path, question_words: tuple[str, ...], agent_name: str, as_json: bool, **flags: Any) -> int:
+def ask(
+    file: Path, question_words: tuple[str, ...], agent_name: str, as_json: bool, **flags: Any
+) -> int:
     """Ask an agent that a YAML FILE describes.
 
     Each of its steps is printed, and its answer. Nothing is kept.
@@ -58,7 +67,10 @@ def _show(signal: Signal) -> None:
             echo(fit(f"{n}. {call.name}: {call.arguments}", width), Style.BOLD)
         case ToolEnded(call=call, observation=observation):
             style = Style.RED if observation.is_error else Style.DIM
-            echo(margin + fit(f"{call.name} gave: {observation.passage.text}", width - len(margin)), style)
+            echo(
+                margin + fit(f"{call.name} gave: {observation.passage.text}", width - len(margin)),
+                style,
+            )
 
 
 def _conclude(run: Run) -> None:
@@ -70,7 +82,13 @@ def _conclude(run: Run) -> None:
     if run.output:
         echo(run.output)
     if run.stopped is not Stopped.FINISH:
-        warn(f"babyagi: the agent stopped without having finished ({run.stopped}): {fit(run.detail, 300)}", Style.RED)
+        warn(
+            (
+                f"babyagi: the agent stopped without having finished ({run.stopped}): "
+                f"{fit(run.detail, 300)}"
+            ),
+            Style.RED,
+        )
 
 
 def _shape(question: str, run: Run) -> Json:
@@ -95,7 +113,12 @@ def _step_shape(step: Step) -> Json:
         "n": step.n,
         "model": step.model,
         "tools": [
-            {"name": call.name, "arguments": call.arguments, "is_error": observation.is_error, "text": observation.passage.text}
+            {
+                "name": call.name,
+                "arguments": call.arguments,
+                "is_error": observation.is_error,
+                "text": observation.passage.text,
+            }
             for call, observation in zip(calls, step.observations, strict=True)
         ],
     }

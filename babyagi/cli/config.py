@@ -14,7 +14,8 @@ from babyagi.settings.values import Declared, parse_url
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownValue:
-    """One setting; `value` is text that may be shown, None where nothing is set. `waits` says what a file that nobody trusts has for it."""
+    """One setting; `value` is text that may be shown, None where nothing is set. `waits` says what
+    a file that nobody trusts has for it."""
 
     name: str
     label: str
@@ -25,12 +26,21 @@ class ShownValue:
 
     def to_json(self) -> dict[str, Any]:
         waits = {"waits": self.waits} if self.waits else {}
-        return {"name": self.name, "variable": self.label, "value": self.value, "source": self.source, **waits}
+        return {
+            "name": self.name,
+            "variable": self.label,
+            "value": self.value,
+            "source": self.source,
+            **waits,
+        }
 
 
 def list_values(loaded: Loaded) -> list[ShownValue]:
     """Every declared setting, in the order of the example file."""
-    waits = {found.name: f"{found.variable}={found.shown} in {found.file.name}" for found in reversed(loaded.waiting)}
+    waits = {
+        found.name: f"{found.variable}={found.shown} in {found.file.name}"
+        for found in reversed(loaded.waiting)
+    }
     return [
         ShownValue(
             name=name,
@@ -56,7 +66,20 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
         text = value.value if value.value is not None else f"({value.help or 'not set'})"
         room = max(20, width - label_width - source_width - 4)
         style = Style.DIM if value.source == "default" else Style.PLAIN
-        lines.append(Line(f"{pad(value.label, label_width)}  {pad(value.source, source_width)}  {fit(text, room)}", style))
+        lines.append(
+            Line(
+                (
+                    f"{pad(value.label, label_width)}  {pad(value.source, source_width)}  "
+                    f"{fit(text, room)}"
+                ),
+                style,
+            )
+        )
         if value.waits:
-            lines.append(Line(f"{pad('', label_width)}  waits for trust: {one_line(value.waits)}", Style.YELLOW))
+            lines.append(
+                Line(
+                    f"{pad('', label_width)}  waits for trust: {one_line(value.waits)}",
+                    Style.YELLOW,
+                )
+            )
     return lines

@@ -13,18 +13,30 @@ if TYPE_CHECKING:
     from babyagi.tasks import Worker
     from babyagi.taskstore.base import TaskStore
 
-NOT_OF_SUBMIT = ("agent_hosts", "join_existing_objective", "use_my_model", "concurrency", "no_color")
+NOT_OF_SUBMIT = (
+    "agent_hosts",
+    "join_existing_objective",
+    "use_my_model",
+    "concurrency",
+    "no_color",
+)
 
 
 @click.command()
 @click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
 @setting_options(but=NOT_OF_SUBMIT)
-@click.option("--new", "always_new", is_flag=True, help="Start afresh, even where the same objective was started before.")
+@click.option(
+    "--new",
+    "always_new",
+    is_flag=True,
+    help="Start afresh, even where the same objective was started before.",
+)
 @json_option
 def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
     """Put an objective on the board, for workers.
 
-    Its number is printed. Nothing works on it here: that does `babyagi worker`, in this home or wherever the task store can be reached.
+    Its number is printed. Nothing works on it here: that does `babyagi worker`, in this home or
+    wherever the task store can be reached.
     """
     from babyagi.cli.together import submit_objective
 
@@ -35,13 +47,18 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 
 
 @click.command()
-@click.option("--objective", metavar="ID|NAME|latest", help="Work on this one alone, waited for if it has not begun. Default: on all.")
+@click.option(
+    "--objective",
+    metavar="ID|NAME|latest",
+    help="Work on this one alone, waited for if it has not begun. Default: on all.",
+)
 @setting_options(("concurrency", "files", "use_my_model"))
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
 
-    Those that are submitted later are among them. It waits where there is nothing to do. Ctrl-C or SIGTERM lets the calls in flight end.
+    Those that are submitted later are among them. It waits where there is nothing to do. Ctrl-C or
+    SIGTERM lets the calls in flight end.
     """
     from babyagi.cli.together import join_objective, serve_all
 
@@ -85,4 +102,8 @@ def migrate() -> None:
     from babyagi.stores import migrate_store
 
     before, after = asyncio.run(migrate_store(load(needs=STORE).settings))
-    echo(f"The task store has version {after} already." if before == after else f"The task store went from version {before} to {after}.")
+    echo(
+        f"The task store has version {after} already."
+        if before == after
+        else f"The task store went from version {before} to {after}."
+    )

@@ -1,6 +1,7 @@
 """The checks of `babyagi doctor`: what a run will meet, found out without a model call.
 
-Does not cover: whether a key is accepted and whether a model exists, which only a paid call can tell.
+Does not cover: whether a key is accepted and whether a model exists, which only a paid call can
+tell.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from babyagi.settings.fields import ONNX_EMBEDDING_MODEL
 OK, WARN, FAIL = "ok", "warn", "fail"
 MIN_FREE_BYTES = 200_000_000
 SLOW_FSYNC_S = 0.1
-FIXED_SQLITE = (3, 51, 3)  # the write-ahead log's reset could corrupt in 3.7 to 3.51.2, https://sqlite.org/wal.html
+# the write-ahead log's reset could corrupt in 3.7 to 3.51.2, https://sqlite.org/wal.html
+FIXED_SQLITE = (3, 51, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,8 @@ class Check:
 
 
 def run_checks(*, is_quick: bool = False) -> list[Check]:
-    """All checks, in the order in which a run would meet them; with `is_quick` only those of the settings, the home and its store."""
+    """All checks, in the order in which a run would meet them; with `is_quick` only those of the
+    settings, the home and its store."""
     from babyagi.cli.session import NOTHING, load
 
     program = [] if is_quick else [_check_python(), _check_sqlite()]
@@ -61,7 +64,12 @@ def run_checks(*, is_quick: bool = False) -> list[Check]:
     except BabyagiError as error:
         return [*program, Check(name="settings", state=FAIL, found=error.what, fix=error.fix)]
     settings = loaded.settings
-    checks = [*program, Check(name="settings", state=OK, found="every value can be read"), *_check_trust(loaded), *_check_home(settings)]
+    checks = [
+        *program,
+        Check(name="settings", state=OK, found="every value can be read"),
+        *_check_trust(loaded),
+        *_check_home(settings),
+    ]
     if is_quick:
         return checks
     checks += [_check_model(settings), _check_key(settings)]
@@ -84,16 +92,31 @@ def _check_python() -> Check:
 def _check_sqlite() -> Check:
     version = sqlite3.sqlite_version
     if sqlite3.sqlite_version_info < (3, 35):
-        return Check(name="sqlite", state=FAIL, found=version, fix="install a Python that is built with SQLite 3.35 or newer")
+        return Check(
+            name="sqlite",
+            state=FAIL,
+            found=version,
+            fix="install a Python that is built with SQLite 3.35 or newer",
+        )
     old = sqlite3.sqlite_version_info < FIXED_SQLITE
-    note = " (has the bug in resetting its write-ahead log; the lock that every writer here takes avoids it)" if old else ""
+    note = (
+        (
+            " (has the bug in resetting its write-ahead log; the lock that every writer here "
+            "takes avoids it)"
+        )
+        if old
+        else ""
+    )
     return Check(name="sqlite", state=OK, found=version + note)
 
 
 def _check_trust(loaded: Loaded) -> list[Check]:
     if not loaded.waiting:
         return []
-    fix = "read them with `babyagi config`, then type `babyagi trust`, or take them out of the file; until then nothing is run"
+    fix = (
+        "read them with `babyagi config`, then type `babyagi trust`, or take them out of the "
+        "file; until then nothing is run"
+    )
     return [Check(name="trust", state=WARN, found=describe_waiting(loaded.waiting), fix=fix)]
 
 
@@ -111,8 +134,21 @@ def _check_home(settings: Settings) -> list[Check]:
         free, private_check = shutil.disk_usage(home).free, _check_private(home)
     except OSError as error:
         fix = "set BABYAGI_HOME to a folder that this user may write"
-        return [Check(name="home", state=FAIL, found=f"{home} cannot be written: {error.strerror or error}", fix=fix)]
-    return [private_check, _check_free_space(free), lock, _check_fsync(fsync_s), _check_store(settings)]
+        return [
+            Check(
+                name="home",
+                state=FAIL,
+                found=f"{home} cannot be written: {error.strerror or error}",
+                fix=fix,
+            )
+        ]
+    return [
+        private_check,
+        _check_free_space(free),
+        lock,
+        _check_fsync(fsync_s),
+        _check_store(settings),
+    ]
 
 
 def _check_private(home: Path) -> Check:
@@ -133,7 +169,12 @@ def _check_private(home: Path) -> Check:
 def _check_free_space(free: int) -> Check:
     found = f"{free / 1e9:.1f} GB free"
     if free < MIN_FREE_BYTES:
-        return Check(name="space", state=WARN, found=found, fix="free some space, or set BABYAGI_HOME to another disk")
+        return Check(
+            name="space",
+            state=WARN,
+            found=found,
+            fix="free some space, or set BABYAGI_HOME to another disk",
+        )
     return Check(name="space", state=OK, found=found)
 
 
@@ -142,26 +183,41 @@ def _check_lock(descriptor: int) -> Check:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         fix = "set BABYAGI_HOME to a local disk; network file systems often cannot lock"
-        return Check(name="locks", state=FAIL, found=f"the home's file system cannot lock: {error.strerror}", fix=fix)
+        return Check(
+            name="locks",
+            state=FAIL,
+            found=f"the home's file system cannot lock: {error.strerror}",
+            fix=fix,
+        )
     return Check(name="locks", state=OK, found="the home's file system locks files")
 
 
 def _check_fsync(fsync_s: float) -> Check:
     found = f"{fsync_s * 1000:.1f} ms to make a write durable"
     if fsync_s > SLOW_FSYNC_S:
-        return Check(name="disk", state=WARN, found=found, fix="set BABYAGI_HOME to a faster disk; every commit waits for it")
+        return Check(
+            name="disk",
+            state=WARN,
+            found=found,
+            fix="set BABYAGI_HOME to a faster disk; every commit waits for it",
+        )
     return Check(name="disk", state=OK, found=found)
 
 
 def _check_store(settings: Settings) -> Check:
-    """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place gets one."""
+    """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place
+    gets one."""
     from babyagi.cli.session import with_store
 
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
     except BabyagiError as error:
         return Check(name="store", state=FAIL, found=error.what, fix=error.fix)
-    return Check(name="store", state=OK, found=f"opens, and holds {n_objectives} objective{'' if n_objectives == 1 else 's'}")
+    return Check(
+        name="store",
+        state=OK,
+        found=f"opens, and holds {n_objectives} objective{'' if n_objectives == 1 else 's'}",
+    )
 
 
 def _check_model(settings: Settings) -> Check:
@@ -173,7 +229,12 @@ def _check_model(settings: Settings) -> Check:
     try:
         import httpx2  # noqa: F401  # whether it can be imported is the question
     except Exception as error:  # a broken installation may raise anything
-        return Check(name="model", state=FAIL, found=f"the HTTP client cannot be imported: {error}", fix="pip install 'httpx2>=2.12'")
+        return Check(
+            name="model",
+            state=FAIL,
+            found=f"the HTTP client cannot be imported: {error}",
+            fix="pip install 'httpx2>=2.12'",
+        )
     return Check(name="model", state=OK, found=f"{name} at OpenAI")
 
 
@@ -181,7 +242,13 @@ def _check_key(settings: Settings) -> Check:
     missing = missing_credentials(settings)
     if missing is not None:
         return Check(name="key", state=WARN, found=missing.what, fix=missing.fix)
-    return Check(name="key", state=OK, found="OPENAI_API_KEY is set" if settings.openai_api_key else "none is set, and none is needed")
+    return Check(
+        name="key",
+        state=OK,
+        found="OPENAI_API_KEY is set"
+        if settings.openai_api_key
+        else "none is set, and none is needed",
+    )
 
 
 def _check_address(settings: Settings) -> Check:
@@ -192,20 +259,49 @@ def _check_address(settings: Settings) -> Check:
     try:
         with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
             shown = redact_url(base_url)
-            found = f"the proxy {host}:{port} listens; {shown} is asked through it" if proxy else f"{shown} answers"
+            found = (
+                f"the proxy {host}:{port} listens; {shown} is asked through it"
+                if proxy
+                else f"{shown} answers"
+            )
             return Check(name="address", state=OK, found=found)
     except OSError as error:
-        fix = "correct the proxy, or name the host in NO_PROXY" if proxy else "start the server, or correct OPENAI_BASE_URL"
-        return Check(name="address", state=FAIL, found=f"nobody listens at {host}:{port} ({error.strerror or error})", fix=fix)
+        fix = (
+            "correct the proxy, or name the host in NO_PROXY"
+            if proxy
+            else "start the server, or correct OPENAI_BASE_URL"
+        )
+        return Check(
+            name="address",
+            state=FAIL,
+            found=f"nobody listens at {host}:{port} ({error.strerror or error})",
+            fix=fix,
+        )
 
 
 def _check_network(settings: Settings) -> list[Check]:
-    """Which proxies are in use, without their passwords, and which keys everybody on the way can read."""
+    """Which proxies are in use, without their passwords, and which keys everybody on the way can
+    read."""
     shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
-    used = [f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}" for scheme, proxy in shown.items() if proxy]
-    without = f", but for this machine and {settings.no_proxy}" if settings.no_proxy else ", but for this machine"
-    proxies = Check(name="proxy", state=OK, found=", ".join(used) + without if used else "none is named, and none is used")
-    return [proxies, *(Check(name="keys", state=WARN, found=line) for line in find_keys_in_clear(settings))]
+    used = [
+        f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}"
+        for scheme, proxy in shown.items()
+        if proxy
+    ]
+    without = (
+        f", but for this machine and {settings.no_proxy}"
+        if settings.no_proxy
+        else ", but for this machine"
+    )
+    proxies = Check(
+        name="proxy",
+        state=OK,
+        found=", ".join(used) + without if used else "none is named, and none is used",
+    )
+    return [
+        proxies,
+        *(Check(name="keys", state=WARN, found=line) for line in find_keys_in_clear(settings)),
+    ]
 
 
 def _check_result_store(settings: Settings) -> Check:
@@ -213,13 +309,20 @@ def _check_result_store(settings: Settings) -> Check:
     try:
         asyncio.run(ask_result_store(settings))
     except SettingsError as error:
-        return Check(name="result store", state=FAIL, found=f"{error.what}: {error.why}", fix=error.fix)
+        return Check(
+            name="result store", state=FAIL, found=f"{error.what}: {error.why}", fix=error.fix
+        )
     except BabyagiError as error:
         fix = f"{error.fix}; meanwhile results are found in the task store"
         return Check(name="result store", state=WARN, found=f"{error.what}: {error.why}", fix=fix)
     if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
         fix = "babyagi run starts it, and says whether results get into it"
-        return Check(name="result store", state=WARN, found=f"{describe_index(settings)}, is not started yet", fix=fix)
+        return Check(
+            name="result store",
+            state=WARN,
+            found=f"{describe_index(settings)}, is not started yet",
+            fix=fix,
+        )
     return Check(name="result store", state=OK, found=describe_index(settings))
 
 
@@ -242,7 +345,11 @@ def _check_embedder(settings: Settings) -> Check:
 def _check_terminal() -> Check:
     if not is_live_terminal():
         return Check(name="terminal", state=OK, found="none on standard output: plain lines")
-    return Check(name="terminal", state=OK, found="live view, " + ("with colour" if has_colour(sys.stdout) else "without colour"))
+    return Check(
+        name="terminal",
+        state=OK,
+        found="live view, " + ("with colour" if has_colour(sys.stdout) else "without colour"),
+    )
 
 
 def _check_log(path: Path, *, home: Path) -> Check:
@@ -251,5 +358,8 @@ def _check_log(path: Path, *, home: Path) -> Check:
             return Check(name="log", state=OK, found=str(path))
     except OSError as error:
         return Check(
-            name="log", state=WARN, found=f"{path}: {error.strerror or error}", fix="set BABYAGI_LOG_FILE to a file that can be written"
+            name="log",
+            state=WARN,
+            found=f"{path}: {error.strerror or error}",
+            fix="set BABYAGI_LOG_FILE to a file that can be written",
         )

@@ -67,11 +67,13 @@ _CODE_BY_ERROR: dict[type[BabyagiError], ExitCode] = {
 
 
 def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = None) -> int:
-    """Return the code that says how a run came back: by the signal that cut it short (its report is still owed), else by the stop
-    reason, else 0 (paused)."""
+    """Return the code that says how a run came back: by the signal that cut it short (its report is
+    still owed), else by the stop reason, else 0 (paused)."""
     if stopped_by_signal and not objective.has_report:
         return 128 + stopped_by_signal
-    return int(_CODE_BY_REASON[objective.stop_reason] if objective.stop_reason is not None else ExitCode.OK)
+    return int(
+        _CODE_BY_REASON[objective.stop_reason] if objective.stop_reason is not None else ExitCode.OK
+    )
 
 
 def code_of_run(stopped: Stopped) -> ExitCode:
@@ -83,4 +85,9 @@ def code_of_run(stopped: Stopped) -> ExitCode:
 
 def code_of_error(error: BabyagiError) -> int:
     """Return the code of the error's class; 1 for those that nobody should ever see here."""
-    return int(next((code for kind, code in _CODE_BY_ERROR.items() if isinstance(error, kind)), ExitCode.UNEXPECTED))
+    return int(
+        next(
+            (code for kind, code in _CODE_BY_ERROR.items() if isinstance(error, kind)),
+            ExitCode.UNEXPECTED,
+        )
+    )

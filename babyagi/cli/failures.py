@@ -1,4 +1,5 @@
-"""How the command line fails: four lines for what a person can mend, one line for what nobody expected, never a traceback."""
+"""How the command line fails: four lines for what a person can mend, one line for what nobody
+expected, never a traceback."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ BROKEN_PIPE_CODE = 141  # what a process has that SIGPIPE ended
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM outside a run, which drains on its own. An exception, so that the terminal is left as it was found."""
+    """SIGTERM outside a run, which drains on its own. An exception, so that the terminal is left as
+    it was found."""
 
 
 def run_guarded(args: list[str]) -> int:
@@ -87,7 +89,13 @@ def _tell_crash(error: BaseException) -> int:
     from babyagi.cli.logfile import record_crash
 
     path = record_crash(error)
-    warn(f"babyagi: unexpected {type(error).__name__}; nothing stored is lost; the traceback is in {path}", Style.RED)
+    warn(
+        (
+            f"babyagi: unexpected {type(error).__name__}; nothing stored is lost; the traceback "
+            f"is in {path}"
+        ),
+        Style.RED,
+    )
     return ExitCode.UNEXPECTED
 
 

@@ -18,7 +18,8 @@ BATCH = 1000
 
 
 class View(Protocol):
-    """Something that shows an objective. `fetch` may wait; `draw` shows what was fetched, whole, without waiting."""
+    """Something that shows an objective. `fetch` may wait; `draw` shows what was fetched, whole,
+    without waiting."""
 
     tick_s: float  # how long `draw` may stay without a call when nothing happens
     pause_s: float  # the least time between two draws
@@ -35,7 +36,9 @@ class View(Protocol):
 class Follower:
     """Hands an objective's events to a view, each once and in order, from `after_id` on."""
 
-    def __init__(self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0) -> None:
+    def __init__(
+        self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0
+    ) -> None:
         self._store = store
         self._objective_id = objective_id
         self._view = view
@@ -48,7 +51,9 @@ class Follower:
                 n_shown = await self.step()
                 if n_shown < BATCH:
                     await asyncio.sleep(self._view.pause_s)
-                    await self._store.wait_for_events(self._objective_id, after_id=self._after_id, timeout_s=self._view.tick_s)
+                    await self._store.wait_for_events(
+                        self._objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
+                    )
             except StoreUnavailableError:
                 await asyncio.sleep(1.0)
 
@@ -83,7 +88,12 @@ class LoggedView:
         for event in self._fresh:
             text = describe_event(event, "")
             if text:
-                logger.info("objective %d: %s", event.objective_id, text, extra={"event": event.kind, "task_id": event.task_id})
+                logger.info(
+                    "objective %d: %s",
+                    event.objective_id,
+                    text,
+                    extra={"event": event.kind, "task_id": event.task_id},
+                )
         self._fresh = ()
         self._view.draw()
 

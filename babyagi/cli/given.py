@@ -11,8 +11,8 @@ from babyagi.tasks import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """An earlier result that a try was given. `score` is None for one that an earlier version of this program chose, `objective_id` for
-    one of the same objective."""
+    """An earlier result that a try was given. `score` is None for one that an earlier version of
+    this program chose, `objective_id` for one of the same objective."""
 
     try_no: str
     task_id: int

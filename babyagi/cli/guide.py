@@ -34,7 +34,11 @@ def _pages() -> dict[str, Traversable]:
     folder = resources.files("babyagi") / "guide"
     if not folder.is_dir():
         return {}
-    return {page.name.removesuffix(".md"): page for page in folder.iterdir() if page.name.endswith(".md")}
+    return {
+        page.name.removesuffix(".md"): page
+        for page in folder.iterdir()
+        if page.name.endswith(".md")
+    }
 
 
 def _title(page: Traversable) -> str:

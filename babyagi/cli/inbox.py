@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from babyagi.cli.options import json_option
-from babyagi.cli.text import Line, ask, echo, echo_lines, is_person_there, print_json, terminal_width, warn
+from babyagi.cli.text import (
+    Line,
+    ask,
+    echo,
+    echo_lines,
+    is_person_there,
+    print_json,
+    terminal_width,
+    warn,
+)
 
 if TYPE_CHECKING:
     from babyagi.cli.json_shapes import Json
@@ -21,7 +30,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("number", type=int, required=False)
-@click.option("--objective", metavar="ID|latest|all", default="all", show_default=True, help="Which objective is meant.")
+@click.option(
+    "--objective",
+    metavar="ID|latest|all",
+    default="all",
+    show_default=True,
+    help="Which objective is meant.",
+)
 @json_option
 def inbox(number: int | None, objective: str, as_json: bool) -> None:
     """List what waits for a person, and what to type.
@@ -36,7 +51,9 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
     async def fetch(store: TaskStore) -> list[Request]:
         if number is not None:
             return [await _gather(store, await store.open_step(number), settings)]
-        steps = await store.inbox(None if objective == "all" else (await pick_objective(store, objective)).id)
+        steps = await store.inbox(
+            None if objective == "all" else (await pick_objective(store, objective)).id
+        )
         return [await _gather(store, step, settings) for step in steps]
 
     requests = with_store(fetch)
@@ -44,7 +61,13 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
         print_json([_shape(request) for request in requests])
     elif requests:
         width, is_whole = terminal_width(), number is not None
-        echo_lines([line for request in requests for line in render_request(request, width, is_whole=is_whole)])
+        echo_lines(
+            [
+                line
+                for request in requests
+                for line in render_request(request, width, is_whole=is_whole)
+            ]
+        )
     else:
         echo("Nothing waits for a person.")
 
@@ -57,20 +80,38 @@ async def _gather(store: TaskStore, step: Step, settings: Settings) -> Request:
 
     task = await store.task(step.objective_id, int(step.owner.removeprefix("task:")))
     steps = await store.steps(step.objective_id, owner=step.owner)
-    models = [other.model for other in steps if other.kind == "model" and other.id < step.id and other.model]
+    models = [
+        other.model
+        for other in steps
+        if other.kind == "model" and other.id < step.id and other.model
+    ]
     origins = await _trace(store, step.objective_id, find_origins(step, task=task, steps=steps))
     preview, trouble = None, ""
     try:
         preview = await _preview(store, step, settings)
     except BabyagiError as error:
         trouble = f"What it would change cannot be seen from here: {error.what}"
-    return Request(step=step, task=task, model=models[-1] if models else "", origins=origins, preview=preview, trouble=trouble)
+    return Request(
+        step=step,
+        task=task,
+        model=models[-1] if models else "",
+        origins=origins,
+        preview=preview,
+        trouble=trouble,
+    )
 
 
 async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) -> tuple[str, ...]:
     """The origins, and those of the results among them, back to where they came from."""
     found, asked = dict.fromkeys(origins), set[int]()
-    while new := {int(id_) for origin in found if (id_ := origin.removeprefix("result:")).isdecimal() and len(id_) < 18} - asked:
+    while (
+        new := {
+            int(id_)
+            for origin in found
+            if (id_ := origin.removeprefix("result:")).isdecimal() and len(id_) < 18
+        }
+        - asked
+    ):
         asked |= new
         for result in await store.results(objective_id, task_ids=sorted(new)):
             found |= dict.fromkeys(result.origins)
@@ -78,7 +119,8 @@ async def _trace(store: TaskStore, objective_id: int, origins: tuple[str, ...]) 
 
 
 async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview | None:
-    """What the call would change of the folder as it is known here. Raises `ToolError`, `SettingsError`."""
+    """What the call would change of the folder as it is known here. Raises `ToolError`,
+    `SettingsError`."""
     from asyncio import to_thread
 
     from babyagi.errors import SettingsError
@@ -90,9 +132,13 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     name, arguments = read_request(step)
     if step.kind != APPROVAL or name not in NEED_A_FOLDER:
         return None
-    path = settings.files or remembered_folder(settings.home, (await store.objective(step.objective_id)).uid)
+    path = settings.files or remembered_folder(
+        settings.home, (await store.objective(step.objective_id)).uid
+    )
     if path is None:
-        raise SettingsError("the folder of this objective is not known here; BABYAGI_FILES names it")
+        raise SettingsError(
+            "the folder of this objective is not known here; BABYAGI_FILES names it"
+        )
     (tool,) = open_tools([name], folder=Folder(path), offload=to_thread)
     return await tool.preview(arguments) if tool.preview is not None else None
 
@@ -163,7 +209,9 @@ def reject(number: int, why: str, as_json: bool) -> None:
     _decide(number, Decision.REJECT, why, as_json=as_json)
 
 
-def _decide(number: int, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False) -> None:
+def _decide(
+    number: int, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
+) -> None:
     from babyagi.cli.session import STORE, load, with_store
     from babyagi.inbox import Decision, decide, write_decision
 
@@ -185,10 +233,21 @@ def _decide(number: int, decision: Decision, text: str, *, as_json: bool, is_see
         return
     task_id = int(step.owner.removeprefix("task:"))
     if as_json:
-        print_json({"v": 1, "number": number, "decision": decision.value, "objective_id": step.objective_id, "task_id": task_id})
+        print_json(
+            {
+                "v": 1,
+                "number": number,
+                "decision": decision.value,
+                "objective_id": step.objective_id,
+                "task_id": task_id,
+            }
+        )
     else:
         echo(f"Task {task_id} of objective {step.objective_id} is queued with that.")
-        echo(f"Next: babyagi resume --objective {step.objective_id}  (nothing to type if it is running somewhere)")
+        echo(
+            f"Next: babyagi resume --objective {step.objective_id}  (nothing to type if it "
+            "is running somewhere)"
+        )
 
 
 def _is_confirmed(request: Request) -> bool:
@@ -200,7 +259,10 @@ def _is_confirmed(request: Request) -> bool:
     if not is_person_there():
         raise SettingsError(
             f"number {number} is not approved: nobody is there to be shown the call",
-            fix=f"babyagi inbox {number} shows all of it, babyagi approve {number} --yes approves it",
+            fix=(
+                f"babyagi inbox {number} shows all of it, babyagi approve {number} --yes "
+                "approves it"
+            ),
             guide="inbox",
         )
     lines: list[Line] = render_request(request, terminal_width(), is_whole=True)[:-1]

@@ -1,4 +1,5 @@
-"""The commands about the index of results, `index status|check|rebuild`, and the search in it, `results search`."""
+"""The commands about the index of results, `index status|check|rebuild`, and the search in it,
+`results search`."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ def index() -> None:
 
 
 @index.command()
-@click.option("--objective", metavar="ID|latest|all", default=ALL, show_default=True, help="Which objective is meant.")
+@click.option(
+    "--objective",
+    metavar="ID|latest|all",
+    default=ALL,
+    show_default=True,
+    help="Which objective is meant.",
+)
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
@@ -40,7 +47,11 @@ def status(objective: str, as_json: bool) -> None:
     from babyagi.results import load_index_status
 
     async def fetch(store: TaskStore) -> list[IndexStatus]:
-        found = await store.objectives() if objective == ALL else [await pick_objective(store, objective)]
+        found = (
+            await store.objectives()
+            if objective == ALL
+            else [await pick_objective(store, objective)]
+        )
         return [await load_index_status(store, one) for one in found]
 
     settings = load(needs=NOTHING).settings
@@ -75,7 +86,12 @@ def check(objective: str, as_json: bool) -> int:
 
 @index.command()
 @objective_option
-@click.option("--embedding-model", metavar="MODEL", default="", help="Embed the results by this model from now on.")
+@click.option(
+    "--embedding-model",
+    metavar="MODEL",
+    default="",
+    help="Embed the results by this model from now on.",
+)
 @json_option
 def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
     """Make the index of an objective anew.
@@ -95,17 +111,41 @@ def rebuild(objective: str, embedding_model: str, as_json: bool) -> None:
 
 def _tell_progress(n_done: int, n_all: int) -> None:
     n_cells = 30 * n_done // max(1, n_all)
-    warn(f"[{'#' * n_cells}{'.' * (30 - n_cells)}] {n_done:,} of {n_all:,} results indexed", Style.DIM)
+    warn(
+        f"[{'#' * n_cells}{'.' * (30 - n_cells)}] {n_done:,} of {n_all:,} results indexed",
+        Style.DIM,
+    )
 
 
 @results.command()
 @click.argument("text", nargs=-1, required=True)
 @objective_option
-@click.option("-k", "n_hits", metavar="N", type=click.IntRange(1, MAX_HITS), default=5, show_default=True, help="How many at most.")
-@click.option("--all-objectives", "in_all", is_flag=True, help="Look at the results of the newest other objectives, too.")
+@click.option(
+    "-k",
+    "n_hits",
+    metavar="N",
+    type=click.IntRange(1, MAX_HITS),
+    default=5,
+    show_default=True,
+    help="How many at most.",
+)
+@click.option(
+    "--all-objectives",
+    "in_all",
+    is_flag=True,
+    help="Look at the results of the newest other objectives, too.",
+)
 @json_option
 @click.pass_context
-def search(context: click.Context, *, text: tuple[str, ...], objective: str, n_hits: int, in_all: bool, as_json: bool) -> None:
+def search(
+    context: click.Context,
+    *,
+    text: tuple[str, ...],
+    objective: str,
+    n_hits: int,
+    in_all: bool,
+    as_json: bool,
+) -> None:
     """Find the results that are nearest to a text.
 
     They are found as for a task. No model is asked for words.
@@ -132,8 +172,11 @@ def search(context: click.Context, *, text: tuple[str, ...], objective: str, n_h
     echo_lines(render_index.render_ranking(ranking, objective_id=found.id, width=terminal_width()))
 
 
-def _with_results(selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = "") -> tuple[Objective, T]:
-    """Open the results of the objective that is meant, and what finds them, and run the body on them."""
+def _with_results(
+    selector: str, body: Callable[[Results], Awaitable[T]], *, model: str = ""
+) -> tuple[Objective, T]:
+    """Open the results of the objective that is meant, and what finds them, and run the body on
+    them."""
     import asyncio
 
     from babyagi.app import open_app

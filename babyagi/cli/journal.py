@@ -21,7 +21,13 @@ def journal() -> None:
 
 
 @journal.command()
-@click.option("--objective", metavar="ID|latest|all", default=ALL, show_default=True, help="Which objective is meant.")
+@click.option(
+    "--objective",
+    metavar="ID|latest|all",
+    default=ALL,
+    show_default=True,
+    help="Which objective is meant.",
+)
 @json_option
 def verify(objective: str, as_json: bool) -> int:
     """Look for damage in every row of the task store.
@@ -32,11 +38,21 @@ def verify(objective: str, as_json: bool) -> int:
     from babyagi.cli.session import pick_objective, with_store
 
     async def read(store: TaskStore) -> Verification:
-        return await store.verify(None if objective == ALL else (await pick_objective(store, objective)).id)
+        return await store.verify(
+            None if objective == ALL else (await pick_objective(store, objective)).id
+        )
 
     found = with_store(read)
     if as_json:
-        print_json({"v": 1, "n_rows": found.n_rows, "n_steps": found.n_steps, "n_results": found.n_results, "damages": list(found.damages)})
+        print_json(
+            {
+                "v": 1,
+                "n_rows": found.n_rows,
+                "n_steps": found.n_steps,
+                "n_results": found.n_results,
+                "damages": list(found.damages),
+            }
+        )
     else:
         _say(found)
     return int(ExitCode.STORE if found.damages else ExitCode.OK)
@@ -45,6 +61,9 @@ def verify(objective: str, as_json: bool) -> int:
 def _say(found: Verification) -> None:
     for damage in found.damages:
         echo(f"damaged: {safe(damage)}", Style.RED)
-    echo(f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results): {len(found.damages) or 'nothing'} damaged.")
+    echo(
+        f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results): "
+        f"{len(found.damages) or 'nothing'} damaged."
+    )
     if found.damages:
         echo("To go on, restore a backup: babyagi guide store")

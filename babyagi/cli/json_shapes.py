@@ -1,7 +1,8 @@
 """The JSON that others script against: nouns in, plain dictionaries out.
 
-Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every shape that is an object) rises when one
-goes. Times are ISO 8601 in UTC, money is US dollars, durations are seconds.
+Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every
+shape that is an object) rises when one goes. Times are ISO 8601 in UTC, money is US dollars,
+durations are seconds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def _time(at: datetime | None) -> str | None:
 
 
 def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
-    """The usage; the `unconfirmed` parts of it are what no answer has confirmed. Costs are null where no price is known."""
+    """The usage; the `unconfirmed` parts of it are what no answer has confirmed. Costs are null
+    where no price is known."""
     return {
         "calls": usage.calls,
         "prompt_tokens": usage.prompt_tokens,
@@ -135,14 +137,26 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
     spec = objective.spec
     return {
         "v": VERSION,
-        "objective": {"id": objective.id, "uid": objective.uid, "text": spec.text, "initial_task": spec.initial_task},
+        "objective": {
+            "id": objective.id,
+            "uid": objective.uid,
+            "text": spec.text,
+            "initial_task": spec.initial_task,
+        },
         "instance_name": spec.instance_name,
         "status": objective.status.value,
         "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
         "stop_detail": objective.stop_detail,
         "tasks": counts_shape(counts),
-        "usage": {**usage_shape(objective.usage, has_price=spec.has_price), "time_s": objective.active_s},
-        "held": {"calls": objective.held.calls, "tokens": objective.held.tokens, "cost_usd": objective.held.cost_usd},
+        "usage": {
+            **usage_shape(objective.usage, has_price=spec.has_price),
+            "time_s": objective.active_s,
+        },
+        "held": {
+            "calls": objective.held.calls,
+            "tokens": objective.held.tokens,
+            "cost_usd": objective.held.cost_usd,
+        },
         "limits": limits_shape(spec.limits),
         "report": {"is_written": objective.has_report},
         "model": model_of(objective),
@@ -199,7 +213,12 @@ def search_shape(objective: Objective, text: str, ranking: Ranking) -> Json:
         "text": text,
         "degraded": ranking.degraded,
         "hits": [
-            {"score": round(entry.score, 4), "objective_id": entry.result.objective_id, **result_shape(entry.result)} for entry in ranking
+            {
+                "score": round(entry.score, 4),
+                "objective_id": entry.result.objective_id,
+                **result_shape(entry.result),
+            }
+            for entry in ranking
         ],
     }
 
@@ -215,7 +234,9 @@ def model_of(objective: Objective) -> str:
 
 def models_of(objective: Objective) -> set[str]:
     """The names of all models that are asked for words."""
-    return {name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING}
+    return {
+        name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING
+    }
 
 
 def is_rehearsal(objective: Objective) -> bool:

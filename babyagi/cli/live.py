@@ -1,4 +1,5 @@
-"""The live view: a picture of the objective that is redrawn in place on a terminal, and taken away at the end."""
+"""The live view: a picture of the objective that is redrawn in place on a terminal, and taken away
+at the end."""
 
 from __future__ import annotations
 
@@ -32,31 +33,48 @@ def _utc_now() -> datetime:
 
 
 class LiveView:
-    """Draws a snapshot of the store at most eight times a second, and at least twice, because time passes on it."""
+    """Draws a snapshot of the store at most eight times a second, and at least twice, because time
+    passes on it."""
 
     tick_s = 0.5
     pause_s = 0.125
 
-    def __init__(self, store: TaskStore, objective_id: int, *, clock: Callable[[], datetime] = _utc_now) -> None:
+    def __init__(
+        self, store: TaskStore, objective_id: int, *, clock: Callable[[], datetime] = _utc_now
+    ) -> None:
         self._store = store
         self._objective_id = objective_id
         self._clock = clock
         self._names = EventNames(store)
         self._history: collections.deque[str] = collections.deque(maxlen=MAX_EVENTS)
         self._snapshot: Snapshot | None = None
-        self._live = Live(console=open_console(), auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
+        self._live = Live(
+            console=open_console(),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
         self._live.start()
 
     async def fetch(self, events: Sequence[Event]) -> None:
         objective_id, store = self._objective_id, self._store
-        lines = [line for event in events[-4 * MAX_EVENTS :] if (line := await self._names.render_event(event))]
+        lines = [
+            line
+            for event in events[-4 * MAX_EVENTS :]
+            if (line := await self._names.render_event(event))
+        ]
         self._snapshot = Snapshot(
             objective=await store.objective(objective_id),
             counts=await store.counts(objective_id),
-            running=await store.tasks(objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED]),
+            running=await store.tasks(
+                objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED]
+            ),
             queued=await store.tasks(objective_id, statuses=[TaskStatus.QUEUED], limit=MAX_NEXT),
             workers=await store.workers(),
-            troubled=await store.tasks(objective_id, statuses=[TaskStatus.DEAD, TaskStatus.WAITING], limit=MAX_TROUBLED),
+            troubled=await store.tasks(
+                objective_id, statuses=[TaskStatus.DEAD, TaskStatus.WAITING], limit=MAX_TROUBLED
+            ),
         )
         self._history.extend(lines)
 
@@ -65,7 +83,11 @@ class LiveView:
             return
         size = shutil.get_terminal_size((80, 24))
         lines = build_lines(
-            self._snapshot, list(self._history), now=self._clock(), width=max(20, size.columns - 1), height=max(8, size.lines - 2)
+            self._snapshot,
+            list(self._history),
+            now=self._clock(),
+            width=max(20, size.columns - 1),
+            height=max(8, size.lines - 2),
         )
         self._live.update(Group(*(_to_rich(line) for line in lines)), refresh=True)
 

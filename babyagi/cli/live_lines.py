@@ -1,4 +1,5 @@
-"""The picture of a running objective: what is known now in, at most so many lines out. Knows no terminal."""
+"""The picture of a running objective: what is known now in, at most so many lines out. Knows no
+terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ BAR_WIDTH = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What the store said at one moment. `queued` and `troubled` may be cut short; `counts` says how many there are."""
+    """What the store said at one moment. `queued` and `troubled` may be cut short; `counts` says
+    how many there are."""
 
     objective: Objective
     counts: Mapping[TaskStatus, int]
@@ -31,7 +33,9 @@ class Snapshot:
     workers: Sequence[Worker] = ()
 
 
-def build_lines(snapshot: Snapshot, events: Sequence[str], *, now: datetime, width: int, height: int) -> list[Line]:
+def build_lines(
+    snapshot: Snapshot, events: Sequence[str], *, now: datetime, width: int, height: int
+) -> list[Line]:
     """Return the picture, the least important lines left out where `height` is short.
 
     Args:
@@ -46,7 +50,10 @@ def build_lines(snapshot: Snapshot, events: Sequence[str], *, now: datetime, wid
     history = _history(events, width)
     n_history = min(len(history), max(0, room - len(running) - len(troubled) - len(queued)))
     lines = [*head, *running, *troubled, *queued, *tail, *history[len(history) - n_history :]]
-    return [Line(fit(line.text, width) if cell_width(line.text) > width else line.text, line.style) for line in lines]
+    return [
+        Line(fit(line.text, width) if cell_width(line.text) > width else line.text, line.style)
+        for line in lines
+    ]
 
 
 def _head(snapshot: Snapshot, width: int) -> list[Line]:
@@ -61,7 +68,10 @@ def _progress(snapshot: Snapshot) -> str:
     n_known = sum(snapshot.counts.values())
     n_over = sum(snapshot.counts.get(status, 0) for status in render.FINISHED)
     filled = BAR_WIDTH * n_over // n_known if n_known else 0
-    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {n_over}/{n_known} tasks · {render.render_counts(snapshot.counts)}"
+    return (
+        f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {n_over}/{n_known} tasks · "
+        f"{render.render_counts(snapshot.counts)}"
+    )
 
 
 def _running(snapshot: Snapshot, now: datetime, width: int) -> list[Line]:
@@ -80,14 +90,18 @@ def _troubled(snapshot: Snapshot, width: int) -> list[Line]:
         text = f"{task.name}: {task.error}" if task.error else task.name
         style = Style.RED if task.status is TaskStatus.DEAD else Style.YELLOW
         lines.append(Line(head + fit(text, max(10, width - len(head))), style))
-    n_troubled = snapshot.counts.get(TaskStatus.DEAD, 0) + snapshot.counts.get(TaskStatus.WAITING, 0)
+    n_troubled = snapshot.counts.get(TaskStatus.DEAD, 0) + snapshot.counts.get(
+        TaskStatus.WAITING, 0
+    )
     return lines + _more(n_troubled - len(lines), "dead or waiting")
 
 
 def _next(snapshot: Snapshot, width: int) -> list[Line]:
     lines = []
     for task in snapshot.queued[:MAX_NEXT]:
-        after = f" (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
+        after = (
+            f" (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
+        )
         head = f"    {task.id:>4}  {'queued':>9}  "
         lines.append(Line(head + fit(task.name, max(10, width - len(head) - len(after))) + after))
     return lines + _more(snapshot.counts.get(TaskStatus.QUEUED, 0) - len(lines), "queued")
@@ -101,7 +115,10 @@ def _tail(snapshot: Snapshot) -> list[Line]:
     objective = snapshot.objective
     limits = " · ".join(render.render_limits(objective, snapshot.counts)) or "no limits"
     at_work = count_serving(snapshot.workers, objective.id)
-    return [Line(f"{at_work} · {model_of(objective)} · {render.render_usage(objective)}"), Line(f"limits: {limits}")]
+    return [
+        Line(f"{at_work} · {model_of(objective)} · {render.render_usage(objective)}"),
+        Line(f"limits: {limits}"),
+    ]
 
 
 def _history(events: Sequence[str], width: int) -> list[Line]:

@@ -1,4 +1,5 @@
-"""The log file: one line for each record, for whoever looks for a cause later. Nothing is ever logged to the terminal."""
+"""The log file: one line for each record, for whoever looks for a cause later. Nothing is ever
+logged to the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _FORMAT = "%(asctime)s %(levelname)s %(process)d %(name)s: %(message)s"
 
 
 class _OneLineFormatter(logging.Formatter):
-    """Writes each record as one harmless line without keys, its traceback included; in that, `\\n` stands for the end of a line."""
+    """Writes each record as one harmless line without keys, its traceback included; in that, `\\n`
+    stands for the end of a line."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         super().__init__(_FORMAT)
@@ -31,24 +33,34 @@ class _OneLineFormatter(logging.Formatter):
 
 
 class _LogFile(RotatingFileHandler):
-    """A file that is for its owner alone where it lies in the home; elsewhere, where a person wanted it, their umask holds."""
+    """A file that is for its owner alone where it lies in the home; elsewhere, where a person
+    wanted it, their umask holds."""
 
     def __init__(self, path: Path, *, home: Path) -> None:
         self._home = home
-        super().__init__(path, maxBytes=MAX_BYTES, backupCount=N_KEPT, encoding="utf-8", errors="replace")
+        super().__init__(
+            path, maxBytes=MAX_BYTES, backupCount=N_KEPT, encoding="utf-8", errors="replace"
+        )
 
     def _open(self) -> TextIOWrapper:
         return open_log_file(Path(self.baseFilename), home=self._home)
 
 
 def open_log_file(path: Path, *, home: Path) -> TextIOWrapper:
-    """Return the file, opened to be written on, and its folder made where it is missing. Raises OSError."""
+    """Return the file, opened to be written on, and its folder made where it is missing. Raises
+    OSError."""
     is_at_home = path.is_relative_to(home)
     if is_at_home:
         private.make_folder(path.parent)
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-    return open(path, "a", encoding="utf-8", errors="replace", opener=private.open_file if is_at_home else None)
+    return open(
+        path,
+        "a",
+        encoding="utf-8",
+        errors="replace",
+        opener=private.open_file if is_at_home else None,
+    )
 
 
 def open_log(path: Path, *, home: Path, level: str = "info", secrets: Iterable[str] = ()) -> None:
@@ -95,7 +107,17 @@ def record_crash(error: BaseException) -> Path:
         if isinstance(handler, RotatingFileHandler):
             logging.getLogger("babyagi.cli").error("unexpected error", exc_info=error)
             return Path(handler.baseFilename)
-    with tempfile.NamedTemporaryFile("w", prefix="babyagi-", suffix=".log", delete=False, encoding="utf-8", errors="replace") as file:
-        record = logging.LogRecord("babyagi.cli", logging.ERROR, "", 0, "unexpected error", None, (type(error), error, error.__traceback__))
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="babyagi-", suffix=".log", delete=False, encoding="utf-8", errors="replace"
+    ) as file:
+        record = logging.LogRecord(
+            "babyagi.cli",
+            logging.ERROR,
+            "",
+            0,
+            "unexpected error",
+            None,
+            (type(error), error, error.__traceback__),
+        )
         file.write(_OneLineFormatter().format(record) + "\n")
         return Path(file.name)

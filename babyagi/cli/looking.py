@@ -24,7 +24,9 @@ def objectives(as_json: bool) -> None:
     from babyagi.cli.session import with_store
 
     async def fetch(store: TaskStore) -> list[Row]:
-        return [(objective, await store.counts(objective.id)) for objective in await store.objectives()]
+        return [
+            (objective, await store.counts(objective.id)) for objective in await store.objectives()
+        ]
 
     rows = with_store(fetch)
     if as_json:
@@ -46,7 +48,11 @@ def status(objective: str, as_json: bool) -> None:
 
     async def fetch(store: TaskStore) -> tuple[Row, list[Worker], str]:
         found = await pick_objective(store, objective)
-        return (found, await store.counts(found.id)), await store.workers(), await find_trouble(store, found.id)
+        return (
+            (found, await store.counts(found.id)),
+            await store.workers(),
+            await find_trouble(store, found.id),
+        )
 
     (found, counts), workers, trouble = with_store(fetch)
     if as_json:
@@ -54,7 +60,13 @@ def status(objective: str, as_json: bool) -> None:
         print_json({**shape, "n_workers": len(worker_lines.serving(workers, found.id))})
     else:
         lines = render.render_status(found, counts, terminal_width(), index_trouble=trouble)
-        echo_lines([*lines[:-1], Line(f"At work:  {worker_lines.render_serving(workers, found.id)}"), lines[-1]])
+        echo_lines(
+            [
+                *lines[:-1],
+                Line(f"At work:  {worker_lines.render_serving(workers, found.id)}"),
+                lines[-1],
+            ]
+        )
 
 
 @click.group(invoke_without_command=True)
@@ -77,9 +89,12 @@ def tasks_list(context: click.Context, objective: str, as_json: bool) -> None:
 
 
 def with_group_options(context: click.Context, objective: str, as_json: bool) -> tuple[str, bool]:
-    """What the options of a command and of its group mean together: `tasks --json list` is the same as `tasks list --json`."""
+    """What the options of a command and of its group mean together: `tasks --json list` is the same
+    as `tasks list --json`."""
     given = context.parent.params if context.parent is not None else {}
-    return (objective if objective != "latest" else given.get("objective", objective)), as_json or bool(given.get("as_json"))
+    return (
+        objective if objective != "latest" else given.get("objective", objective)
+    ), as_json or bool(given.get("as_json"))
 
 
 def _list_tasks(selector: str, as_json: bool) -> None:
@@ -145,19 +160,39 @@ def show(task_id: int, objective: str, as_json: bool) -> None:
         objective_id = picked.id
         task = await store.task(objective_id, task_id)
         found = await store.results(objective_id, task_ids=[task_id])
-        return task, found[0] if found else None, await store.steps(objective_id, owner=f"task:{task_id}"), picked.spec.has_price
+        return (
+            task,
+            found[0] if found else None,
+            await store.steps(objective_id, owner=f"task:{task_id}"),
+            picked.spec.has_price,
+        )
 
     task, result, steps, has_price = with_store(fetch)
     if as_json:
         print_json(json_shapes.show_shape(task, result=result, steps=steps))
     else:
-        echo_lines(render.render_show(task, result=result, steps=steps, width=terminal_width(), has_price=has_price))
+        echo_lines(
+            render.render_show(
+                task, result=result, steps=steps, width=terminal_width(), has_price=has_price
+            )
+        )
 
 
 @click.command()
 @objective_option
-@click.option("--format", "report_format", type=click.Choice(["md", "json"]), default="md", show_default=True, help="Markdown or JSON.")
-@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead of standard output.")
+@click.option(
+    "--format",
+    "report_format",
+    type=click.Choice(["md", "json"]),
+    default="md",
+    show_default=True,
+    help="Markdown or JSON.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write to this file instead of standard output.",
+)
 @json_option
 def report(objective: str, report_format: str, output: Path | None, as_json: bool) -> None:
     """Print the report of an objective.
@@ -175,7 +210,9 @@ def report(objective: str, report_format: str, output: Path | None, as_json: boo
     _give_report(found, markdown, as_json=as_json or report_format == "json", output=output)
 
 
-def _give_report(objective: Objective, markdown: str, *, as_json: bool, output: Path | None) -> None:
+def _give_report(
+    objective: Objective, markdown: str, *, as_json: bool, output: Path | None
+) -> None:
     import json
 
     from babyagi.cli.json_shapes import report_shape
@@ -197,5 +234,8 @@ def _write_file(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as error:
         raise SettingsError(
-            f"{path} cannot be written", why=error.strerror or str(error), fix="name another file with --output", guide="start"
+            f"{path} cannot be written",
+            why=error.strerror or str(error),
+            fix="name another file with --output",
+            guide="start",
         ) from error

@@ -13,12 +13,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 LIMITS = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
 
-objective_option = click.option("--objective", metavar="ID|latest", default="latest", show_default=True, help="Which objective is meant.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output.")
+objective_option = click.option(
+    "--objective",
+    metavar="ID|latest",
+    default="latest",
+    show_default=True,
+    help="Which objective is meant.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output."
+)
 
 
-def setting_options(names: Iterable[str] | None = None, *, but: Iterable[str] = ()) -> Callable[[F], F]:
-    """A decorator that gives a command one option for each setting that has flags (of `names`, or all, `but` some), in their order.
+def setting_options(
+    names: Iterable[str] | None = None, *, but: Iterable[str] = ()
+) -> Callable[[F], F]:
+    """A decorator that gives a command one option for each setting that has flags (of `names`, or
+    all, `but` some), in their order.
 
     Values arrive as the text that was typed; `load_settings` reads it, as it reads variables.
     """
@@ -29,15 +40,22 @@ def setting_options(names: Iterable[str] | None = None, *, but: Iterable[str] = 
     def decorate(command: F) -> F:
         for name, entry in reversed(declared):
             switch: dict[str, Any] = {"is_flag": True, "default": None}
-            texts: dict[str, Any] = {"metavar": "|".join(entry.choices) or entry.metavar, "multiple": entry.takes_many, "default": None}
-            command = click.option(*entry.flags, name, help=entry.help, **(switch if entry.is_switch else texts))(command)
+            texts: dict[str, Any] = {
+                "metavar": "|".join(entry.choices) or entry.metavar,
+                "multiple": entry.takes_many,
+                "default": None,
+            }
+            command = click.option(
+                *entry.flags, name, help=entry.help, **(switch if entry.is_switch else texts)
+            )(command)
         return command
 
     return decorate
 
 
 def require_words(text: str) -> str:
-    """The words, unless they are none: an empty variable in a script must not run another objective."""
+    """The words, unless they are none: an empty variable in a script must not run another
+    objective."""
     if not text.strip():
         raise click.UsageError("the objective is empty", click.get_current_context())
     return text
@@ -63,5 +81,7 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
         try:
             values[name] = entry.parse(text)
         except ValueError as error:
-            raise SettingsError(f"{entry.flags[-1]} must be {error}, got {text!r}", guide="limits") from error
+            raise SettingsError(
+                f"{entry.flags[-1]} must be {error}, got {text!r}", guide="limits"
+            ) from error
     return values

@@ -21,16 +21,22 @@ def find_person() -> AskHuman | None:
 
 
 async def ask_person(prompt: str) -> str:
-    """Show the prompt and return what is typed, up to a line with a single full stop or the end of input."""
+    """Show the prompt and return what is typed, up to a line with a single full stop or the end of
+    input."""
     warn("──── the prompt " + "─" * 40, Style.DIM)
     warn(prompt)
-    warn("──── your answer; end it with a line that holds only a full stop, or with Ctrl-D " + "─" * 8, Style.DIM)
+    warn(
+        "──── your answer; end it with a line that holds only a full stop, or with Ctrl-D "
+        + "─" * 8,
+        Style.DIM,
+    )
     typed = await _read_lines(sys.stdin.fileno())
     return typed.decode("utf-8", "replace")
 
 
 async def _read_lines(descriptor: int) -> bytes:
-    """Read until END_LINE or the end, without a thread, so that a pause or a signal can end the waiting."""
+    """Read until END_LINE or the end, without a thread, so that a pause or a signal can end the
+    waiting."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[bytes] = loop.create_future()
     typed = bytearray()

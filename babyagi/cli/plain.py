@@ -1,4 +1,5 @@
-"""Views for pipes, logs and scripts: one plain line, or one line of JSON, for each change of state."""
+"""Views for pipes, logs and scripts: one plain line, or one line of JSON, for each change of
+state."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from babyagi.tasks import Event
 from babyagi.taskstore.base import TaskStore
 
 NAME_WIDTH = 80
-REPORT_LINE = "babyagi report --objective {id} shows what was found; the model is asked for its summary"
+REPORT_LINE = (
+    "babyagi report --objective {id} shows what was found; the model is asked for its summary"
+)
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
 
 _TASK_WORDS = {
@@ -33,7 +36,9 @@ _TASK_WORDS = {
     log.TASK_RETRIED: "is tried again",
     log.TASK_PARKED: "waits for a person",
     log.TASK_ANSWERED: "got its answer and is queued",
-    log.TASK_TOO_DEEP_DROPPED: "proposed a task further from the first one than BABYAGI_MAX_DEPTH allows",
+    log.TASK_TOO_DEEP_DROPPED: (
+        "proposed a task further from the first one than BABYAGI_MAX_DEPTH allows"
+    ),
     log.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
 }
 
@@ -48,7 +53,9 @@ _OTHER_WORDS = {
     log.OBJECTIVE_ENDED: "objective {id} ended",
     log.OBJECTIVE_REOPENED: "objective {id} is open again",
     log.TASK_DUPLICATE_DROPPED: "a proposed task is there already",
-    log.TASK_PROPOSAL_DROPPED: "a proposed task was left out: more were proposed than may be, or it lies too deep",
+    log.TASK_PROPOSAL_DROPPED: (
+        "a proposed task was left out: more were proposed than may be, or it lies too deep"
+    ),
     log.PLAN_FAILED: "nothing could be planned from a result",
     log.CONTEXT_CUT: "a prompt does not hold all of what it needs",
     log.ORDER_APPLIED: "the list was ordered",
@@ -58,8 +65,12 @@ _OTHER_WORDS = {
     log.INDEX_AVAILABLE: "results get into the result store again",
     log.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
     log.STEP_OVERSPENT: "the cost of an answer is not what it should be",
-    log.STEP_LEFT_UNKNOWN: "a tool call was cut off that must not be repeated; a person must say what came of it",
-    log.STEP_REQUEST_CHANGED: "a finished call is used again although its request would be another now",
+    log.STEP_LEFT_UNKNOWN: (
+        "a tool call was cut off that must not be repeated; a person must say what came of it"
+    ),
+    log.STEP_REQUEST_CHANGED: (
+        "a finished call is used again although its request would be another now"
+    ),
     log.MODEL_UNAVAILABLE: "waiting for the model",
     log.MODEL_AVAILABLE: "the model answers again",
     log.WORKER_HINDERED: "a worker cannot work on it",
@@ -86,7 +97,10 @@ def _describe_data(event: Event) -> str:
         case log.STEP_OVERSPENT:
             return _describe_overspending(data)
         case log.MODEL_UNAVAILABLE:
-            return f": {fit(str(data.get('reason', '')), 200)}, next try in {data.get('retry_in_s', 0):.0f} s"
+            return (
+                f": {fit(str(data.get('reason', '')), 200)}, next try in "
+                f"{data.get('retry_in_s', 0):.0f} s"
+            )
         case log.INDEX_UNAVAILABLE:
             return f": {fit(describe_trouble(data), 400)}"
         case log.RESULTS_INDEXED:
@@ -96,10 +110,16 @@ def _describe_data(event: Event) -> str:
 
 
 def _describe_overspending(data: Mapping[str, Any]) -> str:
-    said = f"{data.get('tokens', 0):,} tokens, where {data.get('reserved_tokens', 0):,} were reserved"
+    said = (
+        f"{data.get('tokens', 0):,} tokens, where {data.get('reserved_tokens', 0):,} were reserved"
+    )
     if not data.get("is_said", True):
         said = f"{fit(str(data.get('model', '')), 100)} does not say how many tokens it took"
-    end = f"; no further call is made, because the limit of {data['limit']} cannot be held" if data.get("limit") else ""
+    end = (
+        f"; no further call is made, because the limit of {data['limit']} cannot be held"
+        if data.get("limit")
+        else ""
+    )
     return f": {said}{end}"
 
 
@@ -126,14 +146,16 @@ def _after(task_ids: Sequence[int]) -> str:
 
 
 class EventNames:
-    """Renders events with the names of their tasks, which never change and are asked of the store once."""
+    """Renders events with the names of their tasks, which never change and are asked of the store
+    once."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
         self._name_by_id: dict[int, str] = {}
 
     async def render_event(self, event: Event) -> str | None:
-        """`12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event that changes no state."""
+        """`12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event that
+        changes no state."""
         text = describe_event(event, await self._name_of(event))
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
@@ -141,7 +163,9 @@ class EventNames:
         if event.task_id is None or event.kind not in _TASK_WORDS:
             return ""
         if event.task_id not in self._name_by_id:
-            self._name_by_id[event.task_id] = (await self._store.task(event.objective_id, event.task_id)).name
+            self._name_by_id[event.task_id] = (
+                await self._store.task(event.objective_id, event.task_id)
+            ).name
         name = self._name_by_id[event.task_id]
         if event.kind in (log.TASK_DONE, log.TASK_DEAD, log.TASK_CANCELLED):
             del self._name_by_id[event.task_id]
@@ -159,8 +183,14 @@ class PlainView:
         self._pending: list[str] = []
 
     async def fetch(self, events: Sequence[Event]) -> None:
-        self._pending = [line for event in events if (line := await self._names.render_event(event))]
-        self._pending += [REPORT_LINE.format(id=event.objective_id) for event in events if event.kind == log.OBJECTIVE_ENDED]
+        self._pending = [
+            line for event in events if (line := await self._names.render_event(event))
+        ]
+        self._pending += [
+            REPORT_LINE.format(id=event.objective_id)
+            for event in events
+            if event.kind == log.OBJECTIVE_ENDED
+        ]
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []

@@ -18,7 +18,8 @@ CONNECT_TIMEOUT_S = 2.0
 
 
 def require_credentials(settings: Settings, models: Iterable[str] | None = None) -> None:
-    """Raise `CredentialsError` when a model needs a key and there is none, or needs a person and nobody is there.
+    """Raise `CredentialsError` when a model needs a key and there is none, or needs a person and
+    nobody is there.
 
     Args:
         models: the models that will be asked; those of the settings when not given.
@@ -28,7 +29,9 @@ def require_credentials(settings: Settings, models: Iterable[str] | None = None)
         raise missing
 
 
-def missing_credentials(settings: Settings, models: Iterable[str] | None = None) -> CredentialsError | None:
+def missing_credentials(
+    settings: Settings, models: Iterable[str] | None = None
+) -> CredentialsError | None:
     """Return what `require_credentials` would raise."""
     asked = set(settings.model_by_role.values() if models is None else models)
     if "human" in asked and not is_person_there():
@@ -40,11 +43,14 @@ def missing_credentials(settings: Settings, models: Iterable[str] | None = None)
         )
     from babyagi.llm.credentials import missing_key
 
-    return missing_key(asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url)
+    return missing_key(
+        asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url
+    )
 
 
 def require_embedder(settings: Settings, model: str = "") -> None:
-    """Fetch the files of an embedding model that runs here, if a person has chosen it and they are not here yet.
+    """Fetch the files of an embedding model that runs here, if a person has chosen it and they are
+    not here yet.
 
     Args:
         model: that of the settings when not given.
@@ -68,7 +74,8 @@ def require_living_models(settings: Settings) -> None:
 
 
 def require_listener(settings: Settings, models: Iterable[str]) -> None:
-    """Raise `ModelUnavailableError` when the models are behind a port of this machine that nobody listens on.
+    """Raise `ModelUnavailableError` when the models are behind a port of this machine that nobody
+    listens on.
 
     Elsewhere a refusal may be a proxy's or an outage's, and the run waits for its end.
     """
@@ -80,7 +87,10 @@ def require_listener(settings: Settings, models: Iterable[str]) -> None:
     except ConnectionRefusedError as error:
         raise ModelUnavailableError(
             f"nobody listens at {host}:{port}",
-            why=f"OPENAI_BASE_URL is {redact_url(settings.openai_base_url)}, and the connection was refused",
+            why=(
+                f"OPENAI_BASE_URL is {redact_url(settings.openai_base_url)}, and the "
+                "connection was refused"
+            ),
             fix="start the server or correct OPENAI_BASE_URL, then type the same again",
         ) from error
     except OSError:

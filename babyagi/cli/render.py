@@ -1,4 +1,5 @@
-"""What a person reads about objectives, tasks and results: nouns in, lines out. Nothing here reads a store or writes a stream."""
+"""What a person reads about objectives, tasks and results: nouns in, lines out. Nothing here reads
+a store or writes a stream."""
 
 from __future__ import annotations
 
@@ -7,13 +8,25 @@ from collections.abc import Mapping, Sequence
 from babyagi.cli.given import given_results
 from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, StopReason, Task, TaskStatus
+from babyagi.tasks import (
+    Limits,
+    Objective,
+    ObjectiveStatus,
+    Result,
+    Step,
+    StopReason,
+    Task,
+    TaskStatus,
+)
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
 FINISHED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
 
-_HOW_IT_STANDS = {ObjectiveStatus.ACTIVE: "was stopped before its end; nothing is lost", ObjectiveStatus.PAUSED: "is paused"}
+_HOW_IT_STANDS = {
+    ObjectiveStatus.ACTIVE: "was stopped before its end; nothing is lost",
+    ObjectiveStatus.PAUSED: "is paused",
+}
 
 _STYLE_BY_STATUS = {
     TaskStatus.DONE: Style.GREEN,
@@ -65,7 +78,8 @@ def render_usage(objective: Objective) -> str:
     usage = objective.usage
     perhaps = f" ({usage.unconfirmed_tokens:,} of them perhaps)" if usage.unconfirmed_tokens else ""
     return (
-        f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}, {usage.prompt_tokens:,} tokens in and "
+        f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}, "
+        f"{usage.prompt_tokens:,} tokens in and "
         f"{usage.completion_tokens:,} out{perhaps}, cost {objective.spent}"
     )
 
@@ -73,13 +87,20 @@ def render_usage(objective: Objective) -> str:
 def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> list[str]:
     """One text per limit that is set: how far it is used up."""
     limits, usage = objective.spec.limits, objective.usage
-    n_tasks = counts.get(TaskStatus.DONE, 0) + counts.get(TaskStatus.RECORDED, 0) + counts.get(TaskStatus.DEAD, 0)
+    n_tasks = (
+        counts.get(TaskStatus.DONE, 0)
+        + counts.get(TaskStatus.RECORDED, 0)
+        + counts.get(TaskStatus.DEAD, 0)
+    )
     entries = [
         (limits.max_tasks, f"tasks {n_tasks}/{limits.max_tasks}"),
         (limits.max_calls, f"calls {usage.calls}/{limits.max_calls}"),
         (limits.max_tokens, f"tokens {usage.tokens:,}/{limits.max_tokens:,}"),
         (limits.max_cost_usd, f"cost {objective.spent} of ${limits.max_cost_usd:g}"),
-        (limits.max_time_s, f"time {render_duration(objective.active_s)}/{render_duration(limits.max_time_s)}"),
+        (
+            limits.max_time_s,
+            f"time {render_duration(objective.active_s)}/{render_duration(limits.max_time_s)}",
+        ),
     ]
     return [text for limit, text in entries if limit]
 
@@ -103,11 +124,24 @@ def _amount(limit: int, what: str) -> str:
 
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
-    lines = [Line(f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'SPENT':>9} {'PERHAPS':>9}  OBJECTIVE", Style.DIM)]
+    lines = [
+        Line(
+            (
+                f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'SPENT':>9} {'PERHAPS':>9}  "
+                "OBJECTIVE"
+            ),
+            Style.DIM,
+        )
+    ]
     for objective, counts in rows:
-        status = objective.stop_reason.value if objective.stop_reason is not None else objective.status.value
+        status = (
+            objective.stop_reason.value
+            if objective.stop_reason is not None
+            else objective.status.value
+        )
         head = (
-            f"{objective.id:>4}  {status:<16} {counts.get(TaskStatus.DONE, 0):>5} {sum(counts.values()):>5}  "
+            f"{objective.id:>4}  {status:<16} {counts.get(TaskStatus.DONE, 0):>5} "
+            f"{sum(counts.values()):>5}  "
             f"{_spent(objective):>9} {_perhaps(objective):>9}  "
         )
         style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
@@ -117,16 +151,30 @@ def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
 
 def _spent(objective: Objective) -> str:
     usage = objective.usage
-    return f"${usage.cost_usd - usage.unconfirmed_cost_usd:.4f}" if objective.spec.has_price else "unknown"
+    return (
+        f"${usage.cost_usd - usage.unconfirmed_cost_usd:.4f}"
+        if objective.spec.has_price
+        else "unknown"
+    )
 
 
 def _perhaps(objective: Objective) -> str:
-    return f"${objective.usage.unconfirmed_cost_usd:.4f}" if objective.usage.unconfirmed_cost_usd > 0 else ""
+    return (
+        f"${objective.usage.unconfirmed_cost_usd:.4f}"
+        if objective.usage.unconfirmed_cost_usd > 0
+        else ""
+    )
 
 
-def render_status(objective: Objective, counts: Mapping[TaskStatus, int], width: int, *, index_trouble: str = "") -> list[Line]:
+def render_status(
+    objective: Objective, counts: Mapping[TaskStatus, int], width: int, *, index_trouble: str = ""
+) -> list[Line]:
     lines = [Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
-    lines.append(Line(f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD))
+    lines.append(
+        Line(
+            f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD
+        )
+    )
     lines.append(Line(f"Status:   {render_status_words(objective)}"))
     lines.append(Line(f"Tasks:    {render_counts(counts)}"))
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
@@ -140,14 +188,28 @@ def render_status(objective: Objective, counts: Mapping[TaskStatus, int], width:
 def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list[Line]:
     if not trouble:
         return []
-    how = f"`babyagi doctor` says more; when it can be used: babyagi index rebuild --objective {objective.id}"
-    return [Line(f"{head}they do not get into the result store: {fit(trouble, 400)}; none is lost. {how}", Style.YELLOW)]
+    how = (
+        "`babyagi doctor` says more; when it can be used: babyagi index rebuild --objective "
+        f"{objective.id}"
+    )
+    return [
+        Line(
+            (
+                f"{head}they do not get into the result store: {fit(trouble, 400)}; none is lost. "
+                f"{how}"
+            ),
+            Style.YELLOW,
+        )
+    ]
 
 
 def next_command(objective: Objective) -> str:
     """What to type now."""
     if objective.status is not ObjectiveStatus.ENDED:
-        return f"babyagi resume --objective {objective.id}  (or `babyagi watch`, if it is running somewhere)"
+        return (
+            f"babyagi resume --objective {objective.id}  (or `babyagi watch`, if it is "
+            "running somewhere)"
+        )
     if objective.stop_reason is StopReason.WAITING:
         return f"babyagi inbox  (then answer, and babyagi resume --objective {objective.id})"
     if objective.has_report:
@@ -159,11 +221,18 @@ def render_tasks(tasks: Sequence[Task], width: int) -> list[Line]:
     lines = [Line(f"{'ID':>4}  {'STATUS':<9}  TASK", Style.DIM)]
     for task in tasks:
         head = f"{task.id:>4}  {task.status.value:<9}  "
-        after = f"  (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
+        after = (
+            f"  (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
+        )
         failures = f"  [{task.failures} failed]" if task.failures else ""
         lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""
         name = fit(task.name, max(20, width - len(head) - len(after) - len(failures) - len(lacks)))
-        lines.append(Line(head + name + after + failures + lacks, _STYLE_BY_STATUS.get(task.status, Style.PLAIN)))
+        lines.append(
+            Line(
+                head + name + after + failures + lacks,
+                _STYLE_BY_STATUS.get(task.status, Style.PLAIN),
+            )
+        )
     return lines
 
 
@@ -176,8 +245,13 @@ def render_results(results: Sequence[Result]) -> list[Line]:
     return lines[:-1]
 
 
-def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], width: int, has_price: bool = True) -> list[Line]:
-    lines = [Line(f"Task {task.id}: {one_line(task.name)}", Style.BOLD), Line(f"Status:   {_render_task_status(task)}")]
+def render_show(
+    task: Task, *, result: Result | None, steps: Sequence[Step], width: int, has_price: bool = True
+) -> list[Line]:
+    lines = [
+        Line(f"Task {task.id}: {one_line(task.name)}", Style.BOLD),
+        Line(f"Status:   {_render_task_status(task)}"),
+    ]
     if task.after:
         lines.append(Line(f"After:    {', '.join(str(task_id) for task_id in task.after)}"))
     if task.parent_id is not None:
@@ -188,9 +262,16 @@ def render_show(task: Task, *, result: Result | None, steps: Sequence[Step], wid
     if task.lack is not None and task.lack.what != task.error:
         lines += [Line("Lacked:", Style.BOLD), Line(safe(task.lack.what, keep_newlines=True))]
     if result is not None:
-        lines += [Line(""), Line("Result:", Style.BOLD), Line(safe(result.text, keep_newlines=True))]
+        lines += [
+            Line(""),
+            Line("Result:", Style.BOLD),
+            Line(safe(result.text, keep_newlines=True)),
+        ]
     if result is not None and result.lack:
-        lines += [Line("It does not answer:", Style.BOLD), Line(safe(result.lack, keep_newlines=True))]
+        lines += [
+            Line("It does not answer:", Style.BOLD),
+            Line(safe(result.lack, keep_newlines=True)),
+        ]
     lines += _render_given(steps)
     if steps:
         lines += [Line(""), Line("Steps:", Style.BOLD), *_render_steps(steps, width, has_price)]
@@ -212,13 +293,23 @@ def _render_given(steps: Sequence[Step]) -> list[Line]:
         score = f"score {given.score:.2f}, " if given.score is not None else ""
         reason = _REASONS.get(given.reason, one_line(given.reason))
         whose = f"objective {given.objective_id}, " if given.objective_id is not None else ""
-        lines.append(Line(f"  try {one_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}"))
+        lines.append(
+            Line(f"  try {one_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}")
+        )
     return [Line(""), Line("Given earlier results:", Style.BOLD), *lines] if lines else []
 
 
 def _render_task_status(task: Task) -> str:
-    failures = f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}" if task.failures else ""
-    lost = f", {task.n_lost} lost {'worker' if task.n_lost == 1 else 'workers'} in a row" if task.n_lost else ""
+    failures = (
+        f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}"
+        if task.failures
+        else ""
+    )
+    lost = (
+        f", {task.n_lost} lost {'worker' if task.n_lost == 1 else 'workers'} in a row"
+        if task.n_lost
+        else ""
+    )
     return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}{lost}"
 
 
@@ -229,7 +320,10 @@ def _render_steps(steps: Sequence[Step], width: int, has_price: bool) -> list[Li
     for step in steps:
         tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,}"
         cost = f"${step.usage.cost_usd:.4f}" if has_price else "unknown"
-        row = f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} {cost:>9}  {one_line(step.model)}"
+        row = (
+            f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} "
+            f"{cost:>9}  {one_line(step.model)}"
+        )
         lines.append(Line(row.rstrip() + _render_unconfirmed(step)))
     return lines
 
@@ -239,16 +333,35 @@ def _render_unconfirmed(step: Step) -> str:
     return f"  ({n} {'call' if n == 1 else 'calls'} cut off, counted as paid)" if n else ""
 
 
-def render_closing(objective: Objective, counts: Mapping[TaskStatus, int], *, home: str, index_trouble: str = "") -> list[Line]:
-    """The last lines of a run: why it stopped, what came of it, and what to type to look and to go on."""
+def render_closing(
+    objective: Objective, counts: Mapping[TaskStatus, int], *, home: str, index_trouble: str = ""
+) -> list[Line]:
+    """The last lines of a run: why it stopped, what came of it, and what to type to look and to go
+    on."""
     lines = [
-        Line(f"Objective {objective.id} {_HOW_IT_STANDS.get(objective.status) or render_status_words(objective)}", Style.BOLD),
-        Line(f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: {render_duration(objective.active_s)}."),
+        Line(
+            (
+                f"Objective {objective.id} "
+                f"{_HOW_IT_STANDS.get(objective.status) or render_status_words(objective)}"
+            ),
+            Style.BOLD,
+        ),
+        Line(
+            f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: "
+            f"{render_duration(objective.active_s)}."
+        ),
     ]
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
-        lines.append(Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})"))
-    lines.append(Line(f"To look:    babyagi tasks, babyagi results, babyagi show TASK   (--objective {objective.id})"))
+        lines.append(
+            Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})")
+        )
+    lines.append(
+        Line(
+            "To look:    babyagi tasks, babyagi results, babyagi show TASK   (--objective "
+            f"{objective.id})"
+        )
+    )
     going_on = _going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))
@@ -275,14 +388,18 @@ def _going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
     if not objective.has_report:
         return f"babyagi resume {here}  (its report is still to be written)"
     if objective.stop_reason is StopReason.UNMET:
-        return f'babyagi tasks add "what would answer what is missing" {here}, then babyagi resume {here}'
+        return (
+            f'babyagi tasks add "what would answer what is missing" {here}, then babyagi '
+            f"resume {here}"
+        )
     if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
         return f"{_out_of_a_stall(objective, counts)}, then babyagi resume {here}"
     return ""
 
 
 def _out_of_a_stall(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """A task that was given up may be what the others wait for; where there is none, the limits need not even be raised."""
+    """A task that was given up may be what the others wait for; where there is none, the limits
+    need not even be raised."""
     here = f"--objective {objective.id}"
     if counts.get(TaskStatus.DEAD):
         return f"babyagi retry TASK {here} with a dead one of babyagi tasks"

@@ -1,4 +1,5 @@
-"""What a person is asked, as it is shown: who asks and after reading what, and the call letter by letter, a file as what changes in it."""
+"""What a person is asked, as it is shown: who asks and after reading what, and the call letter by
+letter, a file as what changes in it."""
 
 from __future__ import annotations
 
@@ -22,8 +23,14 @@ MAX_DEPTH = 20
 _MARGIN = " " * 6
 _PLAIN_KEY = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
 _OURS = ("person", "program", "model")
-_LEGEND = "<U+200B> stands for a character that cannot be seen or is not what it looks like, x4000 for how many of them."
-_SECRET = "It asks for what looks like a secret. An answer is stored in plain text in the task store, and shown to the model."
+_LEGEND = (
+    "<U+200B> stands for a character that cannot be seen or is not what it looks like, x4000 "
+    "for how many of them."
+)
+_SECRET = (
+    "It asks for what looks like a secret. An answer is stored in plain text in the task "
+    "store, and shown to the model."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +40,8 @@ class Request:
     Attributes:
         model: the name of the model that asks, empty when nobody knows it.
         origins: of all that it had read.
-        preview: what the call would change; None where that cannot be seen from here, and `trouble` says why.
+        preview: what the call would change; None where that cannot be seen from here, and `trouble`
+            says why.
     """
 
     step: Step
@@ -45,19 +53,27 @@ class Request:
 
 
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
-    """The request with what to type; in a list only the beginning of a long one, and marked as that."""
+    """The request with what to type; in a list only the beginning of a long one, and marked as
+    that."""
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
-    ways = "   ".join(f"babyagi {decision.value} {step.id}{texts[decision]}" for decision in decisions(step))
+    ways = "   ".join(
+        f"babyagi {decision.value} {step.id}{texts[decision]}" for decision in decisions(step)
+    )
     said = list(call_lines(request, width))
     shown = said if is_whole else _begin(said)
     lines = [
-        Line(f"{step.id:>4}  objective {step.objective_id}, task {task.id}: {fit(task.name, 80)}", Style.BOLD),
+        Line(
+            f"{step.id:>4}  objective {step.objective_id}, task {task.id}: {fit(task.name, 80)}",
+            Style.BOLD,
+        ),
         *(Line(_MARGIN + text) for text in _explain(request, is_whole=is_whole)),
         *(Line(_MARGIN + text, Style.YELLOW) for text in shown),
     ]
     if len(shown) < len(said):
-        note = f"… {_count(shown):,} of {_count(said):,} characters; babyagi inbox {step.id} shows all"
+        note = (
+            f"… {_count(shown):,} of {_count(said):,} characters; babyagi inbox {step.id} shows all"
+        )
         lines.append(Line(_MARGIN + note, Style.RED))
     if any("<U+" in text for text in shown):
         lines.append(Line(_MARGIN + _LEGEND, Style.DIM))
@@ -67,9 +83,11 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
 
 
 def call_lines(request: Request, width: int) -> Iterator[str]:
-    """Every argument, with `|` before each line of a text, `:` before what goes on from the row above, `=` before any other value.
+    """Every argument, with `|` before each line of a text, `:` before what goes on from the row
+    above, `=` before any other value.
 
-    What changes in a file has `+`, `-`, `@` or a blank there instead, so that no text can pass for a difference.
+    What changes in a file has `+`, `-`, `@` or a blank there instead, so that no text can pass for
+    a difference.
     """
     _, arguments = read_request(request.step)
     found = list(_leaves(arguments))
@@ -80,7 +98,10 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     preview = request.preview
     for label, value in found:
         if preview is not None and preview.parameter == label:
-            rows = [(sign, f"{int(line):,} lines stay as they are" if sign == "@" else _spell(line)) for sign, line in preview.lines]
+            rows = [
+                (sign, f"{int(line):,} lines stay as they are" if sign == "@" else _spell(line))
+                for sign, line in preview.lines
+            ]
         elif isinstance(value, str):
             rows = [("|", line) for line in _spell(value).split("\n")]
         else:
@@ -112,7 +133,8 @@ def _spell(text: str) -> str:
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:
-    """The text in rows of at most so many cells, at least one; blanks stand at the beginning of a row, where they are seen."""
+    """The text in rows of at most so many cells, at least one; blanks stand at the beginning of a
+    row, where they are seen."""
     row, used = "", 0
     for character in text:
         n_cells = cell_width(character)
@@ -148,13 +170,17 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
         case "approval":
             yield f"{model} wants this call of {one_line(tool)} to be made{read}."
         case _:
-            yield f"{model} wanted this call of {one_line(tool)}{read}. It may have been made, and nobody knows what came of it."
+            yield (
+                f"{model} wanted this call of {one_line(tool)}{read}. It may have been made, "
+                "and nobody knows what came of it."
+            )
     if request.preview is not None or request.trouble:
         yield one_line(request.preview.note if request.preview is not None else request.trouble)
 
 
 def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
-    """`, after reading file:page.txt, result:3`: the sources first, then the results that were made from them."""
+    """`, after reading file:page.txt, result:3`: the sources first, then the results that were made
+    from them."""
     outside = [origin for origin in origins if origin.partition(":")[0] not in _OURS]
     if not outside:
         return ", having read nothing but what you and this program wrote" if origins else ""

@@ -1,7 +1,7 @@
 """The command `babyagi`: its commands, and what its bare form means.
 
-`babyagi` alone runs what `OBJECTIVE` says. `babyagi -t "first task" some objective words` runs as the original did. A bare unknown word is
-a typo, never a paid run.
+`babyagi` alone runs what `OBJECTIVE` says. `babyagi -t "first task" some objective words` runs as
+the original did. A bare unknown word is a typo, never a paid run.
 """
 
 from __future__ import annotations
@@ -29,16 +29,27 @@ from babyagi.cli import (
 from babyagi.cli.text import echo
 
 HELP_FLAGS = ("-h", "--help")
-ORIGINAL_FLAGS = {"instance_name", "cooperative_mode", "initial_task", "join_existing_objective", "gpt_4", "llama", "extra_env_files"}
+ORIGINAL_FLAGS = {
+    "instance_name",
+    "cooperative_mode",
+    "initial_task",
+    "join_existing_objective",
+    "gpt_4",
+    "llama",
+    "extra_env_files",
+}
 
 
 class Commands(click.Group):
-    """A group that lists its commands in the order of their definition and knows what a mistyped one meant."""
+    """A group that lists its commands in the order of their definition and knows what a mistyped
+    one meant."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in self.commands:
             raise click.UsageError(what_was_meant([args[0]]), ctx)
         return super().resolve_command(ctx, args)
@@ -91,12 +102,13 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     """An autonomous task-loop daemon: an objective goes in, a report comes out.
 
     \b
-    babyagi demo                       the real job on real files, without a key and without a network
-    babyagi run "an objective"         with a model (OPENAI_API_KEY, or OPENAI_BASE_URL for a local server)
-    babyagi resume                     go on where it was
-    babyagi guide                      read more
+    babyagi demo                  the real job on real files, without a key and without a network
+    babyagi run "an objective"    with a model (OPENAI_API_KEY, or OPENAI_BASE_URL for a local one)
+    babyagi resume                go on where it was
+    babyagi guide                 read more
 
-    Bare `babyagi` runs the OBJECTIVE of the environment or of .env; the original's flags (-n -m -t -j -4 -l -e) work as in `babyagi run`.
+    Bare `babyagi` runs the OBJECTIVE of the environment or of .env; the original's flags (-n -m -t
+    -j -4 -l -e) work as in `babyagi run`.
     """
     if version:
         echo(f"babyagi {__version__}")
@@ -110,7 +122,8 @@ def run_command_line(args: Sequence[str]) -> int:
     """Run one command line and return its exit code. Errors are raised, not told."""
     try:
         code = babyagi.main(args=route(args), prog_name="babyagi", standalone_mode=False)
-    except SystemExit as error:  # click's way of saying that a completion was printed, or that the reader is gone
+    except SystemExit as error:
+        # click's way of saying that a completion was printed, or that the reader is gone
         if not error.code:
             return 0
         raise BrokenPipeError from error
@@ -136,8 +149,8 @@ def route(args: Sequence[str]) -> list[str]:
 
 
 def _is_run(words: Sequence[str], flags: set[str]) -> bool:
-    """Whether words beside flags are an objective: with a first task always, with another of the original's flags when they are no
-    single word."""
+    """Whether words beside flags are an objective: with a first task always, with another of the
+    original's flags when they are no single word."""
     if words[0] in babyagi.commands:
         return False
     return "initial_task" in flags or (bool(flags & ORIGINAL_FLAGS) and " " in " ".join(words))
@@ -147,14 +160,25 @@ def what_was_meant(words: Sequence[str]) -> str:
     """Say why bare words are not run, and what may have been meant."""
     text = " ".join(words)
     if words[0] in babyagi.commands:
-        return f"flags go after the command: babyagi {words[0]} … (or babyagi run … for an objective that begins with {words[0]!r})"
+        return (
+            f"flags go after the command: babyagi {words[0]} … (or babyagi run … for an "
+            f"objective that begins with {words[0]!r})"
+        )
     if " " in text:
         return f"to run an objective type: babyagi run {quoted(text)}"
     near = difflib.get_close_matches(text, babyagi.commands, n=1)
-    meant = f"did you mean `babyagi {near[0]}`?" if near else f"to run an objective type: babyagi run {quoted(text)}"
+    meant = (
+        f"did you mean `babyagi {near[0]}`?"
+        if near
+        else f"to run an objective type: babyagi run {quoted(text)}"
+    )
     return f"there is no command {text!r}; {meant}"
 
 
 def quoted(text: str) -> str:
     """The text as a shell takes it for one word."""
-    return '"' + "".join(f"\\{character}" if character in '"\\$`' else character for character in text) + '"'
+    return (
+        '"'
+        + "".join(f"\\{character}" if character in '"\\$`' else character for character in text)
+        + '"'
+    )

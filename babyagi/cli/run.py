@@ -1,4 +1,5 @@
-"""Running an objective with a view of it: open, start, work and watch at once, say how it came out."""
+"""Running an objective with a view of it: open, start, work and watch at once, say how it came
+out."""
 
 from __future__ import annotations
 
@@ -15,7 +16,12 @@ from babyagi.cli.follow import Follower, LoggedView, View
 from babyagi.cli.json_shapes import is_rehearsal, models_of
 from babyagi.cli.person import find_person
 from babyagi.cli.plain import JsonView, PlainView
-from babyagi.cli.preflight import require_credentials, require_embedder, require_listener, require_living_models
+from babyagi.cli.preflight import (
+    require_credentials,
+    require_embedder,
+    require_listener,
+    require_living_models,
+)
 from babyagi.cli.session import NOTHING, is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
 from babyagi.cli.worker_lines import serving
@@ -35,15 +41,22 @@ Work = Callable[[int], Coroutine[Any, Any, "RunOutcome"]]
 WATCH_CHECK_S = 1.0
 
 
-def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool, selector: str = "") -> int:
-    """Run the objective that flags, environment and files describe, or join the one that `selector` names, and return the exit code."""
+def run_objective(
+    flags: Mapping[str, Any], *, always_new: bool, as_json: bool, selector: str = ""
+) -> int:
+    """Run the objective that flags, environment and files describe, or join the one that `selector`
+    names, and return the exit code."""
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
         from babyagi.cli.together import join_objective
 
         return join_objective(flags, selector=selector, as_json=as_json)
     if selector:
-        raise SettingsError(f"--objective {selector} goes with --join", fix=f"babyagi run --join --objective {selector}", guide="machines")
+        raise SettingsError(
+            f"--objective {selector} goes with --join",
+            fix=f"babyagi run --join --objective {selector}",
+            guide="machines",
+        )
     require_objective(loaded.settings)
     require_credentials(loaded.settings)
     require_living_models(loaded.settings)
@@ -52,7 +65,9 @@ def run_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool, 
     return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
 
 
-def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], always_new: bool, as_json: bool) -> int:
+def run_demo(
+    folder: Path | None, question: str, *, flags: Mapping[str, Any], always_new: bool, as_json: bool
+) -> int:
     """Run the demo's objective on the folder, print its report, and return the exit code."""
     from babyagi.cli.guide import guide_folder
 
@@ -61,7 +76,8 @@ def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], al
         **flags,
         "objective": f"Answer from the documents in the folder: {question}",
         "initial_task": f"List the documents, and find what they say about: {question}",
-        "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",  # folders of one name stay apart
+        # folders of one name stay apart
+        "instance_name": f"demo-{hashlib.sha256(os.fsencode(documents)).hexdigest()[:8]}",
         "files": str(documents),
         "llm_model": "rehearsal",
         "model_execution": "rehearsal",
@@ -70,9 +86,12 @@ def run_demo(folder: Path | None, question: str, *, flags: Mapping[str, Any], al
         "model_report": "rehearsal",
         "embedding_model": "hash",
     }
-    loaded = load(settings, reads_files=False)  # what it is to show is the same wherever it is typed
+    # what it is to show is the same wherever it is typed
+    loaded = load(settings, reads_files=False)
     require_result_store(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json, is_demo=True))
+    return asyncio.run(
+        _start_and_work(loaded, always_new=always_new, as_json=as_json, is_demo=True)
+    )
 
 
 def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) -> int:
@@ -92,13 +111,17 @@ def require_objective(settings: Settings) -> None:
     if not settings.objective.strip():
         raise SettingsError(
             "there is no objective to run",
-            why="no words were given, and OBJECTIVE is not set in the environment or in a .env file",
+            why=(
+                "no words were given, and OBJECTIVE is not set in the environment or in a .env file"
+            ),
             fix='babyagi run "an objective", or OBJECTIVE="an objective" babyagi, or babyagi demo',
             guide="start",
         )
 
 
-async def _start_and_work(loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False) -> int:
+async def _start_and_work(
+    loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False
+) -> int:
     from babyagi.app import open_app
 
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
@@ -107,7 +130,9 @@ async def _start_and_work(loaded: Loaded, *, always_new: bool, as_json: bool, is
             objective, is_new = await app.start_objective(always_new=True)
         tell_notices((*loaded.notices, *app.notices))
         after_id = 0 if is_new else await app.store.last_event_id(objective.id)
-        return await work_on(app, objective, app.run, as_json=as_json, after_id=after_id, shows_report=is_demo)
+        return await work_on(
+            app, objective, app.run, as_json=as_json, after_id=after_id, shows_report=is_demo
+        )
 
 
 async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
@@ -118,7 +143,13 @@ async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
         if not is_over(objective):
             require_credentials(loaded.settings, models_of(objective))
         tell_notices(loaded.notices)
-        return await work_on(app, objective, app.run, as_json=as_json, after_id=await app.store.last_event_id(objective.id))
+        return await work_on(
+            app,
+            objective,
+            app.run,
+            as_json=as_json,
+            after_id=await app.store.last_event_id(objective.id),
+        )
 
 
 async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
@@ -127,19 +158,40 @@ async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
     async with open_store(settings) as store:
         objective = await pick_objective(store, selector)
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
-            tell_notices([f"nobody works on objective {objective.id} now; `babyagi resume --objective {objective.id}` goes on"])
+            tell_notices(
+                [
+                    (
+                        f"nobody works on objective {objective.id} now; `babyagi resume "
+                        "--objective "
+                        f"{objective.id}` goes on"
+                    )
+                ]
+            )
         if trouble := await find_trouble(store, objective.id):
             tell(f"results do not get into the result store: {trouble}")
         view = _open_view(store, objective, as_json=as_json)
         after_id = 0 if as_json else await store.last_event_id(objective.id)
-        await _follow_while(_wait_for_end(store, objective.id), Follower(store, objective.id, view, after_id=after_id), view)
+        await _follow_while(
+            _wait_for_end(store, objective.id),
+            Follower(store, objective.id, view, after_id=after_id),
+            view,
+        )
         objective = await store.objective(objective.id)
         await _say_closing(store, objective, home=settings.home, as_json=as_json)
         return code_of_objective(objective)
 
 
-async def work_on(app: App, objective: Objective, work: Work, *, as_json: bool, after_id: int, shows_report: bool = False) -> int:
-    """Work on the objective while a view follows, say how it came out, and return the exit code. One that is over is only told of."""
+async def work_on(
+    app: App,
+    objective: Objective,
+    work: Work,
+    *,
+    as_json: bool,
+    after_id: int,
+    shows_report: bool = False,
+) -> int:
+    """Work on the objective while a view follows, say how it came out, and return the exit code.
+    One that is over is only told of."""
     stopped_by_signal = None
     if is_over(objective):
         say = warn if as_json else echo
@@ -147,7 +199,9 @@ async def work_on(app: App, objective: Objective, work: Work, *, as_json: bool, 
     else:
         require_listener(app.settings, models_of(objective))
         view = LoggedView(_open_view(app.store, objective, as_json=as_json))
-        outcome = await _follow_while(work(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view)
+        outcome = await _follow_while(
+            work(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view
+        )
         objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
     if shows_report and not as_json:
         await _print_report(app.store, objective)
@@ -156,7 +210,8 @@ async def work_on(app: App, objective: Objective, work: Work, *, as_json: bool, 
 
 
 async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: View) -> T:
-    """Await the work while the follower feeds the view, then show the last events. The terminal is left as it was, however it ends."""
+    """Await the work while the follower feeds the view, then show the last events. The terminal is
+    left as it was, however it ends."""
     try:
         async with asyncio.TaskGroup() as group:
             following = group.create_task(follower.follow())
@@ -171,11 +226,15 @@ async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: 
 
 
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
-    """Return when the objective has ended and its report is written, or nobody is left to write it."""
+    """Return when the objective has ended and its report is written, or nobody is left to write
+    it."""
     while True:
         last_id = await store.last_event_id(objective_id)
         objective = await store.objective(objective_id)
-        if is_over(objective) or (objective.status is ObjectiveStatus.ENDED and not await _is_anybody_working(store, objective.id)):
+        if is_over(objective) or (
+            objective.status is ObjectiveStatus.ENDED
+            and not await _is_anybody_working(store, objective.id)
+        ):
             return
         await store.wait_for_events(objective_id, after_id=last_id, timeout_s=WATCH_CHECK_S)
 
@@ -185,7 +244,8 @@ async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
 
 
 def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View:
-    """JSON where it was asked for, the live view on a terminal that no model shares, plain lines elsewhere."""
+    """JSON where it was asked for, the live view on a terminal that no model shares, plain lines
+    elsewhere."""
     if as_json:
         return JsonView()
     if is_live_terminal() and "human" not in models_of(objective):
@@ -212,10 +272,14 @@ def tell(notice: str) -> None:
     warn(f"note: {notice}", Style.YELLOW)
 
 
-async def _say_closing(store: TaskStore, objective: Objective, *, home: Path, as_json: bool) -> None:
+async def _say_closing(
+    store: TaskStore, objective: Objective, *, home: Path, as_json: bool
+) -> None:
     say = warn if as_json else echo
     trouble = await find_trouble(store, objective.id)
-    for line in render.render_closing(objective, await store.counts(objective.id), home=str(home), index_trouble=trouble):
+    for line in render.render_closing(
+        objective, await store.counts(objective.id), home=str(home), index_trouble=trouble
+    ):
         say(line.text, line.style)
 
 

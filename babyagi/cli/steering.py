@@ -39,7 +39,9 @@ def cancel(objective: str, as_json: bool) -> None:
 
     async def change(store: TaskStore) -> Row:
         found = await pick_objective(store, objective)
-        found = await store.end_objective(found.id, reason=StopReason.CANCELLED, detail="by the command `cancel`")
+        found = await store.end_objective(
+            found.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
+        )
         return found, await store.counts(found.id)
 
     _say(with_store(change, changes=True), as_json)
@@ -60,11 +62,16 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     given = parse_flags(limits)
     if not given:
-        raise click.UsageError("extend needs at least one limit, for instance --max-tasks 100", click.get_current_context())
+        raise click.UsageError(
+            "extend needs at least one limit, for instance --max-tasks 100",
+            click.get_current_context(),
+        )
 
     async def change(store: TaskStore) -> Row:
         found = await pick_objective(store, objective)
-        found = await store.extend_objective(found.id, limits=dataclasses.replace(found.spec.limits, **given))
+        found = await store.extend_objective(
+            found.id, limits=dataclasses.replace(found.spec.limits, **given)
+        )
         return found, await store.counts(found.id)
 
     _say(with_store(change, changes=True), as_json)
@@ -90,7 +97,10 @@ def delete(objective: str, yes: bool) -> None:
 
     deleted, trouble = with_store(change, settings=settings) or (None, "")
     if trouble:
-        warn(f"note: the index may keep vectors and beginnings of its results: {trouble}", Style.YELLOW)
+        warn(
+            f"note: the index may keep vectors and beginnings of its results: {trouble}",
+            Style.YELLOW,
+        )
     echo(f"Objective {deleted.id} is deleted." if deleted is not None else "Nothing is deleted.")
 
 
@@ -103,7 +113,9 @@ def _is_confirmed(objective: Objective) -> bool:
             fix=f"babyagi delete --objective {objective.id} --yes",
             guide="objectives",
         )
-    return ask(f"Delete objective {objective.id} ({fit(objective.spec.text, 60)}) for good? [y/N]").lower() in ("y", "yes")
+    return ask(
+        f"Delete objective {objective.id} ({fit(objective.spec.text, 60)}) for good? [y/N]"
+    ).lower() in ("y", "yes")
 
 
 def _say(row: Row, as_json: bool) -> None:

@@ -26,7 +26,12 @@ def config(as_json: bool) -> None:
 
 
 @click.command()
-@click.option("--quick", "is_quick", is_flag=True, help="Only whether the settings, the home and its store can be used.")
+@click.option(
+    "--quick",
+    "is_quick",
+    is_flag=True,
+    help="Only whether the settings, the home and its store can be used.",
+)
 @json_option
 def doctor(is_quick: bool, as_json: bool) -> int:
     """Check the surroundings, and say what is wrong."""

@@ -1,8 +1,9 @@
 """The one place that writes to the terminal, and what it does to text before it may get there.
 
-Everything that `echo` and `warn` are given is neutralised: text from models, tools, files and people may hold terminal escapes,
-bidirectional overrides, invisible characters and floods of combining marks, and none of them reaches a terminal. Colour is a property
-of a whole line, so no text can bring its own.
+Everything that `echo` and `warn` are given is neutralised: text from models, tools, files and
+people may hold terminal escapes, bidirectional overrides, invisible characters and floods of
+combining marks, and none of them reaches a terminal. Colour is a property of a whole line, so no
+text can bring its own.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from babyagi.visible import JOINERS, harmless, is_mark
 if TYPE_CHECKING:
     from rich.console import Console
 
-_WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")  # since Unicode 16
+# since Unicode 16
+_WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
 
 
 class Style(Enum):
@@ -46,7 +48,8 @@ class Line:
 
 
 def safe(text: str, *, keep_newlines: bool = False) -> str:
-    """Return the text with everything that could steer a terminal or hide on it made visible and harmless.
+    """Return the text with everything that could steer a terminal or hide on it made visible and
+    harmless.
 
     Args:
         keep_newlines: keep line feeds; otherwise the text comes back as one line.
@@ -62,7 +65,8 @@ def one_line(text: str) -> str:
 
 
 def cell_width(text: str) -> int:
-    """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide character, none for a combining one."""
+    """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide
+    character, none for a combining one."""
     return sum(_character_width(character) for character in text)
 
 
@@ -71,7 +75,11 @@ def _character_width(character: str) -> int:
         return 1  # makes an emoji, two cells wide, of the symbol before it
     if is_mark(character) or character in JOINERS:
         return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") or _WIDE_OF_LATE.match(character) else 1
+    return (
+        2
+        if unicodedata.east_asian_width(character) in ("W", "F") or _WIDE_OF_LATE.match(character)
+        else 1
+    )
 
 
 def fit(text: str, width: int) -> str:
@@ -95,8 +103,11 @@ def pad(text: str, width: int) -> str:
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether lines to this stream may be coloured: a terminal that can, and nobody who said no (https://no-color.org)."""
-    return stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") not in ("dumb", "")
+    """Whether lines to this stream may be coloured: a terminal that can, and nobody who said no
+    (https://no-color.org)."""
+    return (
+        stream.isatty() and not environ.get("NO_COLOR") and environ.get("TERM") not in ("dumb", "")
+    )
 
 
 def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
@@ -130,13 +141,15 @@ def terminal_width() -> int:
 
 
 def ask(question: str) -> str:
-    """Ask on standard error and return what the person typed, stripped; empty at the end of input."""
+    """Ask on standard error and return what the person typed, stripped; empty at the end of
+    input."""
     print(safe(question), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
 
 
 def print_json(value: Any) -> None:
-    """Write the value as indented JSON. ASCII only: escapes, overrides and surrogates stay escaped, and a reader gets them back."""
+    """Write the value as indented JSON. ASCII only: escapes, overrides and surrogates stay escaped,
+    and a reader gets them back."""
     print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 

@@ -34,16 +34,27 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
     from babyagi.tools.catalog import TOOL_NAMES, grant_tools
 
     settings = load(given_flags(flags), needs=NOTHING).settings
-    granted = {grant.name for grant in grant_tools(has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask)}
+    granted = {
+        grant.name
+        for grant in grant_tools(
+            has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
+        )
+    }
     found = [(tool, tool.name in granted) for tool in _open(settings.files, TOOL_NAMES)]
     if as_json:
         print_json([_shape(tool, is_granted) for tool, is_granted in found])
         return
     for tool, is_granted in found:
         said = "granted" if is_granted else "not granted"
-        echo(f"{tool.name:<14} {tool.effect.value:<10}  {said}", Style.BOLD if is_granted else Style.PLAIN)
+        echo(
+            f"{tool.name:<14} {tool.effect.value:<10}  {said}",
+            Style.BOLD if is_granted else Style.PLAIN,
+        )
         echo(f"    {tool.description}")
-    echo("To grant: --files FOLDER for those that read, --tools calculator,write_file for these, BABYAGI_ASK=true for asking you.")
+    echo(
+        "To grant: --files FOLDER for those that read, --tools calculator,write_file for "
+        "these, BABYAGI_ASK=true for asking you."
+    )
 
 
 def _shape(tool: Tool, is_granted: bool) -> Json:
@@ -74,9 +85,22 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     observation = _call(tool, arguments)
     passage, is_error = observation.passage, observation.is_error
     if as_json:
-        print_json({"v": 1, "tool": name, "is_error": is_error, "origin": passage.origin, "text": passage.text})
+        print_json(
+            {
+                "v": 1,
+                "tool": name,
+                "is_error": is_error,
+                "origin": passage.origin,
+                "text": passage.text,
+            }
+        )
     else:
-        echo_lines([Line(safe(line), Style.RED if is_error else Style.PLAIN) for line in passage.text.split("\n")])
+        echo_lines(
+            [
+                Line(safe(line), Style.RED if is_error else Style.PLAIN)
+                for line in passage.text.split("\n")
+            ]
+        )
     return int(ExitCode.FAILED if observation.is_error else ExitCode.OK)
 
 
@@ -96,9 +120,17 @@ def _find(name: str, folder: Path | None) -> Tool:
     from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES
 
     if name not in TOOL_NAMES:
-        raise SettingsError(f"there is no tool {name[:100]!r}", why=f"there are: {', '.join(TOOL_NAMES)}", guide="tools")
+        raise SettingsError(
+            f"there is no tool {name[:100]!r}",
+            why=f"there are: {', '.join(TOOL_NAMES)}",
+            guide="tools",
+        )
     if name in NEED_A_FOLDER and folder is None:
-        raise SettingsError(f"{name} needs a folder", fix=f"babyagi tools test {name} '{{…}}' --files FOLDER", guide="tools")
+        raise SettingsError(
+            f"{name} needs a folder",
+            fix=f"babyagi tools test {name} '{{…}}' --files FOLDER",
+            guide="tools",
+        )
     tool = _open(folder, (name,))[0]
     if tool.asks_person:
         raise SettingsError(f"{name} asks you, and you are here already", guide="inbox")

@@ -1,4 +1,5 @@
-"""The command trust, and what happens to a command for which settings wait in a file that nobody has trusted."""
+"""The command trust, and what happens to a command for which settings wait in a file that nobody
+has trusted."""
 
 from __future__ import annotations
 
@@ -9,19 +10,29 @@ from pathlib import Path
 import click
 
 from babyagi.cli.text import Line, Style, ask, echo, echo_lines, is_person_there, safe, warn
-from babyagi.settings import Loaded, Untrusted, describe_waiting, distrust_file, load_settings, trust_file, trusted_paths
+from babyagi.settings import (
+    Loaded,
+    Untrusted,
+    describe_waiting,
+    distrust_file,
+    load_settings,
+    trust_file,
+    trusted_paths,
+)
 
 MAX_ROUNDS = 3  # a trusted .env may name further files, which are asked about next
 
 
 @click.command()
 @click.option("--revoke", is_flag=True, help="Take back what was trusted of this folder.")
-@click.option("--list", "lists", is_flag=True, help="Show the files that are trusted with some content.")
+@click.option(
+    "--list", "lists", is_flag=True, help="Show the files that are trusted with some content."
+)
 def trust(revoke: bool, lists: bool) -> None:
     """Trust the .env of this folder as it is now.
 
-    It shows what the file says that can run, send, read or spend. A change of the file takes the trust back. A file that you name with
-    -e is trusted for that run.
+    It shows what the file says that can run, send, read or spend. A change of the file takes the
+    trust back. A file that you name with -e is trusted for that run.
     """
     loaded = _read()
     if lists:
@@ -37,12 +48,16 @@ def trust(revoke: bool, lists: bool) -> None:
         if loaded.untrusted:
             echo_lines(render_untrusted(loaded.untrusted))
             _trust(loaded)
-            echo("Trusted as it is now. A change of the file takes that back, and so does: babyagi trust --revoke")
+            echo(
+                "Trusted as it is now. A change of the file takes that back, and so does: "
+                "babyagi trust --revoke"
+            )
             loaded = _read()
 
 
 def settle(load: Callable[[], Loaded], needs: Container[str] | None) -> Loaded:
-    """Return the settings once the person at the terminal was asked about those that a command needs and that wait.
+    """Return the settings once the person at the terminal was asked about those that a command
+    needs and that wait.
 
     Whatever else waits is named in one line.
 
@@ -70,11 +85,16 @@ def _read() -> Loaded:
 
 
 def render_untrusted(untrusted: Sequence[Untrusted]) -> list[Line]:
-    """What a person should read before they trust it: each setting that counts only then, whole, under the path of its file."""
+    """What a person should read before they trust it: each setting that counts only then, whole,
+    under the path of its file."""
     lines = []
     for file in dict.fromkeys(found.file.path for found in untrusted):
         lines.append(Line(f"{safe(str(file))} says what can run, send, read or spend:", Style.BOLD))
-        lines += [Line(f"  {found.variable}={safe(found.shown)}") for found in untrusted if found.file.path == file]
+        lines += [
+            Line(f"  {found.variable}={safe(found.shown)}")
+            for found in untrusted
+            if found.file.path == file
+        ]
     return lines
 
 
@@ -91,5 +111,11 @@ def _trust(loaded: Loaded) -> None:
 
 def _revoke(home: Path) -> None:
     folder = Path.cwd()
-    n_contents = sum(distrust_file(home, path) for path in trusted_paths(home) if path.parent == folder)
-    echo("Nothing of this folder was trusted." if not n_contents else "No file of this folder is trusted any more.")
+    n_contents = sum(
+        distrust_file(home, path) for path in trusted_paths(home) if path.parent == folder
+    )
+    echo(
+        "Nothing of this folder was trusted."
+        if not n_contents
+        else "No file of this folder is trusted any more."
+    )

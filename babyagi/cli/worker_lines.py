@@ -15,14 +15,17 @@ def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
     return [
         worker
         for worker in workers
-        if worker.lease_left_s >= 0 and any(one.objective_id == objective_id and not one.hindrance for one in worker.joined)
+        if worker.lease_left_s >= 0
+        and any(one.objective_id == objective_id and not one.hindrance for one in worker.joined)
     ]
 
 
 def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
     """`2 workers`, or that nobody is at work."""
     n_serving = len(serving(workers, objective_id))
-    return f"{n_serving} worker{'' if n_serving == 1 else 's'}" if n_serving else "nobody is at work"
+    return (
+        f"{n_serving} worker{'' if n_serving == 1 else 's'}" if n_serving else "nobody is at work"
+    )
 
 
 def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
@@ -36,7 +39,9 @@ def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
     lines = [Line(f"{'NAME':<20} {'PID':>8} {'LEASE':>7}  AT WORK", Style.DIM)]
     for worker in workers:
         head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {_lease(worker):>7}  "
-        texts = [_describe(one, worker) for one in worker.joined] or [("waits for an objective", Style.PLAIN)]
+        texts = [_describe(one, worker) for one in worker.joined] or [
+            ("waits for an objective", Style.PLAIN)
+        ]
         for at, (text, style) in enumerate(texts):
             start = head if at == 0 else " " * len(head)
             lines.append(Line(start + fit(text, max(30, width - len(head))), style))
@@ -51,9 +56,15 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     place = f"objective {joined.objective_id}"
     if joined.hindrance:
         return f"{place}: cannot work on it: {joined.hindrance}", Style.YELLOW
-    held = [f"task {task_id}" for task_id in joined.task_ids] + [f"the {duty}" for duty in joined.duties]
-    since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s  # both by the store's clock
-    return f"{place} for {render_duration(since_s)}: {', '.join(held) or 'nothing to do now'}", Style.PLAIN
+    held = [f"task {task_id}" for task_id in joined.task_ids] + [
+        f"the {duty}" for duty in joined.duties
+    ]
+    # both by the store's clock
+    since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
+    return (
+        f"{place} for {render_duration(since_s)}: {', '.join(held) or 'nothing to do now'}",
+        Style.PLAIN,
+    )
 
 
 def worker_shape(worker: Worker) -> dict[str, Any]:

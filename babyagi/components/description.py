@@ -1,4 +1,5 @@
-"""What a file says about one agent: its model, its tools and its bounds, ready to be made an agent."""
+"""What a file says about one agent: its model, its tools and its bounds, ready to be made an
+agent."""
 
 from __future__ import annotations
 
@@ -9,7 +10,13 @@ from pathlib import Path
 
 from babyagi.addresses import read_proxies
 from babyagi.components.document import ROOT, AgentEntry, Document, ToolEntry, read_document
-from babyagi.components.kinds import PromptModel, PromptNode, PythonRuntime, SerpAPIComponent, read_kinds
+from babyagi.components.kinds import (
+    PromptModel,
+    PromptNode,
+    PythonRuntime,
+    SerpAPIComponent,
+    read_kinds,
+)
 from babyagi.components.pipeline import Stage, Work, build_pipeline_tool, check_flow
 from babyagi.components.source import fault, parse_yaml, read_source, shown
 from babyagi.errors import SettingsError
@@ -23,7 +30,8 @@ from babyagi.tools.search import build_serpapi_search
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentDescription:
-    """An agent as a file describes it. `model` and `api_key` are empty where the file leaves them to the settings."""
+    """An agent as a file describes it. `model` and `api_key` are empty where the file leaves them
+    to the settings."""
 
     tools: tuple[Tool, ...]
     protocol: str
@@ -37,7 +45,8 @@ class Granted:
     """What a file of agents is given by the person who uses it.
 
     Attributes:
-        keys: by the variable that holds them (`MODEL_KEY`, `SEARCH_KEY`); those that are not set are empty.
+        keys: by the variable that holds them (`MODEL_KEY`, `SEARCH_KEY`); those that are not set
+            are empty.
         variables: of the environment, for `<NAME>_PARAMS_<PARAM>`.
         hosts: that the file may name, beside the providers' own.
     """
@@ -47,11 +56,14 @@ class Granted:
     hosts: tuple[str, ...] = ()
 
 
-def load_description(path: Path, name: str, *, granted: Granted, has_model: bool) -> AgentDescription:
+def load_description(
+    path: Path, name: str, *, granted: Granted, has_model: bool
+) -> AgentDescription:
     """Return what the file says about the agent of this name; without a name about its only one.
 
     Args:
-        has_model: the model is given elsewhere, so those of the file, and how many there are, do not matter.
+        has_model: the model is given elsewhere, so those of the file, and how many there are, do
+            not matter.
 
     Raises:
         SettingsError: with the file, the culprit, and what to do.
@@ -77,7 +89,9 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except SettingsError as error:
-        raise SettingsError(f"{shown(path.name)[1:-1]}: {error.what}", fix=error.fix, guide=error.guide) from None
+        raise SettingsError(
+            f"{shown(path.name)[1:-1]}: {error.what}", fix=error.fix, guide=error.guide
+        ) from None
 
 
 class _Builder:
@@ -106,20 +120,31 @@ class _Builder:
         asked = list(self._models.items())
         for other, model in asked[1:]:
             if model != asked[0][1]:
-                what = f"{shown(asked[0][0])} asks {shown(asked[0][1].model)}, {shown(other)} asks {shown(model.model)}"
+                what = (
+                    f"{shown(asked[0][0])} asks {shown(asked[0][1].model)}, {shown(other)} "
+                    f"asks {shown(model.model)}"
+                )
                 why = "" if model.model != asked[0][1].model else " with another key"
-                raise fault(f"{what}{why}; a run asks one model", "name the same PromptModel in both, or hand in a model")
+                raise fault(
+                    f"{what}{why}; a run asks one model",
+                    "name the same PromptModel in both, or hand in a model",
+                )
         return asked[0][1] if asked else None
 
     def build_agent(self, entry: AgentEntry) -> tuple[tuple[Tool, ...], Bounds]:
         if entry.name in self._underway:
             circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
-            raise fault(f"agents use each other in a circle: {circle}", "take one of these tools away")
+            raise fault(
+                f"agents use each other in a circle: {circle}", "take one of these tools away"
+            )
         if entry.name not in self._agents:
             self._underway.append(entry.name)
             node = self._kinds.get(entry.prompt_node)
             if not isinstance(node, PromptNode):
-                raise fault(f"agent {shown(entry.name)}: prompt_node {shown(entry.prompt_node)} is no PromptNode of the file")
+                raise fault(
+                    f"agent {shown(entry.name)}: prompt_node {shown(entry.prompt_node)} is "
+                    "no PromptNode of the file"
+                )
             self._note_model(node)
             tools = tuple(self._build_tool(tool, entry) for tool in entry.tools)
             self._agents[entry.name] = (tools, replace(entry.bounds, stop_words=node.stop_words))
@@ -141,7 +166,14 @@ class _Builder:
         if entry.target in self._document.agents:
             inner = self._document.agents[entry.target]
             tools, bounds = self.build_agent(inner)
-            return build_agent_tool(name, description, instruction=fill("agent"), tools=tools, bounds=bounds, protocol=inner.protocol)
+            return build_agent_tool(
+                name,
+                description,
+                instruction=fill("agent"),
+                tools=tools,
+                bounds=bounds,
+                protocol=inner.protocol,
+            )
         match self._kinds.get(entry.target):
             case PromptNode() as node:
                 stages = [Stage(name=entry.target, takes=(ROOT,), work=node)]
@@ -153,9 +185,16 @@ class _Builder:
                 return build_python(name=name, description=description)
             case None:
                 raise fault(
-                    f"{where}: there is no component, pipeline or agent {shown(entry.target)} in the file", "add it, or mend the name"
+                    (
+                        f"{where}: there is no component, pipeline or agent "
+                        f"{shown(entry.target)} in the file"
+                    ),
+                    "add it, or mend the name",
                 )
-        raise fault(f"{where}: {shown(entry.target)} cannot be run", "name a PromptNode, a search, a PythonRuntime, a pipeline or an agent")
+        raise fault(
+            f"{where}: {shown(entry.target)} cannot be run",
+            "name a PromptNode, a search, a PythonRuntime, a pipeline or an agent",
+        )
 
     def _build_pipeline(self, entry: ToolEntry, stages: Sequence[Stage]) -> Tool:
         tools: dict[str, Tool] = {}
@@ -175,7 +214,9 @@ class _Builder:
             kind = self._kinds[node.name]
             if not isinstance(kind, Work):
                 what = f"pipeline {shown(pipeline)}: the node {shown(node.name)} cannot be run"
-                raise fault(what, "a pipeline is made of PromptNode, SerpAPIComponent and PythonRuntime")
+                raise fault(
+                    what, "a pipeline is made of PromptNode, SerpAPIComponent and PythonRuntime"
+                )
             stages.append(Stage(name=node.name, takes=node.inputs, work=kind))
         return stages
 

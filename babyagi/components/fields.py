@@ -1,4 +1,5 @@
-"""Reading the keys of one mapping of the file: each has its type, and a key that nobody knows is an error."""
+"""Reading the keys of one mapping of the file: each has its type, and a key that nobody knows is an
+error."""
 
 from __future__ import annotations
 
@@ -27,9 +28,12 @@ class Fields:
             if key not in known:
                 near = get_close_matches(key, known, n=1)
                 raise fault(
-                    f"{where} has the unknown key {shown(key)}", f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+                    f"{where} has the unknown key {shown(key)}",
+                    f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}",
                 )
-        self._given: Mapping[str, Any] = {key: value for key, value in given.items() if value is not None}
+        self._given: Mapping[str, Any] = {
+            key: value for key, value in given.items() if value is not None
+        }
         self.where = where
 
     def has(self, key: str) -> bool:
@@ -43,7 +47,9 @@ class Fields:
         """A name of letters, digits, `_`, `.` and `-`."""
         text = self.text(key)
         if not _NAME.fullmatch(text):
-            raise fault(f"{self.where}: {key} must be 1 to 64 letters, digits, _, . or -, got {shown(text)}")
+            raise fault(
+                f"{self.where}: {key} must be 1 to 64 letters, digits, _, . or -, got {shown(text)}"
+            )
         return text
 
     def text(self, key: str, default: str | None = None) -> str:
@@ -70,7 +76,10 @@ class Fields:
         except (TypeError, ValueError, OverflowError):
             found = math.nan
         if not 0 <= found <= at_most or (is_whole and not found.is_integer()):
-            raise fault(f"{self.where}: {key} must be a {'whole ' if is_whole else ''}number from 0 to {at_most:g}")
+            raise fault(
+                f"{self.where}: {key} must be a {'whole ' if is_whole else ''}number from 0 "
+                f"to {at_most:g}"
+            )
         return int(found) if is_whole else found
 
     def entries(self, key: str) -> list[Any]:

@@ -1,4 +1,5 @@
-"""The kinds of component, each with its parameters read; a parameter whose value is a component's name is that component.
+"""The kinds of component, each with its parameters read; a parameter whose value is a component's
+name is that component.
 
 A variable of the environment, `<NAME>_PARAMS_<PARAM>`, goes before what the file says.
 """
@@ -26,7 +27,9 @@ MODEL_KEY = "OPENAI_API_KEY"
 SEARCH_KEY = "SERPAPI_API_KEY"
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_]\w{0,100})\}")
-_PLACE = re.compile(r"\$\$|\{\{([A-Za-z_]\w*)\}\}|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}")
+_PLACE = re.compile(
+    r"\$\$|\{\{([A-Za-z_]\w*)\}\}|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}"
+)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{0,63}")
 
 
@@ -54,7 +57,10 @@ class Key:
         """
         key = (keys[self.variable] if self.variable else self.written).strip()
         if not key:
-            raise fault(f"{self.where}: api_key is in the variable {self.variable}, which is not set", f"set {self.variable}")
+            raise fault(
+                f"{self.where}: api_key is in the variable {self.variable}, which is not set",
+                f"set {self.variable}",
+            )
         if not (key.isascii() and key.isprintable()) or " " in key:
             raise fault(f"{self.where}: api_key must be one word of printable ASCII characters")
         return key
@@ -70,23 +76,31 @@ class PromptModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptTemplate:
-    """A text with places: `$query`, `${query}` or `{query}`; `$$` stands for `$`, `{{query}}` for `{query}`."""
+    """A text with places: `$query`, `${query}` or `{query}`; `$$` stands for `$`, `{{query}}` for
+    `{query}`."""
 
     name: str
     text: str
 
     @property
     def variables(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for place in _PLACE.finditer(self.text) if (name := _variable(place))))
+        return tuple(
+            dict.fromkeys(
+                name for place in _PLACE.finditer(self.text) if (name := _variable(place))
+            )
+        )
 
     def fill(self, values: Mapping[str, str]) -> str:
         """The text with a value at each place; what a value holds is not looked at again."""
-        return _PLACE.sub(lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text)
+        return _PLACE.sub(
+            lambda place: values[name] if (name := _variable(place)) else _literal(place), self.text
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptNode:
-    """A question to a model. Without a template what it is given is the question; without a model the settings name one."""
+    """A question to a model. Without a template what it is given is the question; without a model
+    the settings name one."""
 
     name: str
     model: PromptModel | None
@@ -111,7 +125,12 @@ class PythonRuntime:
 Kind = PromptModel | PromptTemplate | PromptNode | SerpAPIComponent | PythonRuntime
 
 
-def read_kinds(components: Mapping[str, Component], variables: Mapping[str, str], *, hosts: Collection[str] = ()) -> dict[str, Kind]:
+def read_kinds(
+    components: Mapping[str, Component],
+    variables: Mapping[str, str],
+    *,
+    hosts: Collection[str] = (),
+) -> dict[str, Kind]:
     """Return every component by its name, used or not.
 
     Args:
@@ -126,7 +145,9 @@ def read_kinds(components: Mapping[str, Component], variables: Mapping[str, str]
         for name, component in components.items():
             if (component.type == "PromptNode") is is_node:
                 given = _find_overrides(component, variables)
-                found[name] = _read_kind(replace(component, params={**component.params, **given}), found)
+                found[name] = _read_kind(
+                    replace(component, params={**component.params, **given}), found
+                )
                 if "base_url" not in given:
                     _require_host(found[name], hosts)
     return found
@@ -137,7 +158,10 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
     match component.type:
         case "PromptModel":
             params = Fields(component.params, where, known=("model_name_or_path", "api_key"))
-            return PromptModel(model=params.text("model_name_or_path").strip(), api_key=_read_key(params, MODEL_KEY))
+            return PromptModel(
+                model=params.text("model_name_or_path").strip(),
+                api_key=_read_key(params, MODEL_KEY),
+            )
         case "PromptTemplate":
             params = Fields(component.params, where, known=("name", "prompt_text"))
             params.text("name", "")
@@ -150,7 +174,12 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
             if key is None:
                 raise fault(f"{where} has no api_key", f"add the line: api_key: ${{{SEARCH_KEY}}}")
             top_k = int(params.number("top_k", 10, at_most=MAX_TOP_K))
-            return SerpAPIComponent(name=component.name, api_key=key, base_url=params.text("base_url", SERPAPI_URL), top_k=max(1, top_k))
+            return SerpAPIComponent(
+                name=component.name,
+                api_key=key,
+                base_url=params.text("base_url", SERPAPI_URL),
+                top_k=max(1, top_k),
+            )
         case "PythonRuntime":
             Fields(component.params, where, known=())
             return PythonRuntime(name=component.name)
@@ -163,19 +192,33 @@ def _read_kind(component: Component, others: Mapping[str, Kind]) -> Kind:
 def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kind]) -> PromptNode:
     known = ("model_name_or_path", "default_prompt_template", "stop_words", "output_variable")
     params = Fields(component.params, where, known=known)
-    named, template = params.text("model_name_or_path", ""), params.text("default_prompt_template", "")
+    named, template = (
+        params.text("model_name_or_path", ""),
+        params.text("default_prompt_template", ""),
+    )
     model = others.get(named, PromptModel(model=named.strip())) if named.strip() else None
     if model is not None and not isinstance(model, PromptModel):
         raise fault(f"{where}: model_name_or_path names {shown(named)}, which is no PromptModel")
     filled = others.get(template)
     if template and not isinstance(filled, PromptTemplate):
-        raise fault(f"{where}: default_prompt_template {shown(template)} is no PromptTemplate of the file", "add one to components")
+        raise fault(
+            (
+                f"{where}: default_prompt_template {shown(template)} is no PromptTemplate of the "
+                "file"
+            ),
+            "add one to components",
+        )
     stop_words = params.texts("stop_words")
     if len(stop_words) > MAX_STOP_WORDS:
-        raise fault(f"{where} has {len(stop_words)} stop_words", f"keep {MAX_STOP_WORDS}: the rest of what an endpoint takes is in use")
+        raise fault(
+            f"{where} has {len(stop_words)} stop_words",
+            f"keep {MAX_STOP_WORDS}: the rest of what an endpoint takes is in use",
+        )
     output_variable = params.text("output_variable", DEFAULT_OUTPUT)
     if not _IDENTIFIER.fullmatch(output_variable):
-        raise fault(f"{where}: output_variable must be letters, digits and _, got {shown(output_variable)}")
+        raise fault(
+            f"{where}: output_variable must be letters, digits and _, got {shown(output_variable)}"
+        )
     return PromptNode(
         name=component.name,
         model=model,
@@ -186,33 +229,55 @@ def _read_prompt_node(component: Component, where: str, others: Mapping[str, Kin
 
 
 def _read_key(params: Fields, variable: str) -> Key | None:
-    """The key; one that is in a variable can be in this one alone, so that no file gets at what else the environment holds."""
+    """The key; one that is in a variable can be in this one alone, so that no file gets at what
+    else the environment holds."""
     if not params.has("api_key"):
         return None
     key = Key(where=params.where, written=params.text("api_key"))
     if key.variable not in ("", variable):
         raise fault(
-            f"{params.where}: api_key asks for {key.variable}; of all variables it may have {variable} alone", f"write ${{{variable}}}"
+            (
+                f"{params.where}: api_key asks for {key.variable}; of all variables it may "
+                f"have {variable} alone"
+            ),
+            f"write ${{{variable}}}",
         )
     return key
 
 
 def _require_host(kind: Kind, hosts: Collection[str]) -> None:
-    """Raise for an address that the file chose: what is asked there, and the key for it, would go to whoever wrote the file."""
-    if isinstance(kind, SerpAPIComponent) and (host := host_of(kind.base_url)) not in (host_of(SERPAPI_URL), *hosts):
+    """Raise for an address that the file chose: what is asked there, and the key for it, would go
+    to whoever wrote the file."""
+    if isinstance(kind, SerpAPIComponent) and (host := host_of(kind.base_url)) not in (
+        host_of(SERPAPI_URL),
+        *hosts,
+    ):
         where = f"component {shown(kind.name)}: base_url"
         if not host:
-            raise fault(f"{where} must be https://HOST, got {shown(kind.base_url)}", "correct it, or take it away")
+            raise fault(
+                f"{where} must be https://HOST, got {shown(kind.base_url)}",
+                "correct it, or take it away",
+            )
         raise fault(
-            f"{where} would send each search and its key to {shown(host)}, which is not {host_of(SERPAPI_URL)}",
-            f"take base_url away; where you trust that host: --agent-hosts {host}, or BABYAGI_AGENT_HOSTS={host} in the environment",
+            (
+                f"{where} would send each search and its key to {shown(host)}, which is not "
+                f"{host_of(SERPAPI_URL)}"
+            ),
+            (
+                f"take base_url away; where you trust that host: --agent-hosts {host}, or "
+                f"BABYAGI_AGENT_HOSTS={host} in the environment"
+            ),
         )
 
 
 def _find_overrides(component: Component, variables: Mapping[str, str]) -> dict[str, Any]:
     """What the environment says about the parameters of a component."""
     prefix = re.sub(r"\W", "_", component.name).upper() + "_PARAMS_"
-    given: dict[str, Any] = {name[len(prefix) :].lower(): value for name, value in variables.items() if name.startswith(prefix)}
+    given: dict[str, Any] = {
+        name[len(prefix) :].lower(): value
+        for name, value in variables.items()
+        if name.startswith(prefix)
+    }
     for param in given:
         logger.info("%s%s=*** goes before what the file says", prefix, param.upper())
     return given

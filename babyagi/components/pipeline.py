@@ -1,6 +1,8 @@
-"""A pipeline of prompts and tools, run from the first node to the last; each call is a step of its own in the journal.
+"""A pipeline of prompts and tools, run from the first node to the last; each call is a step of its
+own in the journal.
 
-Data flows by variables: the root gives `query`, a prompt node gives its `output_variable`, a tool its own; a template takes any that was
+Data flows by variables: the root gives `query`, a prompt node gives its `output_variable`, a tool
+its own; a template takes any that was
 given before it. A node without a template takes what its input gave.
 """
 
@@ -51,7 +53,9 @@ class Stage:
                 return RESULT
 
 
-def build_pipeline_tool(name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool]) -> Tool:
+def build_pipeline_tool(
+    name: str, description: str, stages: Sequence[Stage], tools: Mapping[str, Tool]
+) -> Tool:
     """Return the pipeline as a tool: a text goes in, what its last node gave comes out.
 
     Args:
@@ -72,7 +76,9 @@ def build_pipeline_tool(name: str, description: str, stages: Sequence[Stage], to
             else:
                 passage = await _call(tools[stage.name], f"node/{n}/tool", given, calls)
             by_variable[stage.gives] = by_node[stage.name] = passage
-        return Passage(text=passage.text, origin=f"tool:{name}", sources=find_sources(passage.origins))
+        return Passage(
+            text=passage.text, origin=f"tool:{name}", sources=find_sources(passage.origins)
+        )
 
     return Tool(
         name=name,
@@ -91,25 +97,45 @@ def check_flow(stages: Sequence[Stage]) -> None:
         stages: in an order in which they can run.
 
     Raises:
-        SettingsError: a template takes a variable that nothing before it gives, or a node that takes one text has several inputs.
+        SettingsError: a template takes a variable that nothing before it gives, or a node that
+        takes one text has several inputs.
     """
     there = {QUERY}
     for stage in stages:
         template = stage.work.template if isinstance(stage.work, PromptNode) else None
         for variable in template.variables if template else ():
             if variable not in there:
-                what = f"the template {shown(template.name)} wants {shown(variable)}" if template else ""
-                raise fault(f"node {shown(stage.name)}: {what}, and nothing before it gives that", f"there is: {', '.join(sorted(there))}")
+                what = (
+                    f"the template {shown(template.name)} wants {shown(variable)}"
+                    if template
+                    else ""
+                )
+                raise fault(
+                    f"node {shown(stage.name)}: {what}, and nothing before it gives that",
+                    f"there is: {', '.join(sorted(there))}",
+                )
         if template is None and len(stage.takes) > 1:
             raise fault(
-                f"node {shown(stage.name)} takes from {len(stage.takes)} nodes and has no template to join them", "give it one input"
+                (
+                    f"node {shown(stage.name)} takes from {len(stage.takes)} nodes and has "
+                    "no template to join them"
+                ),
+                "give it one input",
             )
         there.add(stage.gives)
 
 
-async def _ask(node: PromptNode, path: str, given: Passage, by_variable: Mapping[str, Passage], calls: Calls) -> Passage:
-    asked = await ask(calls, path, _render(node, given, by_variable), role=Role.EXECUTION, read=read_text)
-    return Passage(text=asked.value, origin=f"model:{asked.completion.model}", sources=find_sources(asked.prompt.origins))
+async def _ask(
+    node: PromptNode, path: str, given: Passage, by_variable: Mapping[str, Passage], calls: Calls
+) -> Passage:
+    asked = await ask(
+        calls, path, _render(node, given, by_variable), role=Role.EXECUTION, read=read_text
+    )
+    return Passage(
+        text=asked.value,
+        origin=f"model:{asked.completion.model}",
+        sources=find_sources(asked.prompt.origins),
+    )
 
 
 async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
@@ -121,19 +147,29 @@ async def _call(tool: Tool, path: str, given: Passage, calls: Calls) -> Passage:
 
 
 def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]) -> Prompt:
-    """The prompt of a node. What a model wrote is put in as it is; what a tool gave is fenced, as everywhere."""
+    """The prompt of a node. What a model wrote is put in as it is; what a tool gave is fenced, as
+    everywhere."""
     if node.template is None:
         text, used = _show("input", given), [given]
     else:
         used = [by_variable[variable] for variable in node.template.variables]
-        text = node.template.fill({variable: _show(variable, by_variable[variable]) for variable in node.template.variables})
+        text = node.template.fill(
+            {
+                variable: _show(variable, by_variable[variable])
+                for variable in node.template.variables
+            }
+        )
     return Prompt(
         messages=(
             Message(speaker=Speaker.SYSTEM, text=fill("node"), origins=("program",)),
             Message(
                 speaker=Speaker.USER,
                 text=text,
-                origins=tuple(dict.fromkeys(("person", *(origin for passage in used for origin in passage.origins)))),
+                origins=tuple(
+                    dict.fromkeys(
+                        ("person", *(origin for passage in used for origin in passage.origins))
+                    )
+                ),
             ),
         ),
         stop=node.stop_words,
@@ -141,4 +177,8 @@ def _render(node: PromptNode, given: Passage, by_variable: Mapping[str, Passage]
 
 
 def _show(label: str, passage: Passage) -> str:
-    return f"\n{fence(label, passage)}\n" if passage.origin.startswith("tool:") else disarm(clean(passage.text))
+    return (
+        f"\n{fence(label, passage)}\n"
+        if passage.origin.startswith("tool:")
+        else disarm(clean(passage.text))
+    )

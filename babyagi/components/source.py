@@ -1,6 +1,8 @@
-"""A YAML file as plain values: read within bounds, and nothing in it can make an object or grow beyond them.
+"""A YAML file as plain values: read within bounds, and nothing in it can make an object or grow
+beyond them.
 
-Covers: files that are none, too long or no UTF-8; anchors that multiply or contain themselves; tags; keys that stand twice. Values are
+Covers: files that are none, too long or no UTF-8; anchors that multiply or contain themselves;
+tags; keys that stand twice. Values are
 text, numbers, true, false, null, lists and mappings; a date is the text that was written.
 """
 
@@ -27,7 +29,8 @@ _NUMBERS = tuple(_TAG + kind for kind in ("bool", "float", "int", "null"))
 
 
 def fault(what: str, fix: str = "") -> SettingsError:
-    """The error for something that is wrong in a file of agents. Values that may be secret have no place in it."""
+    """The error for something that is wrong in a file of agents. Values that may be secret have no
+    place in it."""
     return SettingsError(what, fix=fix or "correct the file", guide="tools")
 
 
@@ -49,7 +52,11 @@ def read_source(path: Path) -> str:
         with path.open("rb") as file:
             body = file.read(MAX_FILE_BYTES + 1)
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else "no path can be called that"
+        why = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else "no path can be called that"
+        )
         raise fault(f"it cannot be read: {why}", "name a YAML file that is there") from None
     if len(body) > MAX_FILE_BYTES:
         raise fault(f"it is longer than {MAX_FILE_BYTES:,} bytes", "put less into one file")
@@ -63,8 +70,8 @@ def parse_yaml(text: str) -> Any:
     """Return what the text says.
 
     Raises:
-        SettingsError: it is no YAML, more than one document, too large once its aliases are written out, or holds what no file of agents
-            needs.
+        SettingsError: it is no YAML, more than one document, too large once its aliases are written
+            out, or holds what no file of agents needs.
     """
     import yaml
 
@@ -72,7 +79,10 @@ def parse_yaml(text: str) -> Any:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         return None if root is None else _Reading(yaml).read(root, 1)
     except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or getattr(error, "reason", None)
+        mark, problem = (
+            getattr(error, "problem_mark", None),
+            getattr(error, "problem", None) or getattr(error, "reason", None),
+        )
         where = f"line {mark.line + 1}: " if mark is not None else ""
         raise fault(f"{where}no YAML: {shown(problem or 'unreadable')[1:-1]}") from None
     except RecursionError:
@@ -90,9 +100,13 @@ class _Reading:
     def read(self, node: yaml.Node, depth: int) -> Any:
         self._n_values += 1
         if self._n_values > MAX_VALUES:
-            raise fault(f"it holds more than {MAX_VALUES:,} values, those that aliases stand for included")
+            raise fault(
+                f"it holds more than {MAX_VALUES:,} values, those that aliases stand for included"
+            )
         if depth > MAX_DEPTH:
-            raise fault(f"{_line(node)}: it is nested more than {MAX_DEPTH} deep, or an anchor holds itself")
+            raise fault(
+                f"{_line(node)}: it is nested more than {MAX_DEPTH} deep, or an anchor holds itself"
+            )
         if isinstance(node, self._yaml.MappingNode) and node.tag == f"{_TAG}map":
             return self._read_mapping(node, depth)
         if isinstance(node, self._yaml.SequenceNode) and node.tag == f"{_TAG}seq":
@@ -118,7 +132,10 @@ class _Reading:
                 return self._scalars.construct_object(node)
             except (ValueError, OverflowError):
                 raise fault(f"{_line(node)}: no number that can be read") from None
-        raise fault(f"{_line(node)}: the tag {shown(node.tag.replace(_TAG, '!!'))} makes an object, and a file of agents holds text only")
+        raise fault(
+            f"{_line(node)}: the tag {shown(node.tag.replace(_TAG, '!!'))} makes an object, "
+            "and a file of agents holds text only"
+        )
 
 
 def _line(node: yaml.Node) -> str:
@@ -126,4 +143,10 @@ def _line(node: yaml.Node) -> str:
 
 
 def _kind(node: yaml.Node) -> str:
-    return "a merge (<<)" if node.tag == f"{_TAG}merge" else f"a {node.id}" if node.id != "scalar" else shown(node.value)
+    return (
+        "a merge (<<)"
+        if node.tag == f"{_TAG}merge"
+        else f"a {node.id}"
+        if node.id != "scalar"
+        else shown(node.value)
+    )

@@ -1,7 +1,8 @@
 """Opening below a folder: no link is followed, and nothing that changes meanwhile leads outside.
 
-The kernel's `openat2` holds the whole path beneath the folder in one call. Where it is missing, the path is opened component by
-component, each below the one before, without following links; that is as safe, and slower.
+The kernel's `openat2` holds the whole path beneath the folder in one call. Where it is missing, the
+path is opened component by component, each below the one before, without following links; that is
+as safe, and slower.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def open_beneath(folder_fd: int, parts: Sequence[str], flags: int, mode: int = 0
     """Return a descriptor of what these components lead to below the folder.
 
     Args:
-        parts: names without `/`, neither empty nor `.` nor `..`. None of them means the folder itself.
+        parts: names without `/`, neither empty nor `.` nor `..`. None of them means the folder
+            itself.
         flags: as for `os.open`. mode: the permissions of a file that is made.
 
     Raises:
@@ -81,7 +83,9 @@ def has_openat2() -> bool:
 
 def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
     how = _OpenHow(
-        flags=flags, mode=mode if flags & os.O_CREAT else 0, resolve=_RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS
+        flags=flags,
+        mode=mode if flags & os.O_CREAT else 0,
+        resolve=_RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS | _RESOLVE_NO_MAGICLINKS,
     )
     libc = ctypes.CDLL(None, use_errno=True)
     fd = int(

@@ -1,20 +1,25 @@
-"""How a text differs from the one that it replaces, line by line, so that the one can be made from the other and what is shown."""
+"""How a text differs from the one that it replaces, line by line, so that the one can be made from
+the other and what is shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
-MAX_COMPARED_LINES = 4000  # on either side, between what is the same at both ends; comparing takes their product in the worst case
+# on either side, between what is the same at both ends; comparing takes their product in the worst
+# case
+MAX_COMPARED_LINES = 4000
 N_AROUND = 3  # lines shown on each side of a change
 
 SignedLine = tuple[str, str]
 
 
 def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
-    """Return the lines with `-` (goes), `+` (comes) or a blank (stays), and `@` with a number for as many as stay and are left out.
+    """Return the lines with `-` (goes), `+` (comes) or a blank (stays), and `@` with a number for
+    as many as stay and are left out.
 
-    Lines end with `\\n` alone, so any other line end is part of a line. None when there is too much that differs.
+    Lines end with `\\n` alone, so any other line end is part of a line. None when there is too much
+    that differs.
     """
     old, new = before.split("\n"), after.split("\n")
     n_head = _count_same(old, new)
@@ -23,12 +28,19 @@ def compare(before: str, after: str) -> tuple[SignedLine, ...] | None:
     if max(len(old_middle), len(new_middle)) > MAX_COMPARED_LINES:
         return None
     changes = _compare_middle(old_middle, new_middle)
-    lines = [*((" ", line) for line in old[:n_head]), *changes, *((" ", line) for line in old[len(old) - n_tail :])]
+    lines = [
+        *((" ", line) for line in old[:n_head]),
+        *changes,
+        *((" ", line) for line in old[len(old) - n_tail :]),
+    ]
     return tuple(_leave_out(lines))
 
 
 def _count_same(one: Sequence[str], other: Sequence[str]) -> int:
-    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next(
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
 
 
 def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLine]:
@@ -41,7 +53,8 @@ def _compare_middle(old: Sequence[str], new: Sequence[str]) -> Iterator[SignedLi
 
 
 def _leave_out(lines: Sequence[SignedLine]) -> Iterator[SignedLine]:
-    """The lines, and a number in place of those that are further than `N_AROUND` from any change."""
+    """The lines, and a number in place of those that are further than `N_AROUND` from any
+    change."""
     changed = [at for at, (sign, _) in enumerate(lines) if sign != " "]
     shown = {near for at in changed for near in range(at - N_AROUND, at + N_AROUND + 1)}
     n_left_out = 0

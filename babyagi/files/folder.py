@@ -1,8 +1,10 @@
-"""The one door to the objective's folder: what is in it, what its text files say, writing one; and nothing outside it.
+"""The one door to the objective's folder: what is in it, what its text files say, writing one; and
+nothing outside it.
 
-A path is checked, and then opened beneath the root without following links (`beneath.py`), so that nothing that changes in between
-can lead outside. What `list` does not show (hidden files, caches) is neither read nor written, and a file of which another name may stand
-outside (a hard link) is not read. `..` and absolute paths are read as they are meant where they stay inside.
+A path is checked, and then opened beneath the root without following links (`beneath.py`), so that
+nothing that changes in between can lead outside. What `list` does not show (hidden files, caches)
+is neither read nor written, and a file of which another name may stand outside (a hard link) is not
+read. `..` and absolute paths are read as they are meant where they stay inside.
 
 Does not cover: formats other than plain text; what other workers of the same objective write.
 """
@@ -57,7 +59,8 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """Regular files in natural order. `n_files` counts also those that did not fit; `is_cut`: the folder is too large to count."""
+    """Regular files in natural order. `n_files` counts also those that did not fit; `is_cut`: the
+    folder is too large to count."""
 
     files: tuple[ListedFile, ...]
     n_files: int
@@ -68,7 +71,8 @@ class Listing:
 class FileText:
     """Lines `first_line` to `last_line` (from 1, both included) of a file of `n_lines`.
 
-    `is_cut`: the file goes on behind the `MAX_FILE_BYTES` that are read, and `n_lines` counts only these.
+    `is_cut`: the file goes on behind the `MAX_FILE_BYTES` that are read, and `n_lines` counts only
+    these.
     """
 
     path: str
@@ -100,8 +104,8 @@ class Hits:
 class Folder:
     """Access below `root`. Calls block; paths out are relative, with `/`.
 
-    Every failure is a `ToolError` of one line that names no path outside the folder. At most `MAX_WRITTEN_FILES` files and
-    `MAX_WRITTEN_BYTES` are written through it.
+    Every failure is a `ToolError` of one line that names no path outside the folder. At most
+    `MAX_WRITTEN_FILES` files and `MAX_WRITTEN_BYTES` are written through it.
     """
 
     def __init__(self, root: Path) -> None:
@@ -110,17 +114,30 @@ class Folder:
         self._quota = threading.Lock()
 
     def list(self, pattern: str = "", limit: int = MAX_LISTED) -> Listing:
-        """Return the files whose path matches: a glob (`*.md`, `docs/*`), or a part of the path; empty means all."""
+        """Return the files whose path matches: a glob (`*.md`, `docs/*`), or a part of the path;
+        empty means all."""
         wanted = self._relative_pattern(pattern.strip())[:MAX_PATH_CHARS]
         found, is_cut = self._walk(_folder_of(wanted))
-        paths = ((path, status) for path, status in found if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted))
-        files = [ListedFile(path=path, size_bytes=status.st_size) for path, status in sorted(paths, key=lambda pair: _natural(pair[0]))]
-        return Listing(files=tuple(files[: min(limit, MAX_LISTED)]), n_files=len(files), is_cut=is_cut)
+        paths = (
+            (path, status)
+            for path, status in found
+            if _is_shown(path.rpartition("/")[2]) and _matches(path, wanted)
+        )
+        files = [
+            ListedFile(path=path, size_bytes=status.st_size)
+            for path, status in sorted(paths, key=lambda pair: _natural(pair[0]))
+        ]
+        return Listing(
+            files=tuple(files[: min(limit, MAX_LISTED)]), n_files=len(files), is_cut=is_cut
+        )
 
-    def read(self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000) -> FileText:
+    def read(
+        self, path: str, *, first_line: int = 1, max_lines: int = 200, max_chars: int = 12_000
+    ) -> FileText:
         """Return lines of a text file, as many as fit and at least one.
 
-        Line ends become `\\n`; a line over `MAX_LINE_CHARS` is cut and says so; bytes that are no UTF-8 become U+FFFD.
+        Line ends become `\\n`; a line over `MAX_LINE_CHARS` is cut and says so; bytes that are no
+        UTF-8 become U+FFFD.
         """
         parts = self._resolve(path)
         name = "/".join(parts)
@@ -129,7 +146,9 @@ class Folder:
         lines = _split_lines(_decode(name, data[:MAX_FILE_BYTES]), is_cut=is_cut)
         if first_line > max(len(lines), 1):
             has = "is too large, what can be read of it has" if is_cut else "has"
-            raise ToolError(f"{_show(name)} {has} {len(lines)} lines, there is no line {first_line}")
+            raise ToolError(
+                f"{_show(name)} {has} {len(lines)} lines, there is no line {first_line}"
+            )
         shown: list[str] = []
         n_chars = 0
         for line in lines[first_line - 1 : first_line - 1 + max_lines]:
@@ -139,10 +158,18 @@ class Folder:
                 break
             shown.append(bounded)
         last_line = first_line + len(shown) - 1
-        return FileText(path=name, text="\n".join(shown), first_line=first_line, last_line=last_line, n_lines=len(lines), is_cut=is_cut)
+        return FileText(
+            path=name,
+            text="\n".join(shown),
+            first_line=first_line,
+            last_line=last_line,
+            n_lines=len(lines),
+            is_cut=is_cut,
+        )
 
     def search(self, words: str, pattern: str = "", limit: int = MAX_HITS) -> Hits:
-        """Return the lines that hold these words, in upper or lower case, in the text files whose path matches."""
+        """Return the lines that hold these words, in upper or lower case, in the text files whose
+        path matches."""
         wanted, listing = words.strip().casefold(), self.list(pattern)
         if not wanted:
             raise ToolError("there is nothing to search for: give some words")
@@ -155,12 +182,18 @@ class Folder:
                 return Hits(hits=tuple(hits), n_files=n_files, is_cut=True)
             n_files += 1
             lines = self._lines_to_search(file.path, count_names)
-            found = (Hit(path=file.path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS]) for n, line in lines if wanted in line.casefold())
+            found = (
+                Hit(path=file.path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS])
+                for n, line in lines
+                if wanted in line.casefold()
+            )
             hits += islice(found, limit - len(hits))
         is_cut = len(hits) >= limit or listing.is_cut or listing.n_files > len(listing.files)
         return Hits(hits=tuple(hits), n_files=n_files, is_cut=is_cut)
 
-    def _lines_to_search(self, path: str, count_names: Callable[[], Mapping[str, int]]) -> Iterator[tuple[int, str]]:
+    def _lines_to_search(
+        self, path: str, count_names: Callable[[], Mapping[str, int]]
+    ) -> Iterator[tuple[int, str]]:
         try:
             data = self._read_bytes(tuple(path.split("/")), count_names)
             return enumerate(_split_lines(_decode(path, data[:MAX_FILE_BYTES]), is_cut=False), 1)
@@ -168,7 +201,8 @@ class Folder:
             return enumerate(())
 
     def write(self, path: str, text: str, *, replace: bool = False) -> int:
-        """Write a text file whole, or not at all, making the folders on its way. Returns its size in bytes.
+        """Write a text file whole, or not at all, making the folders on its way. Returns its size
+        in bytes.
 
         A link is never followed or replaced; a file that is there only with `replace`.
         """
@@ -182,13 +216,16 @@ class Folder:
             try:
                 put_file(root_fd, parts, data, replace=replace)
             except FileExistsError:
-                raise ToolError(f"{_show(path)} is there already; pass replace=true to write it anew") from None
+                raise ToolError(
+                    f"{_show(path)} is there already; pass replace=true to write it anew"
+                ) from None
             except OSError as error:
                 raise ToolError(f"{_show(path)} cannot be written: {error.strerror}") from None
         return len(data)
 
     def look(self, path: str) -> bytes | None:
-        """Return what `write` would replace, or its first `MAX_FILE_BYTES` and one more; None where there is nothing."""
+        """Return what `write` would replace, or its first `MAX_FILE_BYTES` and one more; None where
+        there is nothing."""
         parts = self._check(path)
         try:
             with self._open_folder(()) as root_fd:
@@ -205,31 +242,46 @@ class Folder:
         with self._quota:
             if self._n_written >= MAX_WRITTEN_FILES:
                 raise ToolError(
-                    f"{MAX_WRITTEN_FILES:,} files were written for this objective, no more may be; put the rest into your answer"
+                    f"{MAX_WRITTEN_FILES:,} files were written for this objective, no "
+                    "more may be; put the rest into your answer"
                 )
             if self._written_bytes + n_bytes > MAX_WRITTEN_BYTES:
                 left = f"{MAX_WRITTEN_BYTES - self._written_bytes:,} of {MAX_WRITTEN_BYTES:,} bytes"
-                raise ToolError(f"this file has {n_bytes:,} bytes, and {left} are left to write for this objective; write less")
-            self._n_written, self._written_bytes = self._n_written + 1, self._written_bytes + n_bytes
+                raise ToolError(
+                    f"this file has {n_bytes:,} bytes, and {left} are left to write for this "
+                    "objective; write less"
+                )
+            self._n_written, self._written_bytes = (
+                self._n_written + 1,
+                self._written_bytes + n_bytes,
+            )
         try:
             yield
         except BaseException:
             with self._quota:
-                self._n_written, self._written_bytes = self._n_written - 1, self._written_bytes - n_bytes
+                self._n_written, self._written_bytes = (
+                    self._n_written - 1,
+                    self._written_bytes - n_bytes,
+                )
             raise
 
     def _below(self, path: str) -> tuple[str, ...]:
-        """The components, relative to the root, of a path as a model wrote it; `..` may be among them, and never leads above the root."""
+        """The components, relative to the root, of a path as a model wrote it; `..` may be among
+        them, and never leads above the root."""
         if not path.strip() or len(path) > MAX_PATH_CHARS or _UNSHOWABLE.search(path):
             raise ToolError(f"{_show(path)} is not a path of a file in this folder")
         parts = PurePosixPath(self._relative(path)).parts
         depths = accumulate(-1 if part == ".." else 1 for part in parts)
         if PurePosixPath(*parts).is_absolute() or min(depths, default=0) < 0:
-            raise ToolError(f"{_show(path)} is outside the folder; paths are relative to it, as list_files shows them")
+            raise ToolError(
+                f"{_show(path)} is outside the folder; paths are relative to it, as "
+                "list_files shows them"
+            )
         return parts
 
     def _relative(self, path: str) -> str:
-        """An absolute path that names the root, or something below it, as a path relative to the root; others as they are."""
+        """An absolute path that names the root, or something below it, as a path relative to the
+        root; others as they are."""
         for root in (os.path.abspath(self._root), os.path.realpath(self._root)):  # noqa: PTH100 - both as they are written
             if path == root or path.startswith(f"{root}/"):
                 return path[len(root) :].lstrip("/") or "."
@@ -240,7 +292,8 @@ class Folder:
         return posixpath.normpath(relative) if ".." in relative.split("/") else relative
 
     def _check(self, path: str) -> tuple[str, ...]:
-        """The components of a path that is to be written, none of them hidden; `..` is taken back, and no link stands before it."""
+        """The components of a path that is to be written, none of them hidden; `..` is taken back,
+        and no link stands before it."""
         parts: list[str] = []
         for part in self._below(path):
             if part != "..":
@@ -250,7 +303,10 @@ class Folder:
             else:
                 parts.pop()
         if "\\" in path or not all(map(_is_shown, parts)) or len(parts) > MAX_DEPTH:
-            raise ToolError(f"{_show(path)} is hidden or too deep, or not written with /; such files are left alone")
+            raise ToolError(
+                f"{_show(path)} is hidden or too deep, or not written with /; such files are "
+                "left alone"
+            )
         return tuple(parts)
 
     def _resolve(self, path: str) -> tuple[str, ...]:
@@ -268,8 +324,11 @@ class Folder:
             raise ToolError(f"{_show(path)} is hidden; hidden files are not read")
         return parts
 
-    def _read_bytes(self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]) -> bytes:
-        """At most `MAX_FILE_BYTES` and one byte of a regular file, all of whose names `count_names` finds."""
+    def _read_bytes(
+        self, parts: tuple[str, ...], count_names: Callable[[], Mapping[str, int]]
+    ) -> bytes:
+        """At most `MAX_FILE_BYTES` and one byte of a regular file, all of whose names `count_names`
+        finds."""
         name = "/".join(parts)
         if not parts:
             raise ToolError("this is the folder itself; list_files shows what it holds")
@@ -284,12 +343,16 @@ class Folder:
             status = os.fstat(fd)
             mode = status.st_mode
             if stat.S_ISDIR(mode):
-                raise ToolError(f"{_show(name)} is a folder; list_files with pattern {_show(name + '/*')} shows what it holds")
+                raise ToolError(
+                    f"{_show(name)} is a folder; list_files with pattern "
+                    f"{_show(name + '/*')} shows what it holds"
+                )
             if not stat.S_ISREG(mode):
                 raise ToolError(f"{_show(name)} is not a regular file")
             if status.st_nlink > 1 and count_names().get(_identify(status), 0) < status.st_nlink:
                 raise ToolError(
-                    f"{_show(name)} is not read: it is a hard link, and its other name may be outside the folder; a copy is read"
+                    f"{_show(name)} is not read: it is a hard link, and its other name "
+                    "may be outside the folder; a copy is read"
                 )
             with open(fd, "rb", closefd=False) as file:
                 return file.read(MAX_FILE_BYTES + 1)
@@ -300,7 +363,8 @@ class Folder:
 
     @contextmanager
     def _open_folder(self, parts: tuple[str, ...]) -> Iterator[int]:
-        """A descriptor of the folder with these components below the root, reached without following a link."""
+        """A descriptor of the folder with these components below the root, reached without
+        following a link."""
         root_fd = os.open(os.path.realpath(self._root), FOLDER_FLAGS)
         try:
             fd = open_beneath(root_fd, parts, FOLDER_FLAGS)
@@ -315,8 +379,11 @@ class Folder:
         """How many names in the folder each file has that has several."""
         return Counter(_identify(status) for _, status in self._walk()[0] if status.st_nlink > 1)
 
-    def _walk(self, start: tuple[str, ...] = ()) -> tuple[Sequence[tuple[str, os.stat_result]], bool]:
-        """Every file below `start` that may be shown, and those that are about to be; and whether the walk had to stop early."""
+    def _walk(
+        self, start: tuple[str, ...] = ()
+    ) -> tuple[Sequence[tuple[str, os.stat_result]], bool]:
+        """Every file below `start` that may be shown, and those that are about to be; and whether
+        the walk had to stop early."""
         found: list[tuple[str, os.stat_result]] = []
         waiting = [start if self._root.joinpath(*start).is_dir() else ()]
         n_walked = 0
@@ -332,8 +399,11 @@ class Folder:
                 return found, True
         return found, False
 
-    def _scan(self, parts: tuple[str, ...], max_entries: int) -> Iterator[tuple[str, os.stat_result | None]]:
-        """Each entry of a folder; with its status where it is a file or a folder that is looked at."""
+    def _scan(
+        self, parts: tuple[str, ...], max_entries: int
+    ) -> Iterator[tuple[str, os.stat_result | None]]:
+        """Each entry of a folder; with its status where it is a file or a folder that is looked
+        at."""
         try:
             with self._open_folder(parts) as fd, os.scandir(fd) as entries:
                 for _, entry in zip(range(max_entries), entries, strict=False):
@@ -344,7 +414,11 @@ class Folder:
 
     def _suggest(self, name: str) -> str:
         paths = [file.path for file in self.list().files]
-        same_name = [path for path in paths if path.rpartition("/")[2].casefold() == name.rpartition("/")[2].casefold()]
+        same_name = [
+            path
+            for path in paths
+            if path.rpartition("/")[2].casefold() == name.rpartition("/")[2].casefold()
+        ]
         nearest = (same_name or difflib.get_close_matches(name, paths, n=3, cutoff=0.5))[:3]
         return f"; nearest: {', '.join(nearest)}" if nearest else "; list_files shows what there is"
 
@@ -364,7 +438,8 @@ def _look_at(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _folder_of(pattern: str) -> tuple[str, ...]:
-    """The folder that holds all that a glob can match, as far as it is named; none for a part of a path."""
+    """The folder that holds all that a glob can match, as far as it is named; none for a part of a
+    path."""
     folders = pattern.split("/")[:-1] if any(char in pattern for char in "*?[") else []
     named = tuple(takewhile(lambda name: not any(char in name for char in "*?["), folders))
     return named if all(map(_is_shown, named)) and "" not in named and ".." not in named else ()
@@ -384,7 +459,16 @@ def _matches(path: str, pattern: str) -> bool:
 
 def _natural(path: str) -> list[tuple[list[str | int], str]]:
     """A key that sorts folder by folder, and `part2` before `part10`."""
-    return [([int(piece) if i % 2 else piece for i, piece in enumerate(re.split(r"(\d+)", p.casefold()))], p) for p in path.split("/")]
+    return [
+        (
+            [
+                int(piece) if i % 2 else piece
+                for i, piece in enumerate(re.split(r"(\d+)", p.casefold()))
+            ],
+            p,
+        )
+        for p in path.split("/")
+    ]
 
 
 def _decode(name: str, data: bytes) -> str:
@@ -410,7 +494,11 @@ def _split_lines(text: str, *, is_cut: bool) -> list[str]:
 def _bound_line(line: str) -> str:
     line = _LINE_BREAKERS.sub(" ", line)
     n_more = len(line) - MAX_LINE_CHARS
-    return line if n_more <= 0 else f"{line[:MAX_LINE_CHARS]} … ({n_more} more characters in this line)"
+    return (
+        line
+        if n_more <= 0
+        else f"{line[:MAX_LINE_CHARS]} … ({n_more} more characters in this line)"
+    )
 
 
 def _show(path: str) -> str:

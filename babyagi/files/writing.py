@@ -33,7 +33,13 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
             if replace:
                 os.replace(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
             else:  # a link to the file fails where a file is, whoever put it there meanwhile
-                os.link(temporary, name, src_dir_fd=folder_fd, dst_dir_fd=folder_fd, follow_symlinks=False)
+                os.link(
+                    temporary,
+                    name,
+                    src_dir_fd=folder_fd,
+                    dst_dir_fd=folder_fd,
+                    follow_symlinks=False,
+                )
                 os.unlink(temporary, dir_fd=folder_fd)
         except OSError:
             os.unlink(temporary, dir_fd=folder_fd)
@@ -44,7 +50,8 @@ def put_file(root_fd: int, parts: Sequence[str], data: bytes, *, replace: bool) 
 
 
 def is_temporary(name: str) -> bool:
-    """Whether `put_file` gives such a name to what it is about to put in place; for a moment, or after a kill, the file has both."""
+    """Whether `put_file` gives such a name to what it is about to put in place; for a moment, or
+    after a kill, the file has both."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
@@ -72,7 +79,13 @@ def _require_place(folder_fd: int, name: str, *, replace: bool) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISREG(mode):
-        code = errno.EISDIR if stat.S_ISDIR(mode) else errno.ELOOP if stat.S_ISLNK(mode) else errno.EINVAL
+        code = (
+            errno.EISDIR
+            if stat.S_ISDIR(mode)
+            else errno.ELOOP
+            if stat.S_ISLNK(mode)
+            else errno.EINVAL
+        )
         raise OSError(code, os.strerror(code))
     if not replace:
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -81,7 +94,8 @@ def _require_place(folder_fd: int, name: str, *, replace: bool) -> None:
 def _write(folder_fd: int, name: str, data: bytes) -> None:
     try:
         fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
-    except FileExistsError:  # of a writer that was killed; its name says that it was to hold the same
+    except FileExistsError:
+        # of a writer that was killed; its name says that it was to hold the same
         os.unlink(name, dir_fd=folder_fd)
         fd = open_beneath(folder_fd, [name], _NEW_FILE, FILE_MODE)
     try:

@@ -13,9 +13,11 @@ from babyagi.tasks import Reservation, Role, Usage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """What a model answered. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or `unknown`.
+    """What a model answered. `finish_reason` is `stop`, `length`, `tool_calls`, `content_filter` or
+    `unknown`.
 
-    `model` is the name that the endpoint says answered; `usage` is complete (estimated upwards where the endpoint gave none).
+    `model` is the name that the endpoint says answered; `usage` is complete (estimated upwards
+    where the endpoint gave none).
     """
 
     text: str
@@ -42,20 +44,24 @@ class ChatModel(Protocol):
     name: str
 
     def reserve(self, prompt: Prompt) -> Reservation:
-        """The most that one call with this prompt may cost: its bound plus the largest output, priced where a price is known."""
+        """The most that one call with this prompt may cost: its bound plus the largest output,
+        priced where a price is known."""
         ...
 
     async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
-        """Send the prompt once, retrying only what surely was not billed and is over within seconds.
+        """Send the prompt once, retrying only what surely was not billed and is over within
+        seconds.
 
         Raises:
-            ModelUnavailableError: an outage or a rate limit; time mends it. OverdueError: no whole answer came in time.
+            ModelUnavailableError: an outage or a rate limit; time mends it. OverdueError: no whole
+            answer came in time.
             ContextTooLongError, RequestRefusedError: this prompt can never work.
             EndlessAnswerError: the answer had no end; asking once more may help.
             CredentialsError, ModelRejectedError: a person must act; no further request is made.
-            ToolsUnsupportedError: the model takes no tools; the prompt without them may work. Said once by the endpoint, it holds for
-                every later prompt with tools, without a request.
-            MalformedReplyError: the endpoint answered with something that is no completion, again and again.
+            ToolsUnsupportedError: the model takes no tools; the prompt without them may work. Said
+                once by the endpoint, it holds for every later prompt with tools, without a request.
+            MalformedReplyError: the endpoint answered with something that is no completion, again
+            and again.
         """
         ...
 
@@ -63,10 +69,11 @@ class ChatModel(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts to vectors; safe to call many times at once (`tests/llm/embedder_contract.py` holds every implementation to it).
+    """Texts to vectors; safe to call many times at once (`tests/llm/embedder_contract.py` holds
+    every implementation to it).
 
-    `space` names provider, model, dimension and version, and never changes; vectors of two spaces never mix. `dimension` is right once
-    a vector was given.
+    `space` names provider, model, dimension and version, and never changes; vectors of two spaces
+    never mix. `dimension` is right once a vector was given.
     """
 
     space: str
@@ -78,12 +85,14 @@ class Embedder(Protocol):
         ...
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[bytes], Usage]:
-        """Return one unit vector per text as little-endian float32, in the order of `texts`, and what it cost.
+        """Return one unit vector per text as little-endian float32, in the order of `texts`, and
+        what it cost.
 
         Any text gets one, also an empty one; of a long one at least the beginning counts.
 
         Raises:
-            IndexUnavailableError: time mends it; `may_be_billed` when some of the texts may have been worked on.
+            IndexUnavailableError: time mends it; `may_be_billed` when some of the texts may have
+            been worked on.
             CredentialsError, ModelRejectedError: a person must act, and no further request is made.
         """
         ...

@@ -8,7 +8,14 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.form import Form
 from babyagi.llm.prompt import Message, Prompt, Speaker, clean
-from babyagi.llm.reading import CUSTOM_INPUT, RawCall, RawReply, arguments_to_send, as_mapping, as_text
+from babyagi.llm.reading import (
+    CUSTOM_INPUT,
+    RawCall,
+    RawReply,
+    arguments_to_send,
+    as_mapping,
+    as_text,
+)
 
 PATH = "/chat/completions"
 
@@ -25,13 +32,26 @@ def render_request(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
         request["stop"] = list(prompt.stop)
     if prompt.tools:
         request["tools"] = [
-            {"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}}
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                },
+            }
             for tool in prompt.tools
         ]
     if prompt.schema is not None and form.schema_kind:
-        schema = {"name": prompt.schema_name or "reply", "schema": dict(prompt.schema), "strict": True}
+        schema = {
+            "name": prompt.schema_name or "reply",
+            "schema": dict(prompt.schema),
+            "strict": True,
+        }
         is_exact = form.schema_kind == "json_schema"
-        request["response_format"] = {"type": "json_schema", "json_schema": schema} if is_exact else {"type": "json_object"}
+        request["response_format"] = (
+            {"type": "json_schema", "json_schema": schema} if is_exact else {"type": "json_object"}
+        )
     return request
 
 
@@ -39,7 +59,11 @@ def _render_message(message: Message) -> dict[str, Any]:
     rendered: dict[str, Any] = {"role": message.speaker.value, "content": clean(message.text)}
     if message.tool_calls:
         rendered["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments_to_send(call.arguments)}}
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": arguments_to_send(call.arguments)},
+            }
             for call in message.tool_calls
         ]
     if message.speaker is Speaker.TOOL:
@@ -77,6 +101,8 @@ def _parse_calls(message: Mapping[str, Any]) -> list[RawCall]:
     for call in map(as_mapping, given):
         custom = as_mapping(call.get("custom"))
         said = as_mapping(call.get("function")) or custom
-        arguments = {CUSTOM_INPUT: custom.get("input")} if said is custom else said.get("arguments", "")
+        arguments = (
+            {CUSTOM_INPUT: custom.get("input")} if said is custom else said.get("arguments", "")
+        )
         calls.append(RawCall(id=call.get("id"), name=said.get("name"), arguments=arguments))
     return calls

@@ -26,8 +26,13 @@ from babyagi.llm.usage import Call, least_tokens, read_usage
 from babyagi.tasks import Reservation, Usage
 
 PATH = "/embeddings"
-DIMENSION_BY_MODEL = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-# 8,192 numbers of 23 characters are 188 kB of JSON, and an answer may have 8 MiB; the API itself allows 2,048 texts, 300,000 tokens.
+DIMENSION_BY_MODEL = {
+    "text-embedding-3-small": 1536,
+    "text-embedding-3-large": 3072,
+    "text-embedding-ada-002": 1536,
+}
+# 8,192 numbers of 23 characters are 188 kB of JSON, and an answer may have 8 MiB; the API itself
+# allows 2,048 texts, 300,000 tokens.
 MAX_TEXTS_PER_REQUEST = 40
 MAX_BYTES_PER_REQUEST = 300_000
 # The models take 8,191 tokens, and a token is rarely less than 3 bytes.
@@ -36,7 +41,8 @@ TROUBLE = (ModelUnavailableError, ContextTooLongError, RequestRefusedError, Endl
 
 
 class OpenAIEmbedder:
-    """An `Embedder` behind an endpoint. A longer text than `MAX_BYTES_PER_TEXT` is embedded by its beginning.
+    """An `Embedder` behind an endpoint. A longer text than `MAX_BYTES_PER_TEXT` is embedded by its
+    beginning.
 
     Args:
         endpoint: closed with the embedder; a model may share it.
@@ -47,7 +53,14 @@ class OpenAIEmbedder:
 
     is_local = False
 
-    def __init__(self, name: str, endpoint: Endpoint, *, dimensions: int | None = None, price: Price | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        *,
+        dimensions: int | None = None,
+        price: Price | None = None,
+    ) -> None:
         self.name = name
         self.dimension = dimensions or DIMENSION_BY_MODEL.get(name, 0)
         host = "openai" if endpoint.is_openai else f"openai:{endpoint.host}"
@@ -55,7 +68,8 @@ class OpenAIEmbedder:
         self._endpoint = endpoint
         self._dimensions = dimensions
         self._price = price
-        self._refused: BabyagiError | None = None  # by a person's fault: the same answer would come each time
+        # by a person's fault: the same answer would come each time
+        self._refused: BabyagiError | None = None
 
     def reserve(self, texts: Sequence[str]) -> Reservation:
         batches = list(_batch(_prepare(texts)))
@@ -77,7 +91,13 @@ class OpenAIEmbedder:
                 raise
             except TROUBLE as error:
                 is_billed = error.may_be_billed or bool(vectors)  # earlier batches were answered
-                raise IndexUnavailableError(error.what, why=error.why, fix=error.fix, guide=error.guide, may_be_billed=is_billed) from error
+                raise IndexUnavailableError(
+                    error.what,
+                    why=error.why,
+                    fix=error.fix,
+                    guide=error.guide,
+                    may_be_billed=is_billed,
+                ) from error
             vectors += found
             usage += used
         return vectors, usage
@@ -96,9 +116,17 @@ class OpenAIEmbedder:
         try:
             return await self._endpoint.post(PATH, request, model=self.name, parse=parse)
         except RefusedParameterError as error:
-            if self._dimensions is not None and "dimensions" in f"{error.refusal.param} {error.refusal.message}":
+            if (
+                self._dimensions is not None
+                and "dimensions" in f"{error.refusal.param} {error.refusal.message}"
+            ):
                 what = f"{self.name} does not give vectors of {self._dimensions} dimensions"
-                raise ModelRejectedError(what, why=error.error.why, fix="leave the dimensions to the model", guide="results") from error
+                raise ModelRejectedError(
+                    what,
+                    why=error.error.why,
+                    fix="leave the dimensions to the model",
+                    guide="results",
+                ) from error
             raise error.error from error
 
     def _read_vectors(self, reply: Mapping[str, Any], n_texts: int) -> list[bytes]:
@@ -110,18 +138,29 @@ class OpenAIEmbedder:
         rows = reply.get("data")
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise MalformedReplyError("there are no rows")
-        by_index = {str(row.get("index", place)): row.get("embedding") for place, row in enumerate(rows)}
+        by_index = {
+            str(row.get("index", place)): row.get("embedding") for place, row in enumerate(rows)
+        }
         if len(rows) != n_texts or set(by_index) != set(map(str, range(n_texts))):
-            raise MalformedReplyError(f"{n_texts} texts were sent, {len(rows)} rows came, or their numbers do not fit")
+            raise MalformedReplyError(
+                f"{n_texts} texts were sent, {len(rows)} rows came, or their numbers do not fit"
+            )
         vectors = [_normalize(by_index[str(place)]) for place in range(n_texts)]
         self.dimension = self.dimension or len(vectors[0]) // 4
         if wrong := {len(vector) // 4 for vector in vectors} - {self.dimension}:
-            raise MalformedReplyError(f"vectors of {self.dimension} dimensions were expected, {min(wrong)} came")
+            raise MalformedReplyError(
+                f"vectors of {self.dimension} dimensions were expected, {min(wrong)} came"
+            )
         return vectors
 
     def _count(self, reply: Mapping[str, Any], batch: Sequence[str]) -> Usage:
         least = max(1, least_tokens(" ".join(batch)))
-        call = Call(least_prompt=least, least_output=0, reserved_prompt=_bound_tokens(batch), reserved_output=0)
+        call = Call(
+            least_prompt=least,
+            least_output=0,
+            reserved_prompt=_bound_tokens(batch),
+            reserved_output=0,
+        )
         return read_usage(reply.get("usage"), call, self._price)
 
     def _cost_usd(self, tokens: int) -> float:
@@ -139,7 +178,9 @@ def _batch(texts: Sequence[str]) -> Iterator[list[str]]:
     n_bytes = 0
     for text in texts:
         size = len(text.encode())
-        if batch and (len(batch) == MAX_TEXTS_PER_REQUEST or n_bytes + size > MAX_BYTES_PER_REQUEST):
+        if batch and (
+            len(batch) == MAX_TEXTS_PER_REQUEST or n_bytes + size > MAX_BYTES_PER_REQUEST
+        ):
             yield batch
             batch, n_bytes = [], 0
         batch.append(text)
@@ -154,7 +195,11 @@ def _bound_tokens(batch: Sequence[str]) -> int:
 
 def _normalize(vector: Any) -> bytes:
     """Return the vector at length 1 as little-endian float32."""
-    if not isinstance(vector, list) or not vector or not all(isinstance(value, (int, float)) for value in vector):
+    if (
+        not isinstance(vector, list)
+        or not vector
+        or not all(isinstance(value, (int, float)) for value in vector)
+    ):
         raise MalformedReplyError("a row is no list of numbers")
     try:
         length = math.hypot(*vector)

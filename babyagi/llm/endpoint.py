@@ -1,4 +1,5 @@
-"""One OpenAI-compatible server: a JSON object is posted, a JSON object comes back, and every error is one of ours."""
+"""One OpenAI-compatible server: a JSON object is posted, a JSON object comes back, and every error
+is one of ours."""
 
 from __future__ import annotations
 
@@ -10,9 +11,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from babyagi.addresses import Proxies
-from babyagi.errors import BabyagiError, EndlessAnswerError, MalformedReplyError, ModelRejectedError, ModelUnavailableError, OverdueError
+from babyagi.errors import (
+    BabyagiError,
+    EndlessAnswerError,
+    MalformedReplyError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    OverdueError,
+)
 from babyagi.llm.breaker import Breaker
-from babyagi.llm.faults import Place, RefusedParameterError, build_refusal, judge, read_refusal, translate
+from babyagi.llm.faults import (
+    Place,
+    RefusedParameterError,
+    build_refusal,
+    judge,
+    read_refusal,
+    translate,
+)
 from babyagi.llm.retry import MAX_HOLD_S, retrying
 from babyagi.redaction import redact_url
 
@@ -36,8 +51,8 @@ class _InFlight:
 
 
 class Endpoint:
-    """A server and the key for it. The connection is opened with the first request; it and the circuit breaker are shared by all
-    who ask this server.
+    """A server and the key for it. The connection is opened with the first request; it and the
+    circuit breaker are shared by all who ask this server.
 
     Args:
         base_url: empty or None for OpenAI's own.
@@ -62,7 +77,11 @@ class Endpoint:
         try:
             parts = urlsplit(self.base_url)
         except ValueError as error:
-            raise ModelRejectedError(f"{redact_url(self.base_url)} is no address", fix="set OPENAI_BASE_URL", guide="models") from error
+            raise ModelRejectedError(
+                f"{redact_url(self.base_url)} is no address",
+                fix="set OPENAI_BASE_URL",
+                guide="models",
+            ) from error
         self.host = parts.netloc.rpartition("@")[2]
         self._shown_url = redact_url(self.base_url)
         self._api_key = api_key
@@ -78,15 +97,25 @@ class Endpoint:
     def is_openai(self) -> bool:
         return self.host == urlsplit(OPENAI_URL).netloc
 
-    async def post(self, path: str, request: Mapping[str, Any], *, model: str, parse: Callable[[Mapping[str, Any]], T]) -> T:
-        """Post the request and return what `parse` makes of the answer's JSON object, retrying as `retrying` says.
+    async def post(
+        self,
+        path: str,
+        request: Mapping[str, Any],
+        *,
+        model: str,
+        parse: Callable[[Mapping[str, Any]], T],
+    ) -> T:
+        """Post the request and return what `parse` makes of the answer's JSON object, retrying as
+        `retrying` says.
 
         Args:
             parse: raises `MalformedReplyError` for an object that is no answer.
 
         Raises:
-            RefusedParameterError: the request was understood and refused; it may work without one of its parameters.
-            EndlessAnswerError: the answer was too long. OverdueError: it was not there, or still coming, at the deadline.
+            RefusedParameterError: the request was understood and refused; it may work without one
+            of its parameters.
+            EndlessAnswerError: the answer was too long. OverdueError: it was not there, or still
+            coming, at the deadline.
             Whatever `ChatModel.complete` raises.
         """
         place, caller = self._place(model), asyncio.current_task()
@@ -117,8 +146,15 @@ class Endpoint:
             self._in_flight_by_call.pop(caller, None)
             self._breaker.stop_retrying(caller)
 
-    async def _send_guarded(self, path: str, request: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]) -> T:
-        """Send it once, if the circuit breaker lets it through, and tell the breaker what came of it."""
+    async def _send_guarded(
+        self,
+        path: str,
+        request: Mapping[str, Any],
+        place: Place,
+        parse: Callable[[Mapping[str, Any]], T],
+    ) -> T:
+        """Send it once, if the circuit breaker lets it through, and tell the breaker what came of
+        it."""
         sent_s = _now_s()
         self._breaker.check(place.model, now_s=sent_s)
         try:
@@ -134,7 +170,9 @@ class Endpoint:
         self._breaker.note_answer(sent_s=sent_s)
         return answer
 
-    def _parse(self, found: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]) -> T:
+    def _parse(
+        self, found: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]
+    ) -> T:
         try:
             return parse(found)
         except MalformedReplyError as error:
@@ -143,7 +181,8 @@ class Endpoint:
             raise unreadable from error
 
     def _overdue(self, place: Place, request: _InFlight | None) -> ModelUnavailableError:
-        """Return the error for a call whose deadline has come: with a request in flight, or (None) between two."""
+        """Return the error for a call whose deadline has come: with a request in flight, or (None)
+        between two."""
         what = f"{place.model} at {place.url} gave no answer in {self._timeout_s:g} s"
         if request is None:
             return ModelUnavailableError(what, fix=LONGER)
@@ -160,12 +199,16 @@ class Endpoint:
     def _place(self, model: str) -> Place:
         return Place(model=model, url=self._shown_url, secret=self._api_key)
 
-    async def _post_once(self, path: str, request: Mapping[str, Any], place: Place) -> Mapping[str, Any]:
+    async def _post_once(
+        self, path: str, request: Mapping[str, Any], place: Place
+    ) -> Mapping[str, Any]:
         import httpx2
 
         try:
             key = {"authorization": f"Bearer {self._api_key or 'none'}"}
-            response = await self._open(place).post(f"{self.base_url}{path}", json=dict(request), headers=key)
+            response = await self._open(place).post(
+                f"{self.base_url}{path}", json=dict(request), headers=key
+            )
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
             raise translate(error, place) from error
         if response.is_success:
@@ -206,7 +249,10 @@ class Endpoint:
                 )
             except (httpx2.InvalidURL, ValueError) as error:
                 raise ModelRejectedError(
-                    f"{place.url} cannot be asked", why=str(error), fix="check HTTPS_PROXY and HTTP_PROXY", guide="models"
+                    f"{place.url} cannot be asked",
+                    why=str(error),
+                    fix="check HTTPS_PROXY and HTTP_PROXY",
+                    guide="models",
                 ) from error
         return self._client
 
@@ -236,11 +282,14 @@ def _describe(body: bytes) -> str:
 
 
 async def _cap_body(response: httpx2.Response) -> None:
-    """Let no answer, of any status, take more than `MAX_BODY_BYTES` of memory; a compressed one, which we never ask for, could."""
+    """Let no answer, of any status, take more than `MAX_BODY_BYTES` of memory; a compressed one,
+    which we never ask for, could."""
     import httpx2
 
     if response.headers.get("content-encoding", "identity") != "identity":
-        raise ModelUnavailableError("an answer came compressed, though plain was asked for", may_be_billed=True)
+        raise ModelUnavailableError(
+            "an answer came compressed, though plain was asked for", may_be_billed=True
+        )
     given = response.stream
 
     class Capped(httpx2.AsyncByteStream):

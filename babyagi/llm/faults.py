@@ -1,6 +1,8 @@
-"""What an endpoint's refusal or a broken connection means for us: every error of the client becomes one of ours.
+"""What an endpoint's refusal or a broken connection means for us: every error of the client becomes
+one of ours.
 
-The kind of a refusal is read from its status, its code and its words, because servers that speak this protocol differ in all three.
+The kind of a refusal is read from its status, its code and its words, because servers that speak
+this protocol differ in all three.
 """
 
 from __future__ import annotations
@@ -30,21 +32,39 @@ SUCCESSOR = "gpt-6-luna"
 AFRESH = "; an objective keeps the model that it was started with, so start it afresh with --new"
 # What OpenAI had shut down by November 2026; its list of deprecations names what follows.
 SHUT_DOWN_MODELS = frozenset(
-    "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
-    "gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 gpt-4-32k gpt-4-32k-0314 gpt-4-32k-0613 gpt-4-0125-preview gpt-4-1106-preview "
-    "gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-turbo-preview gpt-4-vision-preview gpt-4o-2024-05-13 gpt-4.1-nano gpt-4.1-nano-2025-04-14 "
-    "o1 o1-2024-12-17 o1-mini o1-preview o1-pro o1-pro-2025-03-19 o3-mini o3-mini-2025-01-31 o4-mini o4-mini-2025-04-16 "
-    "text-davinci-001 text-davinci-002 text-davinci-003 code-davinci-002 davinci curie babbage ada".split()
+    "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 "
+    "gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
+    "gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 gpt-4-32k gpt-4-32k-0314 "
+    "gpt-4-32k-0613 gpt-4-0125-preview gpt-4-1106-preview "
+    "gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-turbo-preview gpt-4-vision-preview "
+    "gpt-4o-2024-05-13 gpt-4.1-nano gpt-4.1-nano-2025-04-14 "
+    "o1 o1-2024-12-17 o1-mini o1-preview o1-pro o1-pro-2025-03-19 o3-mini "
+    "o3-mini-2025-01-31 o4-mini o4-mini-2025-04-16 "
+    "text-davinci-001 text-davinci-002 text-davinci-003 code-davinci-002 davinci curie "
+    "babbage ada".split()
 )
 
-_CONTEXT = re.compile(r"context (length|size|window)|prompt is too long|request too large|reduce the length of", re.IGNORECASE)
-_FILTER = re.compile(r"content[_ ](filter|policy|management)|responsible ai", re.IGNORECASE)
-_QUOTA = re.compile(r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current quota|billing_not_active", re.IGNORECASE)
-_TOOLS = re.compile(
-    r"does not support (tools|function)|tool[_ ]choice.*requires|enable-auto-tool-choice|tools.*not supported|support tool use",
+_CONTEXT = re.compile(
+    r"context (length|size|window)|prompt is too long|request too large|reduce the length of",
     re.IGNORECASE,
 )
-_TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)  # a llama.cpp without its --jinja
+_FILTER = re.compile(r"content[_ ](filter|policy|management)|responsible ai", re.IGNORECASE)
+_QUOTA = re.compile(
+    (
+        r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current "
+        r"quota|billing_not_active"
+    ),
+    re.IGNORECASE,
+)
+_TOOLS = re.compile(
+    (
+        r"does not support (tools|function)|tool[_ "
+        r"]choice.*requires|enable-auto-tool-choice|tools.*not supported|support tool use"
+    ),
+    re.IGNORECASE,
+)
+# a llama.cpp without its --jinja
+_TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)
 # The gateway gave up waiting: the model behind it may have worked, and been paid.
 _MAYBE_BILLED = frozenset({408, 504, 524})
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -77,7 +97,8 @@ class Refusal:
 
 
 class RefusedParameterError(Exception):
-    """A 400 or 422 that may be about one parameter; `refusal` says which, `error` is what it means if none can be left out."""
+    """A 400 or 422 that may be about one parameter; `refusal` says which, `error` is what it means
+    if none can be left out."""
 
     def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
         super().__init__(refusal.message)
@@ -92,14 +113,20 @@ def check_model_name(name: str) -> None:
         ModelRejectedError: names the successor.
     """
     if name in SHUT_DOWN_MODELS:
-        raise ModelRejectedError(f"OpenAI has shut down the model {name}", fix=f"set LLM_MODEL={SUCCESSOR}{AFRESH}", guide="models")
+        raise ModelRejectedError(
+            f"OpenAI has shut down the model {name}",
+            fix=f"set LLM_MODEL={SUCCESSOR}{AFRESH}",
+            guide="models",
+        )
 
 
-# -- reading ------------------------------------------------------------------------------------------------------------------
+# -- reading
+# --------------------------------------------------------------------------------------------------
 
 
 def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
-    """Return what the body says, in any of the shapes that servers use; a body that is no JSON is its own message."""
+    """Return what the body says, in any of the shapes that servers use; a body that is no JSON is
+    its own message."""
     text = body[:100_000].decode("utf-8", "replace")
     try:
         found = json.loads(text)
@@ -126,12 +153,14 @@ def build_refusal(status: int, found: Any, *, headers: Mapping[str, str] | None 
 
 
 def shorten(text: str, place: Place) -> str:
-    """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no key."""
+    """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no
+    key."""
     text = re.sub(r"\s+", " ", clean(redact(text, secrets=[place.secret]))).strip()
     return text if len(text) <= MAX_WHY_CHARS else text[: MAX_WHY_CHARS - 1] + "…"
 
 
-# -- judging ------------------------------------------------------------------------------------------------------------------
+# -- judging
+# --------------------------------------------------------------------------------------------------
 
 
 def judge(refusal: Refusal, place: Place) -> BabyagiError:
@@ -144,19 +173,32 @@ def _judge_prompt(refusal: Refusal, place: Place, why: str) -> BabyagiError | No
     """The refusals that are told by their words, whatever their status."""
     if _QUOTA.search(refusal.words) or refusal.status == 402:
         return ModelRejectedError(
-            f"the account at {place.url} has no quota left", why=why, fix="add credit there, then start again", guide="models"
+            f"the account at {place.url} has no quota left",
+            why=why,
+            fix="add credit there, then start again",
+            guide="models",
         )
     if refusal.status == 413 or (400 <= refusal.status < 500 and _CONTEXT.search(refusal.words)):
         return ContextTooLongError(
-            f"the prompt does not fit the context of {place.model}", why=why, fix="lower BABYAGI_CONTEXT_TOKENS", guide="models"
+            f"the prompt does not fit the context of {place.model}",
+            why=why,
+            fix="lower BABYAGI_CONTEXT_TOKENS",
+            guide="models",
         )
     if _FILTER.search(refusal.words):
-        return RequestRefusedError("the endpoint's content filter refused the prompt", why=why, guide="models")
-    if (refusal.status < 500 and _TOOLS.search(refusal.message)) or _TOOLS_BY_500.search(refusal.message):
+        return RequestRefusedError(
+            "the endpoint's content filter refused the prompt", why=why, guide="models"
+        )
+    if (refusal.status < 500 and _TOOLS.search(refusal.message)) or _TOOLS_BY_500.search(
+        refusal.message
+    ):
         return ToolsUnsupportedError(
             f"{place.model} at {place.url} takes no tools",
             why=why,
-            fix="choose a model that supports tools, start the server with tool calling on, or run without --files",
+            fix=(
+                "choose a model that supports tools, start the server with tool calling on, "
+                "or run without --files"
+            ),
             guide="models",
         )
     return None
@@ -165,50 +207,110 @@ def _judge_prompt(refusal: Refusal, place: Place, why: str) -> BabyagiError | No
 def _judge_status(refusal: Refusal, place: Place, why: str) -> BabyagiError:
     match refusal.status:
         case status if status >= 500 or status in _TRANSIENT:
-            what = f"{place.model} at {place.url} is limiting us" if status == 429 else f"{place.url} answered {status}"
+            what = (
+                f"{place.model} at {place.url} is limiting us"
+                if status == 429
+                else f"{place.url} answered {status}"
+            )
             return ModelUnavailableError(
-                what, why=why, retry_after_s=refusal.retry_after_s, may_be_billed=status in _MAYBE_BILLED, is_limit=status == 429
+                what,
+                why=why,
+                retry_after_s=refusal.retry_after_s,
+                may_be_billed=status in _MAYBE_BILLED,
+                is_limit=status == 429,
             )
         case 401:
             return CredentialsError(
-                f"{place.url} refuses the key", why=why, fix="set OPENAI_API_KEY to a key that works there", guide="models"
+                f"{place.url} refuses the key",
+                why=why,
+                fix="set OPENAI_API_KEY to a key that works there",
+                guide="models",
             )
         case 403:
             return ModelRejectedError(
-                f"{place.url} forbids asking {place.model}", why=why, fix="check the key's rights and region", guide="models"
+                f"{place.url} forbids asking {place.model}",
+                why=why,
+                fix="check the key's rights and region",
+                guide="models",
             )
         case 404:
             return _judge_not_found(refusal, place, why)
         case 405 | 407 | 410:
-            return ModelRejectedError(f"{place.url} answered {refusal.status}", why=why, fix="check OPENAI_BASE_URL", guide="models")
-        case status if 300 <= status < 400:
-            why = shorten(f"it redirects to {refusal.location or 'another address'}, and a prompt is never sent on", place)
             return ModelRejectedError(
-                f"{place.url} is not the endpoint", why=why, fix="set OPENAI_BASE_URL to the final address", guide="models"
+                f"{place.url} answered {refusal.status}",
+                why=why,
+                fix="check OPENAI_BASE_URL",
+                guide="models",
             )
-    return RequestRefusedError(f"{place.model} at {place.url} refused the request ({refusal.status})", why=why, guide="models")
+        case status if 300 <= status < 400:
+            why = shorten(
+                (
+                    f"it redirects to {refusal.location or 'another address'}, and a prompt is "
+                    "never sent on"
+                ),
+                place,
+            )
+            return ModelRejectedError(
+                f"{place.url} is not the endpoint",
+                why=why,
+                fix="set OPENAI_BASE_URL to the final address",
+                guide="models",
+            )
+    return RequestRefusedError(
+        f"{place.model} at {place.url} refused the request ({refusal.status})",
+        why=why,
+        guide="models",
+    )
 
 
 def _judge_not_found(refusal: Refusal, place: Place, why: str) -> BabyagiError:
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
-        return ModelRejectedError(f"{place.url} has no such address", why=why, fix=fix, guide="models")
+        return ModelRejectedError(
+            f"{place.url} has no such address", why=why, fix=fix, guide="models"
+        )
     wanted = f"={SUCCESSOR}" if place.model in SHUT_DOWN_MODELS else " to a model that it serves"
-    return ModelRejectedError(f"{place.url} has no model {place.model}", why=why, fix=f"set LLM_MODEL{wanted}{AFRESH}", guide="models")
+    return ModelRejectedError(
+        f"{place.url} has no model {place.model}",
+        why=why,
+        fix=f"set LLM_MODEL{wanted}{AFRESH}",
+        guide="models",
+    )
 
 
-# -- the client's own errors --------------------------------------------------------------------------------------------------
+# -- the client's own errors
+# --------------------------------------------------------------------------------------------------
 
 
 def translate(error: Exception, place: Place) -> BabyagiError:
-    """Return our error for what the HTTP client raised. What failed before a byte was sent is surely not billed."""
+    """Return our error for what the HTTP client raised. What failed before a byte was sent is
+    surely not billed."""
     import httpx2
 
     why = shorten(f"{type(error).__name__}: {error}", place)
     if isinstance(error, UnicodeError):
-        return CredentialsError("the key holds characters that no key can hold", fix="set OPENAI_API_KEY anew", guide="models")
-    if isinstance(error, (httpx2.UnsupportedProtocol, httpx2.InvalidURL, httpx2.LocalProtocolError)) or "CERTIFICATE" in why:
-        return ModelRejectedError(f"{place.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models")
-    if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)):
-        return ModelUnavailableError(f"{place.url} cannot be reached", why=why, fix="is the server running, and the address right?")
-    return ModelUnavailableError(f"the connection to {place.url} broke", why=why, may_be_billed=True)
+        return CredentialsError(
+            "the key holds characters that no key can hold",
+            fix="set OPENAI_API_KEY anew",
+            guide="models",
+        )
+    if (
+        isinstance(
+            error, (httpx2.UnsupportedProtocol, httpx2.InvalidURL, httpx2.LocalProtocolError)
+        )
+        or "CERTIFICATE" in why
+    ):
+        return ModelRejectedError(
+            f"{place.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models"
+        )
+    if isinstance(
+        error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+    ):
+        return ModelUnavailableError(
+            f"{place.url} cannot be reached",
+            why=why,
+            fix="is the server running, and the address right?",
+        )
+    return ModelUnavailableError(
+        f"the connection to {place.url} broke", why=why, may_be_billed=True
+    )

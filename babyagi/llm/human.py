@@ -16,7 +16,8 @@ class HumanModel:
     """A `ChatModel` that costs nothing. One question at a time; the others wait for their turn.
 
     Args:
-        ask: shows the text, returns what was typed; it decides how, and what happens when nobody is there.
+        ask: shows the text, returns what was typed; it decides how, and what happens when nobody is
+            there.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[str]], *, name: str = NAME) -> None:
@@ -31,7 +32,11 @@ class HumanModel:
         async with self._turn:
             typed = await self._ask("\n\n".join(message.text for message in prompt.messages))
         text = clean(typed).strip()
-        usage = Usage(calls=1, prompt_tokens=-(-prompt_text_bytes(prompt) // 4), completion_tokens=estimate_tokens(text))
+        usage = Usage(
+            calls=1,
+            prompt_tokens=-(-prompt_text_bytes(prompt) // 4),
+            completion_tokens=estimate_tokens(text),
+        )
         return Completion(text=text, model=self.name, usage=usage)
 
     async def close(self) -> None:

@@ -1,8 +1,10 @@
-"""Chroma's embedding model, all-MiniLM-L6-v2, run on this machine by ONNX Runtime: it knows meaning and needs no key.
+"""Chroma's embedding model, all-MiniLM-L6-v2, run on this machine by ONNX Runtime: it knows meaning
+and needs no key.
 
-Its files are Chroma's: fetched by its code (an archive of 80 MB), checked against their SHA-256, and kept in its folder, so that whoever
-has used them with Chroma has them already. `fetch_files` alone fetches them, when a person has chosen this model and before a run begins;
-importing, opening and embedding never do.
+Its files are Chroma's: fetched by its code (an archive of 80 MB), checked against their SHA-256,
+and kept in its folder, so that whoever has used them with Chroma has them already. `fetch_files`
+alone fetches them, when a person has chosen this model and before a run begins; importing, opening
+and embedding never do.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ FILES = (
     "vocab.txt",
 )  # as Chroma looks for
 MAX_CHARS = 16_000  # of a text that are looked at; the model takes its first 256 tokens
-BATCH = 4  # texts between two chances to be cancelled; each may take 0.2 s of processor time, because Chroma fills it up to 256 tokens
+# texts between two chances to be cancelled; each may take 0.2 s of processor time, because Chroma
+# fills it up to 256 tokens
+BATCH = 4
 
 
 class Offload(Protocol):
@@ -41,9 +45,11 @@ class Offload(Protocol):
 
 
 class OnnxEmbedder:
-    """An `Embedder` from files on this machine. Of a text the first 256 tokens count, of `MAX_CHARS` characters.
+    """An `Embedder` from files on this machine. Of a text the first 256 tokens count, of
+    `MAX_CHARS` characters.
 
-    Whatever keeps it from working is an `IndexUnavailableError`: a run goes on without vectors, and has them once that is mended.
+    Whatever keeps it from working is an `IndexUnavailableError`: a run goes on without vectors, and
+    has them once that is mended.
     """
 
     is_local = True
@@ -71,14 +77,20 @@ class OnnxEmbedder:
 
     def _embed(self, texts: Sequence[str]) -> list[bytes]:
         if missing := missing_files():
-            raise _trouble(missing, fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, and they are fetched")
+            raise _trouble(
+                missing,
+                fix=f"start again with BABYAGI_EMBEDDING_MODEL={NAME}, and they are fetched",
+            )
         try:
             self._model = model = self._model or open_model()
             return [self._check(vector) for vector in model(list(texts))]
         except IndexUnavailableError:
             raise
         except Exception as error:  # of two libraries that name no errors of their own
-            fix = f"remove {files_folder()} if its files are damaged, and start again with BABYAGI_EMBEDDING_MODEL={NAME}"
+            fix = (
+                f"remove {files_folder()} if its files are damaged, and start again with "
+                f"BABYAGI_EMBEDDING_MODEL={NAME}"
+            )
             raise _trouble(f"{type(error).__name__}: {error}", fix=fix) from error
 
     def _check(self, vector: Any) -> bytes:
@@ -105,13 +117,18 @@ def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
         tell(f"the embedding model {NAME} is fetched once, 80 MB, into {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with (folder.parent / "babyagi.lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another process that fetches them would write into the same archive
+            # another process that fetches them would write into the same archive
+            fcntl.flock(lock, fcntl.LOCK_EX)
             open_model()(["is it whole?"])
-    except Exception as error:  # the network, the disk, an archive that is another: each library has errors of its own
+    except Exception as error:
+        # the network, the disk, an archive that is another: each library has errors of its own
         raise SettingsError(
             f"the embedding model {NAME} is not on this machine and could not be fetched",
             why=f"{type(error).__name__}: {error}",
-            fix=f"start again where the network can be reached, or copy its files into {folder}, or set BABYAGI_EMBEDDING_MODEL=hash",
+            fix=(
+                "start again where the network can be reached, or copy its files into "
+                f"{folder}, or set BABYAGI_EMBEDDING_MODEL=hash"
+            ),
             guide="models",
         ) from error
 
@@ -119,7 +136,11 @@ def fetch_files(tell: Callable[[str], None] = lambda _: None) -> None:
 def missing_files() -> str:
     """Which of the model's files are not on this machine, in words; empty when all are."""
     missing = [name for name in FILES if not (files_folder() / name).is_file()]
-    return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in {files_folder()}" if missing else ""
+    return (
+        f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in {files_folder()}"
+        if missing
+        else ""
+    )
 
 
 def files_folder() -> Path:
@@ -139,9 +160,13 @@ def _import_kind() -> Any:
         import_chroma()
         from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
     except ImportError as error:
-        raise _trouble(f"Chroma cannot be imported: {error}", fix="pip install 'chromadb>=1.5.9'") from error
+        raise _trouble(
+            f"Chroma cannot be imported: {error}", fix="pip install 'chromadb>=1.5.9'"
+        ) from error
     return ONNXMiniLM_L6_V2
 
 
 def _trouble(why: str, *, fix: str) -> IndexUnavailableError:
-    return IndexUnavailableError(f"the embedding model {NAME} cannot be used", why=why, fix=fix, guide="models")
+    return IndexUnavailableError(
+        f"the embedding model {NAME} cannot be used", why=why, fix=fix, guide="models"
+    )

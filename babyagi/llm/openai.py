@@ -17,18 +17,26 @@ from babyagi.tasks import Reservation, Role
 
 
 class OpenAIModel:
-    """A `ChatModel` behind an endpoint. What the endpoint refuses to take is left out from then on; tools are for
-    the caller to leave out, and are not offered twice where they were refused.
+    """A `ChatModel` behind an endpoint. What the endpoint refuses to take is left out from then on;
+    tools are for the caller to leave out, and are not offered twice where they were refused.
 
     Args:
         endpoint: closed with the model; several models may share one.
         temperature: None sends none.
-        dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat Completions for every other.
-        price: None when it is unknown; then calls are counted as costing nothing, and a limit in money must be off.
+        dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat
+            Completions for every other.
+        price: None when it is unknown; then calls are counted as costing nothing, and a limit in
+            money must be off.
     """
 
     def __init__(
-        self, name: str, endpoint: Endpoint, *, temperature: float | None = None, dialect: str = "auto", price: Price | None = None
+        self,
+        name: str,
+        endpoint: Endpoint,
+        *,
+        temperature: float | None = None,
+        dialect: str = "auto",
+        price: Price | None = None,
     ) -> None:
         self.name = name
         self._endpoint = endpoint
@@ -36,7 +44,8 @@ class OpenAIModel:
         if dialect == "auto":
             dialect = "responses" if endpoint.is_openai else "chat"
         self._dialect = responses if dialect == "responses" else chat
-        # Servers that are not OpenAI's mostly know the older name, and some ignore the newer one: a reply without a limit.
+        # Servers that are not OpenAI's mostly know the older name, and some ignore the newer one: a
+        # reply without a limit.
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
         self._form = Form(temperature=temperature, output_limit=output_limit)
         self._tools_refused: ToolsUnsupportedError | None = None
@@ -52,7 +61,9 @@ class OpenAIModel:
         if prompt.tools and self._tools_refused is not None:
             raise copy(self._tools_refused)
         try:
-            return build_completion(await self._ask(prompt), prompt, name=self.name, price=self._price)
+            return build_completion(
+                await self._ask(prompt), prompt, name=self.name, price=self._price
+            )
         except ToolsUnsupportedError as error:
             self._tools_refused = error
             raise
@@ -62,12 +73,15 @@ class OpenAIModel:
             raise
 
     async def _ask(self, prompt: Prompt) -> RawReply:
-        """Post the prompt, leaving out what is refused; every round leaves out one thing more, so there is an end."""
+        """Post the prompt, leaving out what is refused; every round leaves out one thing more, so
+        there is an end."""
         while True:
             form = self._form
             sent = self._dialect.render_request(prompt, self.name, form)
             try:
-                return await self._endpoint.post(self._dialect.PATH, sent, model=self.name, parse=self._dialect.parse_reply)
+                return await self._endpoint.post(
+                    self._dialect.PATH, sent, model=self.name, parse=self._dialect.parse_reply
+                )
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
                 if smaller is None:

@@ -1,6 +1,8 @@
-"""What tokens cost, looked up offline: a table that ships with a package, by model and by the endpoint that is asked.
+"""What tokens cost, looked up offline: a table that ships with a package, by model and by the
+endpoint that is asked.
 
-Does not cover: discounts for cached prompts or batches (we count them at the full price), tiers for very long prompts.
+Does not cover: discounts for cached prompts or batches (we count them at the full price), tiers for
+very long prompts.
 """
 
 from __future__ import annotations
@@ -28,17 +30,25 @@ class Price:
 
     def cost_usd(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return what a call costs, rounded up to whole micro-dollars."""
-        # Dollars for a million tokens are micro-dollars for one. Rounding first keeps binary dust from costing a micro-dollar.
-        micro_dollars = prompt_tokens * self.prompt_usd_per_mtok + completion_tokens * self.completion_usd_per_mtok
+        # Dollars for a million tokens are micro-dollars for one. Rounding first keeps binary dust
+        # from costing a micro-dollar.
+        micro_dollars = (
+            prompt_tokens * self.prompt_usd_per_mtok
+            + completion_tokens * self.completion_usd_per_mtok
+        )
         return math.ceil(round(micro_dollars, 6)) / 1_000_000
 
 
-def find_price(name: str, *, base_url: str = "", price_in: float | None = None, price_out: float | None = None) -> Price | None:
+def find_price(
+    name: str, *, base_url: str = "", price_in: float | None = None, price_out: float | None = None
+) -> Price | None:
     """Return the price of a model at an endpoint, None when it is unknown. Nothing is fetched.
 
     Args:
-        base_url: empty for OpenAI's own. A known model name at an endpoint that the table does not know has no price.
-        price_in, price_out: what the person says, in US dollars for a million tokens; both given, they hold.
+        base_url: empty for OpenAI's own. A known model name at an endpoint that the table does not
+            know has no price.
+        price_in, price_out: what the person says, in US dollars for a million tokens; both given,
+        they hold.
     """
     if price_in is not None and price_out is not None:
         return Price(prompt_usd_per_mtok=price_in, completion_usd_per_mtok=price_out)
@@ -54,11 +64,17 @@ def find_price(name: str, *, base_url: str = "", price_in: float | None = None, 
             found = genai_prices.calc_price(one_token, name, provider_id="openai")
     except (LookupError, ValueError):
         return None
-    return Price(prompt_usd_per_mtok=float(found.input_price * 1_000_000), completion_usd_per_mtok=float(found.output_price * 1_000_000))
+    return Price(
+        prompt_usd_per_mtok=float(found.input_price * 1_000_000),
+        completion_usd_per_mtok=float(found.output_price * 1_000_000),
+    )
 
 
-def hold_money_limit(limits: Limits, *, unpriced: Sequence[str], is_explicit: bool) -> tuple[Limits, str]:
-    """Return the limits, that of money off where a model has no price, and then a notice that says so.
+def hold_money_limit(
+    limits: Limits, *, unpriced: Sequence[str], is_explicit: bool
+) -> tuple[Limits, str]:
+    """Return the limits, that of money off where a model has no price, and then a notice that says
+    so.
 
     Args:
         unpriced: the models without a price. is_explicit: a person set the limit of money.
@@ -73,16 +89,21 @@ def hold_money_limit(limits: Limits, *, unpriced: Sequence[str], is_explicit: bo
         raise SettingsError(
             f"the money limit of ${limits.max_cost_usd:g} cannot be held",
             why=f"no price is known for {names}",
-            fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars per million tokens), "
+            fix="set BABYAGI_PRICE_IN and BABYAGI_PRICE_OUT (price_in, price_out; US dollars "
+            "per million tokens), "
             "or 0 for no money limit: --max-cost 0 (max_cost_usd)",
             guide="limits",
         )
-    notice = f"no price is known for {names}: the default money limit is off, the limit of {limits.max_tokens:,} tokens holds"
+    notice = (
+        f"no price is known for {names}: the default money limit is off, the limit of "
+        f"{limits.max_tokens:,} tokens holds"
+    )
     return replace(limits, max_cost_usd=0.0), notice
 
 
 def _has_domain(base_url: str) -> bool:
-    """Whether the address names a host of the Internet. The table knows no other, and to load it takes 0.2 s."""
+    """Whether the address names a host of the Internet. The table knows no other, and to load it
+    takes 0.2 s."""
     try:
         host = urlsplit(base_url).hostname or ""
     except ValueError:

@@ -1,7 +1,9 @@
-"""What a model is asked: messages made of passages, and the fence that keeps data from reading like an instruction.
+"""What a model is asked: messages made of passages, and the fence that keeps data from reading like
+an instruction.
 
-A fence is a pair of lines around a text. The opening line says what the text is and where it came from; both bear a mark that nobody who
-writes a text can know. Until `seal` puts the mark in, `UNMARKED` stands for it, which no passage can hold.
+A fence is a pair of lines around a text. The opening line says what the text is and where it came
+from; both bear a mark that nobody who writes a text can know. Until `seal` puts the mark in,
+`UNMARKED` stands for it, which no passage can hold.
 """
 
 from __future__ import annotations
@@ -20,14 +22,20 @@ from babyagi.tasks import Passage
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more where the prompt happens to hold these
 MAX_SOURCES_SAID = 3
-_FENCED = re.compile(rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>", re.DOTALL)
+_FENCED = re.compile(
+    rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>",
+    re.DOTALL,
+)
 _CUTTABLE = ("result:", "tool:", "file:")
 MIN_CUTTABLE_CHARS = 200
 
-TEMPLATE_TOKENS = 48  # what a server's chat template may put round the messages: the date, a system text of its own
+# what a server's chat template may put round the messages: the date, a system text of its own
+TEMPLATE_TOKENS = 48
 TOOLS_TEMPLATE_TOKENS = 200  # and how tools are called
 
-_LETTERS_AND_BLANKS = bytes(byte for byte in range(128) if chr(byte).isalpha() or chr(byte).isspace())
+_LETTERS_AND_BLANKS = bytes(
+    byte for byte in range(128) if chr(byte).isalpha() or chr(byte).isspace()
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -71,10 +79,11 @@ class ToolSpec:
 class Prompt:
     """One request to a chat model.
 
-    `schema_name` and `schema` ask for a JSON reply of that JSON Schema, where the endpoint can hold a model to one. With
-    `is_schema_late` the text says the same in words, and the schema, which costs tokens, is sent only when that was not enough.
-    `max_output_tokens` bounds the reply, and is what a reservation counts with. The reply should end before the first of `stop`
-    (at most 4); an endpoint may not hold to it.
+    `schema_name` and `schema` ask for a JSON reply of that JSON Schema, where the endpoint can hold
+    a model to one. With `is_schema_late` the text says the same in words, and the schema, which
+    costs tokens, is sent only when that was not enough. `max_output_tokens` bounds the reply, and
+    is what a reservation counts with. The reply should end before the first of `stop` (at most 4);
+    an endpoint may not hold to it.
     """
 
     messages: tuple[Message, ...]
@@ -89,17 +98,20 @@ class Prompt:
     @property
     def origins(self) -> tuple[str, ...]:
         """Every origin in the prompt, each once, in order of appearance."""
-        return tuple(dict.fromkeys(origin for message in self.messages for origin in message.origins))
+        return tuple(
+            dict.fromkeys(origin for message in self.messages for origin in message.origins)
+        )
 
 
 def clean(text: str) -> str:
-    """Return the text without what no store, prompt or terminal should carry: control characters but tab and newline, and
-    lone surrogates."""
+    """Return the text without what no store, prompt or terminal should carry: control characters
+    but tab and newline, and lone surrogates."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def fence(label: str, passage: Passage) -> str:
-    """Return the passage, disarmed, between two lines that no text can forge: `<<label MARK from ORIGIN` and `MARK>>`."""
+    """Return the passage, disarmed, between two lines that no text can forge: `<<label MARK from
+    ORIGIN` and `MARK>>`."""
     return _fence(label, _say_origin(passage), disarm(clean(passage.text)))
 
 
@@ -108,25 +120,35 @@ def _fence(label: str, origin: str, text: str) -> str:
 
 
 def _say_origin(passage: Passage) -> str:
-    """Where a text came from, in words: `model, after file:a.md and 2 more`. What a file is called cannot add a word to it."""
-    origin, *sources = [re.sub(r"[^\w./:@+~=-]+", "_", disarm(name)) for name in (passage.origin, *passage.sources)]
+    """Where a text came from, in words: `model, after file:a.md and 2 more`. What a file is called
+    cannot add a word to it."""
+    origin, *sources = [
+        re.sub(r"[^\w./:@+~=-]+", "_", disarm(name)) for name in (passage.origin, *passage.sources)
+    ]
     if not sources:
         return origin
     by = " by model" if origin.startswith("result:") else ""
-    n_more = sum(int(source[5:]) if source.startswith("more:") else 1 for source in sources[MAX_SOURCES_SAID:])
+    n_more = sum(
+        int(source[5:]) if source.startswith("more:") else 1
+        for source in sources[MAX_SOURCES_SAID:]
+    )
     more = f" and {n_more} more" if n_more else ""
     return f"{origin}{by}, after {', '.join(sources[:MAX_SOURCES_SAID])}{more}"
 
 
 def seal(prompt: Prompt, secret: str, step: str) -> Prompt:
-    """Return the prompt as a model is asked it: with a mark in its fences, and what a model wrote before disarmed.
+    """Return the prompt as a model is asked it: with a mark in its fences, and what a model wrote
+    before disarmed.
 
     Args:
-        secret: known to nobody who writes a text. step: the name of the call; the same one has the same mark.
+        secret: known to nobody who writes a text. step: the name of the call; the same one has the
+            same mark.
     """
     digest = hmac.digest(secret.encode(), step.encode(), "sha256").hex()
     text = "\n".join(message.text for message in prompt.messages)
-    mark = next((digest[:n] for n in range(MARK_CHARS, len(digest)) if digest[:n] not in text), digest)
+    mark = next(
+        (digest[:n] for n in range(MARK_CHARS, len(digest)) if digest[:n] not in text), digest
+    )
     return replace(prompt, messages=tuple(_seal(message, mark) for message in prompt.messages))
 
 
@@ -135,7 +157,9 @@ def _seal(message: Message, mark: str) -> Message:
         case Speaker.SYSTEM:
             return message
         case Speaker.ASSISTANT:
-            calls = tuple(replace(call, arguments=_disarm_json(call.arguments)) for call in message.tool_calls)
+            calls = tuple(
+                replace(call, arguments=_disarm_json(call.arguments)) for call in message.tool_calls
+            )
             return replace(message, text=disarm(clean(message.text)), tool_calls=calls)
         case _:
             return replace(message, text=message.text.replace(UNMARKED, mark))
@@ -164,8 +188,9 @@ def _disarm_value(value: Any) -> Any:
 
 
 def shrink(prompt: Prompt) -> Prompt | None:
-    """Return the prompt with half of its data: what results, tools and files said, never an instruction. None when there is too little
-    to cut. The oldest observations go first, then the later ones of the results."""
+    """Return the prompt with half of its data: what results, tools and files said, never an
+    instruction. None when there is too little to cut. The oldest observations go first, then the
+    later ones of the results."""
     found = [
         (place, match)
         for place, message in enumerate(prompt.messages)
@@ -176,17 +201,27 @@ def shrink(prompt: Prompt) -> Prompt | None:
     if n_chars < MIN_CUTTABLE_CHARS:
         return None
     is_observation = [prompt.messages[place].speaker is Speaker.TOOL for place, _ in found]
-    worth = sorted(range(len(found)), key=lambda at: (is_observation[at], -at if is_observation[at] else at))
+    worth = sorted(
+        range(len(found)), key=lambda at: (is_observation[at], -at if is_observation[at] else at)
+    )
     left, kept_chars = n_chars // 2, {}
     for at in worth:
         place, match = found[at]
         kept_chars[place, match.start()] = min(left, len(match["text"]))
         left -= kept_chars[place, match.start()]
-    smaller = replace(prompt, messages=tuple(_recut_message(message, place, kept_chars) for place, message in enumerate(prompt.messages)))
+    smaller = replace(
+        prompt,
+        messages=tuple(
+            _recut_message(message, place, kept_chars)
+            for place, message in enumerate(prompt.messages)
+        ),
+    )
     return smaller if prompt_text_bytes(smaller) < prompt_text_bytes(prompt) else None
 
 
-def _recut_message(message: Message, place: int, kept_chars: Mapping[tuple[int, int], int]) -> Message:
+def _recut_message(
+    message: Message, place: int, kept_chars: Mapping[tuple[int, int], int]
+) -> Message:
     def recut(match: re.Match[str]) -> str:
         return _recut(match, kept_chars.get((place, match.start())))
 
@@ -197,7 +232,10 @@ def _recut(match: re.Match[str], n_kept: int | None) -> str:
     text = match["text"]
     if n_kept is None or n_kept >= len(text):
         return match[0]
-    cut = f"{text[:n_kept]}\n… {len(text) - n_kept} characters were cut: the prompt did not fit the model's context".lstrip()
+    cut = (
+        f"{text[:n_kept]}\n… {len(text) - n_kept} characters were cut: the prompt did not "
+        "fit the model's context"
+    ).lstrip()
     return _fence(match["label"], match["origin"], cut)
 
 
@@ -216,16 +254,20 @@ def _read_parts(prompt: Prompt) -> list[str]:
     return [
         *(message.text for message in prompt.messages),
         *(call.name + call.arguments for message in prompt.messages for call in message.tool_calls),
-        *(tool.name + tool.description + json.dumps(dict(tool.parameters)) for tool in prompt.tools),
+        *(
+            tool.name + tool.description + json.dumps(dict(tool.parameters))
+            for tool in prompt.tools
+        ),
         json.dumps(dict(prompt.schema)) if prompt.schema is not None else "",
     ]
 
 
 def bound_text_tokens(text: str) -> int:
-    """Return a number of tokens that the text does not exceed in practice: letters and blanks / 3, and every other byte.
+    """Return a number of tokens that the text does not exceed in practice: letters and blanks / 3,
+    and every other byte.
 
-    Measured tokenizers take 3.5–4.5 bytes a token on English; several make a token of each digit and each sign, and none makes more
-    than one of a byte.
+    Measured tokenizers take 3.5–4.5 bytes a token on English; several make a token of each digit
+    and each sign, and none makes more than one of a byte.
     """
     data = text.encode("utf-8", "replace")
     n_dense = len(data.translate(None, _LETTERS_AND_BLANKS))
@@ -233,8 +275,8 @@ def bound_text_tokens(text: str) -> int:
 
 
 def bound_tokens(prompt: Prompt) -> int:
-    """Return a number of tokens that the prompt does not exceed in practice; an endpoint that counts more is seen when the usage is
-    settled."""
+    """Return a number of tokens that the prompt does not exceed in practice; an endpoint that
+    counts more is seen when the usage is settled."""
     n_parts = len(prompt.messages) + len(prompt.tools)
     template = TEMPLATE_TOKENS + (TOOLS_TEMPLATE_TOKENS if prompt.tools else 0)
     return sum(map(bound_text_tokens, _read_parts(prompt))) + 8 * n_parts + template

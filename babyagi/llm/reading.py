@@ -1,4 +1,5 @@
-"""What every dialect does with a reply: clean its text, mend its tool calls, and count what it cost."""
+"""What every dialect does with a reply: clean its text, mend its tool calls, and count what it
+cost."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from babyagi.tasks import Usage
 
 MAX_TOOL_CALLS = 8
 MAX_ID_CHARS = 64
-CUSTOM_INPUT = "custom input"  # a parameter that no tool has, so that the model is told what the tool takes instead of free text
+# a parameter that no tool has, so that the model is told what the tool takes instead of free text
+CUSTOM_INPUT = "custom input"
 
 _THOUGHTS = re.compile(r"\A\s*<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)\s*", re.DOTALL)
 _FINISH_REASONS = {
@@ -30,7 +32,8 @@ _FINISH_REASONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawCall:
-    """A tool call as it came. `arguments` is empty where none were said, and `{CUSTOM_INPUT: text}` for a call of a custom tool."""
+    """A tool call as it came. `arguments` is empty where none were said, and `{CUSTOM_INPUT: text}`
+    for a call of a custom tool."""
 
     id: Any
     name: Any
@@ -57,20 +60,27 @@ def as_text(value: Any) -> str:
     """Return a text that came as a string, or in parts."""
     if isinstance(value, str):
         return value
-    texts = [as_mapping(part).get("text", part) for part in value] if isinstance(value, list) else []
+    texts = (
+        [as_mapping(part).get("text", part) for part in value] if isinstance(value, list) else []
+    )
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def arguments_to_send(arguments: str) -> str:
-    """Return a call's arguments as a server may read them back: what is no JSON object goes as an empty one."""
+    """Return a call's arguments as a server may read them back: what is no JSON object goes as an
+    empty one."""
     try:
         return arguments if isinstance(json.loads(arguments), dict) else "{}"
     except (ValueError, RecursionError):
         return "{}"
 
 
-def build_completion(raw: RawReply, prompt: Prompt, *, name: str, price: Price | None) -> Completion:
-    calls = _mend_calls(raw.calls, {call.id for message in prompt.messages for call in message.tool_calls})
+def build_completion(
+    raw: RawReply, prompt: Prompt, *, name: str, price: Price | None
+) -> Completion:
+    calls = _mend_calls(
+        raw.calls, {call.id for message in prompt.messages for call in message.tool_calls}
+    )
     said = " ".join([raw.text, raw.refusal, *(f"{call.name} {call.arguments}" for call in calls)])
     return Completion(
         text=clean(_THOUGHTS.sub("", raw.text)),
@@ -108,10 +118,20 @@ def _mend_calls(calls: Iterable[RawCall], taken: set[str]) -> tuple[ToolCall, ..
         unique = (
             wanted
             if call.id and wanted not in taken
-            else next(candidate for n in range(1, len(taken) + 2) if (candidate := f"{wanted[: MAX_ID_CHARS - 8]}_{n}") not in taken)
+            else next(
+                candidate
+                for n in range(1, len(taken) + 2)
+                if (candidate := f"{wanted[: MAX_ID_CHARS - 8]}_{n}") not in taken
+            )
         )
         taken = taken | {unique}
-        mended.append(ToolCall(id=unique, name=clean(str(call.name or "")), arguments=_read_arguments(call.arguments)))
+        mended.append(
+            ToolCall(
+                id=unique,
+                name=clean(str(call.name or "")),
+                arguments=_read_arguments(call.arguments),
+            )
+        )
     return tuple(mended)
 
 

@@ -1,4 +1,5 @@
-"""The Responses dialect: a prompt becomes its request, its reply becomes a `RawReply`. Nothing is kept at the endpoint."""
+"""The Responses dialect: a prompt becomes its request, its reply becomes a `RawReply`. Nothing is
+kept at the endpoint."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from typing import Any
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.form import Form
 from babyagi.llm.prompt import Message, Prompt, Speaker, clean
-from babyagi.llm.reading import CUSTOM_INPUT, RawCall, RawReply, arguments_to_send, as_mapping, as_text
+from babyagi.llm.reading import (
+    CUSTOM_INPUT,
+    RawCall,
+    RawReply,
+    arguments_to_send,
+    as_mapping,
+    as_text,
+)
 
 PATH = "/responses"
 
@@ -19,7 +27,8 @@ def render_request(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
     request: dict[str, Any] = {
         "model": name,
         "input": [item for message in prompt.messages for item in _render_items(message)],
-        "max_output_tokens": prompt.max_output_tokens,  # a model's hidden reasoning counts against it too
+        # a model's hidden reasoning counts against it too
+        "max_output_tokens": prompt.max_output_tokens,
     }
     if form.stores:
         request["store"] = False
@@ -27,23 +36,45 @@ def render_request(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
         request["temperature"] = form.temperature
     if prompt.tools:
         request["tools"] = [
-            {"type": "function", "name": tool.name, "description": tool.description, "parameters": dict(tool.parameters), "strict": False}
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+                "strict": False,
+            }
             for tool in prompt.tools
         ]
     if prompt.schema is not None and form.schema_kind:
-        schema = {"type": "json_schema", "name": prompt.schema_name or "reply", "schema": dict(prompt.schema), "strict": True}
-        request["text"] = {"format": schema if form.schema_kind == "json_schema" else {"type": "json_object"}}
+        schema = {
+            "type": "json_schema",
+            "name": prompt.schema_name or "reply",
+            "schema": dict(prompt.schema),
+            "strict": True,
+        }
+        request["text"] = {
+            "format": schema if form.schema_kind == "json_schema" else {"type": "json_object"}
+        }
     return request
 
 
 def _render_items(message: Message) -> Iterator[dict[str, Any]]:
     if message.speaker is Speaker.TOOL:
-        yield {"type": "function_call_output", "call_id": message.tool_call_id, "output": clean(message.text)}
+        yield {
+            "type": "function_call_output",
+            "call_id": message.tool_call_id,
+            "output": clean(message.text),
+        }
         return
     if message.text or not message.tool_calls:
         yield {"role": message.speaker.value, "content": clean(message.text)}
     for call in message.tool_calls:
-        yield {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments_to_send(call.arguments)}
+        yield {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": arguments_to_send(call.arguments),
+        }
 
 
 def parse_reply(reply: Mapping[str, Any]) -> RawReply:
@@ -57,10 +88,16 @@ def parse_reply(reply: Mapping[str, Any]) -> RawReply:
     items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
     if not items and not cut_by:
         raise MalformedReplyError("a response without output")
-    parts = [as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)]
+    parts = [
+        as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)
+    ]
     return RawReply(
         text="".join(as_text(part.get("text")) for part in parts),
-        calls=[_parse_call(item) for item in items if item.get("type") in ("function_call", "custom_tool_call")],
+        calls=[
+            _parse_call(item)
+            for item in items
+            if item.get("type") in ("function_call", "custom_tool_call")
+        ],
         finish_reason=_CUT_BY.get(cut_by, "unknown")
         if isinstance(cut_by, str)
         else {"completed": "stop"}.get(str(reply.get("status")), ""),

@@ -1,4 +1,5 @@
-"""Waiting and asking again within one call: seconds, never minutes, and never for what may already be billed."""
+"""Waiting and asking again within one call: seconds, never minutes, and never for what may already
+be billed."""
 
 from __future__ import annotations
 
@@ -27,12 +28,15 @@ async def retrying(
     random: Callable[[], float],
     may_retry: Callable[[ModelUnavailableError], bool] = lambda error: True,
 ) -> T:
-    """Return what `send` gives, after at most `MAX_REQUESTS` calls of it and `MAX_WAIT_S` of waiting in all.
+    """Return what `send` gives, after at most `MAX_REQUESTS` calls of it and `MAX_WAIT_S` of
+    waiting in all.
 
-    The wait before request n + 1 is between 0 and 0.5·2ⁿ s, drawn anew each time, and never less than the endpoint asked for.
+    The wait before request n + 1 is between 0 and 0.5·2ⁿ s, drawn anew each time, and never less
+    than the endpoint asked for.
 
     Raises:
-        ModelUnavailableError: the last one; at once when it may be billed, may not be retried, or asks for a longer wait than is left.
+        ModelUnavailableError: the last one; at once when it may be billed, may not be retried, or
+        asks for a longer wait than is left.
     """
     waited_s, n = 0.0, 0
     while True:
@@ -41,14 +45,20 @@ async def retrying(
         except ModelUnavailableError as error:
             delay_s = max(random() * FIRST_DELAY_S * 2**n, error.retry_after_s or 0.0)
             n += 1
-            if error.may_be_billed or n == MAX_REQUESTS or waited_s + delay_s > MAX_WAIT_S or not may_retry(error):
+            if (
+                error.may_be_billed
+                or n == MAX_REQUESTS
+                or waited_s + delay_s > MAX_WAIT_S
+                or not may_retry(error)
+            ):
                 raise
         waited_s += delay_s
         await sleep(delay_s)
 
 
 def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | None:
-    """Return the seconds that the headers ask to wait, None when they say nothing that can be read. A time that is past is 0."""
+    """Return the seconds that the headers ask to wait, None when they say nothing that can be read.
+    A time that is past is 0."""
     for name, seconds_per_unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with suppress(ValueError):
             asked_s = float(headers.get(name, "")) * seconds_per_unit

@@ -23,7 +23,8 @@ _OUTPUT = ("completion_tokens", "output_tokens")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What is known of a call without its endpoint: how many tokens it has at least, and what was reserved for it."""
+    """What is known of a call without its endpoint: how many tokens it has at least, and what was
+    reserved for it."""
 
     least_prompt: int
     least_output: int
@@ -37,14 +38,17 @@ def least_tokens(text: str) -> int:
 
 
 def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
-    """Return what the call is charged with: what the endpoint says, or where that is unreadable or too little, no less than was reserved.
+    """Return what the call is charged with: what the endpoint says, or where that is unreadable or
+    too little, no less than was reserved.
 
     Args:
-        said: the `usage` of the reply, of either dialect. Reasoning tokens count once where they lie within the output, and once more
-            where they lie beside it; where nothing tells, beside.
+        said: the `usage` of the reply, of either dialect. Reasoning tokens count once where they
+            lie within the output, and once more where they lie beside it; where nothing tells,
+            beside.
 
     Returns:
-        The usage, as large as the endpoint says it is. What the endpoint did not say is `unconfirmed`.
+        The usage, as large as the endpoint says it is. What the endpoint did not say is
+        `unconfirmed`.
     """
     fields = said if isinstance(said, dict) else {}
     prompt, output = _count_prompt(fields), _count_output(fields, call)
@@ -53,7 +57,12 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
         if prompt is None:
             prompt = min(total, call.least_prompt) if output is None else total - output
         output = max(output or 0, total - prompt)
-    is_said = prompt is not None and output is not None and prompt >= call.least_prompt and output >= call.least_output
+    is_said = (
+        prompt is not None
+        and output is not None
+        and prompt >= call.least_prompt
+        and output >= call.least_output
+    )
     prompt, output = prompt or 0, output or 0
     if not is_said:
         prompt, output = max(prompt, call.reserved_prompt), max(output, call.reserved_output)
@@ -69,7 +78,8 @@ def read_usage(said: Any, call: Call, price: Price | None) -> Usage:
 
 
 def _count_prompt(fields: Mapping[str, Any]) -> int | None:
-    """The tokens of the prompt; those from the endpoint's cache, which some count beside them, are tokens too."""
+    """The tokens of the prompt; those from the endpoint's cache, which some count beside them, are
+    tokens too."""
     prompt, cached = _largest(fields, _PROMPT), _detail(fields, _PROMPT, "cached_tokens")
     return prompt + cached if prompt is not None and cached > prompt else prompt
 
@@ -85,7 +95,9 @@ def _count_output(fields: Mapping[str, Any], call: Call) -> int | None:
 
 
 def _largest(fields: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    return max((count for name in names if (count := _read(fields.get(name))) is not None), default=None)
+    return max(
+        (count for name in names if (count := _read(fields.get(name))) is not None), default=None
+    )
 
 
 def _detail(fields: Mapping[str, Any], names: tuple[str, ...], detail: str) -> int:

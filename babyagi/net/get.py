@@ -1,6 +1,7 @@
 """The one door of tools to the network: a JSON object is asked for, and nothing is taken on trust.
 
-Covers: one address that the program chose, a deadline, a bound on the body, no redirects, no compression. A secret among the parameters
+Covers: one address that the program chose, a deadline, a bound on the body, no redirects, no
+compression. A secret among the parameters
 stands in no error and no log. Does not cover: addresses that a model chose.
 """
 
@@ -28,21 +29,38 @@ def require_https(url: str) -> str:
     """Return the address without its closing slash.
 
     Raises:
-        SettingsError: a secret could be read on the way there: it is not https, and not on this machine.
+        SettingsError: a secret could be read on the way there: it is not https, and not on this
+        machine.
     """
     try:
         parts = urlsplit(url)
-        is_safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
-        is_usable = is_safe and bool(parts.hostname) and parts.port != 0 and not set("@?#\\") & set(url) and url.isprintable()
+        is_safe = parts.scheme == "https" or (
+            parts.scheme == "http" and is_loopback(parts.hostname or "")
+        )
+        is_usable = (
+            is_safe
+            and bool(parts.hostname)
+            and parts.port != 0
+            and not set("@?#\\") & set(url)
+            and url.isprintable()
+        )
     except ValueError:
         is_usable = False
     if not is_usable:
-        raise SettingsError("the address of a search must be https://HOST, or http on this machine", fix="correct the address")
+        raise SettingsError(
+            "the address of a search must be https://HOST, or http on this machine",
+            fix="correct the address",
+        )
     return url.rstrip("/")
 
 
 async def get_json(
-    url: str, params: Mapping[str, str], *, secret: str = "", timeout_s: float = 20.0, proxies: Proxies | None = None
+    url: str,
+    params: Mapping[str, str],
+    *,
+    secret: str = "",
+    timeout_s: float = 20.0,
+    proxies: Proxies | None = None,
 ) -> dict[str, Any]:
     """Return the JSON object at the address.
 
@@ -53,7 +71,8 @@ async def get_json(
         proxies: through which it is asked; the environment names none.
 
     Raises:
-        ToolError: one line: unreachable, too slow, too long, an error status with a piece of what was said, or no JSON object.
+        ToolError: one line: unreachable, too slow, too long, an error status with a piece of what
+        was said, or no JSON object.
     """
     host = urlsplit(url).netloc
     try:
@@ -78,13 +97,23 @@ class _FetchError(Exception):
 
 
 async def _fetch(url: str, params: Mapping[str, str], proxy: str | None) -> tuple[int, bytes]:
-    """The status and the body. No error of the client leaves here: each of them may hold the address with the secret."""
+    """The status and the body. No error of the client leaves here: each of them may hold the
+    address with the secret."""
     import httpx2
 
     try:
         async with (
-            httpx2.AsyncClient(follow_redirects=False, timeout=None, transport=httpx2.AsyncHTTPTransport(proxy=proxy)) as client,
-            client.stream("GET", url, params=dict(params), headers={"accept-encoding": "identity", "user-agent": "babyagi"}) as response,
+            httpx2.AsyncClient(
+                follow_redirects=False,
+                timeout=None,
+                transport=httpx2.AsyncHTTPTransport(proxy=proxy),
+            ) as client,
+            client.stream(
+                "GET",
+                url,
+                params=dict(params),
+                headers={"accept-encoding": "identity", "user-agent": "babyagi"},
+            ) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise _FetchError("answered compressed, though plain was asked for")

@@ -1,5 +1,6 @@
-"""One question to a model until there is a reply that can be used: the prompt made to fit, a cut reply given more room, a bad one
-asked for again. Bounded: at most `MAX_REASKS` more questions, and `MAX_SHRINKS` cuts of the prompt."""
+"""One question to a model until there is a reply that can be used: the prompt made to fit, a cut
+reply given more room, a bad one asked for again. Bounded: at most `MAX_REASKS` more questions, and
+`MAX_SHRINKS` cuts of the prompt."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked(Generic[T]):
-    """What was read from the reply, the completion that holds it, the prompt as it was last asked, and what all of it took."""
+    """What was read from the reply, the completion that holds it, the prompt as it was last asked,
+    and what all of it took."""
 
     value: T
     completion: Completion
@@ -40,38 +42,63 @@ def read_text(completion: Completion) -> str:
     return completion.text.strip()
 
 
-async def ask(calls: Calls, path: str, prompt: Prompt, *, role: Role, read: Callable[[Completion], T], takes_cut: bool = False) -> Asked[T]:
+async def ask(
+    calls: Calls,
+    path: str,
+    prompt: Prompt,
+    *,
+    role: Role,
+    read: Callable[[Completion], T],
+    takes_cut: bool = False,
+) -> Asked[T]:
     """Return what `read` finds in the model's reply.
 
-    Steps are journaled at `path`, then at `path/again/N`; with `/shrunk/N` behind it where the prompt had to be cut.
+    Steps are journaled at `path`, then at `path/again/N`; with `/shrunk/N` behind it where the
+    prompt had to be cut.
 
     Args:
-        read: raises `MalformedReplyError` for a reply that cannot be used; its text is what the model is told.
-        takes_cut: whether a text that is cut off every time is better than none. Half a tool call or half a JSON never is.
+        read: raises `MalformedReplyError` for a reply that cannot be used; its text is what the
+            model is told.
+        takes_cut: whether a text that is cut off every time is better than none. Half a tool call
+            or half a JSON never is.
         prompt: with `is_schema_late` its schema is sent only after a reply that could not be read.
 
     Raises:
-        MalformedReplyError: no reply could be used. RequestRefusedError: the model refused twice, or a filter stopped it.
+        MalformedReplyError: no reply could be used. RequestRefusedError: the model refused twice,
+        or a filter stopped it.
         ContextTooLongError: what may be cut is cut, and the prompt still does not fit.
         Whatever else `Calls.complete` raises.
     """
     schema = prompt.schema
-    asker = _Asker(calls, path, replace(prompt, schema=None) if prompt.is_schema_late else prompt, role)
+    asker = _Asker(
+        calls, path, replace(prompt, schema=None) if prompt.is_schema_late else prompt, role
+    )
     fault = ""
     for n in range(MAX_REASKS + 1):
         completion = await asker.complete(n)
         fault = _find_fault(completion, asker.prompt)
-        if not fault or (fault == BE_SHORTER and n == MAX_REASKS and takes_cut and completion.text.strip()):
+        if not fault or (
+            fault == BE_SHORTER and n == MAX_REASKS and takes_cut and completion.text.strip()
+        ):
             try:
                 value = read(completion)
-                return Asked(value=value, completion=completion, prompt=asker.prompt, usage=asker.usage, n_shrunk=asker.n_shrunk)
+                return Asked(
+                    value=value,
+                    completion=completion,
+                    prompt=asker.prompt,
+                    usage=asker.usage,
+                    n_shrunk=asker.n_shrunk,
+                )
             except MalformedReplyError as error:
                 fault = f"{error.what} Reply again."
                 asker.prompt = replace(asker.prompt, schema=schema)
         if fault == DO_YOUR_PART and n > 0:
             raise RequestRefusedError(f"the model refused: {completion.refusal[:300]}")
         asker.feed_back(completion, fault)
-    raise MalformedReplyError(f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last time it was told: {fault}")
+    raise MalformedReplyError(
+        f"the model gave no usable reply in {MAX_REASKS + 1} tries; the last time it was "
+        f"told: {fault}"
+    )
 
 
 class _Asker:
@@ -92,7 +119,9 @@ class _Asker:
             again = f"/again/{n}" if n else ""
             shrunk = f"/shrunk/{self.n_shrunk}" if self.n_shrunk else ""
             try:
-                completion = await self._calls.complete(self._path + again + shrunk, self.prompt, role=self._role)
+                completion = await self._calls.complete(
+                    self._path + again + shrunk, self.prompt, role=self._role
+                )
                 self.usage += completion.usage
                 return completion
             except ContextTooLongError:
@@ -102,18 +131,27 @@ class _Asker:
                 self.prompt, self.n_shrunk = smaller, self.n_shrunk + 1
 
     def feed_back(self, completion: Completion, fault: str) -> None:
-        """Add what the model is told. The first time that a reply is cut off it is only given twice the room."""
+        """Add what the model is told. The first time that a reply is cut off it is only given twice
+        the room."""
         if fault == BE_SHORTER and not self._has_more_room:
             self._has_more_room = True
             self.prompt = replace(self.prompt, max_output_tokens=2 * self.prompt.max_output_tokens)
             return
-        said = Message(speaker=Speaker.ASSISTANT, text=completion.text[:MAX_FED_BACK_CHARS], origins=(f"model:{completion.model}",))
+        said = Message(
+            speaker=Speaker.ASSISTANT,
+            text=completion.text[:MAX_FED_BACK_CHARS],
+            origins=(f"model:{completion.model}",),
+        )
         told = Message(speaker=Speaker.USER, text=disarm(clean(fault)), origins=("program",))
-        self.prompt = replace(self.prompt, messages=(*self.prompt.messages, *([said] if completion.text else []), told))
+        self.prompt = replace(
+            self.prompt,
+            messages=(*self.prompt.messages, *([said] if completion.text else []), told),
+        )
 
 
 def _find_fault(completion: Completion, prompt: Prompt) -> str:
-    """What to tell the model about a reply that is none, whatever was asked; empty when it is one."""
+    """What to tell the model about a reply that is none, whatever was asked; empty when it is
+    one."""
     if completion.finish_reason == "content_filter":
         raise RequestRefusedError("the endpoint's content filter stopped the answer")
     if completion.refusal:

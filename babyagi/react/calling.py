@@ -1,4 +1,5 @@
-"""Running the calls of one decision: checked, side by side as far as that is safe, each answered with an observation."""
+"""Running the calls of one decision: checked, side by side as far as that is safe, each answered
+with an observation."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
         twice = next(tool.name for tool in tools if by_name[tool.name] is not tool)
         raise ValueError(f"two tools are called {twice!r}; give one of them another name")
     if taken := [name for name in by_name if name.casefold() in UNCALLABLE]:
-        raise ValueError(f"no tool can be called {taken[0]!r}: to a model that word means something else")
+        raise ValueError(
+            f"no tool can be called {taken[0]!r}: to a model that word means something else"
+        )
     return tuple(tools)
 
 
@@ -48,8 +51,9 @@ class Caller:
     """Makes the calls of a decision.
 
     Args:
-        max_parallel: how many run at once. A call that may wait for a person runs alone, after those before it and before those behind
-            it, so that nothing is in flight when the task is given up for the time being.
+        max_parallel: how many run at once. A call that may wait for a person runs alone, after
+            those before it and before those behind it, so that nothing is in flight when the task
+            is given up for the time being.
     """
 
     def __init__(self, tools: Sequence[Tool], calls: Calls, *, max_parallel: int) -> None:
@@ -96,7 +100,9 @@ class Caller:
     def _read(self, call: ToolCall) -> tuple[Tool, Mapping[str, Any]]:
         tool = self.find(call.name)
         if tool is None:
-            raise ToolError(f"there is no tool {call.name[:100]!r}; there are: {', '.join(self._tool_by_name)}")
+            raise ToolError(
+                f"there is no tool {call.name[:100]!r}; there are: {', '.join(self._tool_by_name)}"
+            )
         return tool, parse_arguments(tool, call.arguments)
 
 
@@ -122,7 +128,8 @@ def outcome_of(call: ToolCall, observation: Observation) -> tuple[str, bool, str
 
 
 def fingerprint(call: ToolCall, observation: Observation) -> Fingerprint:
-    """The same for calls of the same tool with the same arguments and the same outcome, however the arguments are written."""
+    """The same for calls of the same tool with the same arguments and the same outcome, however the
+    arguments are written."""
     try:
         arguments = json.dumps(json.loads(call.arguments), sort_keys=True)
     except (ValueError, RecursionError):

@@ -1,9 +1,12 @@
-"""The executor: ask the model, run the tools it calls, show it what they gave, until it answers or a bound is reached.
+"""The executor: ask the model, run the tools it calls, show it what they gave, until it answers or
+a bound is reached.
 
-`Executor.iter` is the loop; whatever else there is only consumes its signals. A run can also be driven by hand, with `Executor.step`.
-The model and the tools are called through `Calls`, so in a task through the journal: what was called once is read from there.
+`Executor.iter` is the loop; whatever else there is only consumes its signals. A run can also be
+driven by hand, with `Executor.step`. The model and the tools are called through `Calls`, so in a
+task through the journal: what was called once is read from there.
 
-Does not cover: how a model is asked and its reply is read (`protocols/`), and what a bad end means to a task (`agents/execution.py`).
+Does not cover: how a model is asked and its reply is read (`protocols/`), and what a bad end means
+to a task (`agents/execution.py`).
 """
 
 from __future__ import annotations
@@ -19,11 +22,27 @@ from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, ToolCall, shrink
 from babyagi.react.asking import Asked, ask
-from babyagi.react.calling import MAX_CALLS_PER_STEP, REFUSED, Caller, Fingerprint, fingerprint, outcome_of
+from babyagi.react.calling import (
+    MAX_CALLS_PER_STEP,
+    REFUSED,
+    Caller,
+    Fingerprint,
+    fingerprint,
+    outcome_of,
+)
 from babyagi.react.protocols.base import Conversation, Protocol
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.reflection import with_reflection
-from babyagi.react.signals import ModelAsked, ModelDecided, RunEnded, RunStarted, Signal, StepEnded, ToolEnded, ToolStarted
+from babyagi.react.signals import (
+    ModelAsked,
+    ModelDecided,
+    RunEnded,
+    RunStarted,
+    Signal,
+    StepEnded,
+    ToolEnded,
+    ToolStarted,
+)
 from babyagi.react.steps import Act, AtLimit, Bounds, Decision, Fail, Finish, Run, Step, Stopped
 from babyagi.tasks import Role, Usage
 from babyagi.tools.base import Calls, Observation, Tool
@@ -58,32 +77,45 @@ class Planned:
 
 
 class Executor:
-    """Runs one agent on one question; another question needs another path, because what was asked there is read from the journal.
+    """Runs one agent on one question; another question needs another path, because what was asked
+    there is read from the journal.
 
     Args:
-        tools: what it may use, each with a name of its own that a model can call; with `reflect`, wrapped.
+        tools: what it may use, each with a name of its own that a model can call; with `reflect`,
+            wrapped.
         calls: the way to the model and the tools.
-        protocol: one of them, or a name. With `auto` it begins with native tool calling, and goes over to text when the endpoint says
-            that it takes no tools.
-        path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from 1; `PATH/N/last` for the last question.
+        protocol: one of them, or a name. With `auto` it begins with native tool calling, and goes
+            over to text when the endpoint says that it takes no tools.
+        path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from
+            1; `PATH/N/last` for the last question.
     """
 
     def __init__(
-        self, *, tools: Sequence[Tool], calls: Calls, protocol: Protocol | str = "auto", bounds: Bounds | None = None, path: str = "execute"
+        self,
+        *,
+        tools: Sequence[Tool],
+        calls: Calls,
+        protocol: Protocol | str = "auto",
+        bounds: Bounds | None = None,
+        path: str = "execute",
     ) -> None:
         self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self._bounds = bounds or Bounds()
         self._calls = calls
         self._path = path
-        self._caller = Caller([with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel)
+        self._caller = Caller(
+            [with_reflection(tool) for tool in tools], calls, max_parallel=self._bounds.max_parallel
+        )
         self._fallback = find_protocol("text") if protocol == "auto" and tools else None
         self._first_of_fallback = 0  # the step from which the fallback is spoken, 0: none
         self._n_shrunk = 0
 
-    # -- the loop ----------------------------------------------------------------------------------------------------------
+    # -- the loop
+    # ----------------------------------------------------------------------------------------------
 
     async def run(self, messages: Sequence[Message], *, on_signal: OnSignal | None = None) -> Run:
-        """Return what the run came to; `on_signal` is told everything on the way. Raises as `iter`."""
+        """Return what the run came to; `on_signal` is told everything on the way. Raises as
+        `iter`."""
         async with aclosing(self.iter(messages)) as signals:
             async for signal in signals:
                 if on_signal is not None:
@@ -96,12 +128,21 @@ class Executor:
         """Yield the signals of a run, the last of them `RunEnded`.
 
         Raises:
-            What `ask` and `Calls` raise, but `MalformedReplyError`: unreadable replies end the run as its errors do.
+            What `ask` and `Calls` raise, but `MalformedReplyError`: unreadable replies end the run
+            as its errors do.
         """
-        clock, steps, stopped, detail, output = _Deadline(self._bounds.max_time_s), list[Step](), None, "", NO_ANSWER
+        clock, steps, stopped, detail, output = (
+            _Deadline(self._bounds.max_time_s),
+            list[Step](),
+            None,
+            "",
+            NO_ANSWER,
+        )
         yield RunStarted(messages=tuple(messages))
         try:
-            while stopped is None and not (self._bounds.max_steps and len(steps) >= self._bounds.max_steps):
+            while stopped is None and not (
+                self._bounds.max_steps and len(steps) >= self._bounds.max_steps
+            ):
                 n = len(steps) + 1
                 yield ModelAsked(n=n)
                 planned = await clock.within(self.plan(messages, steps))
@@ -126,10 +167,12 @@ class Executor:
             steps, output = await self._generate(messages, steps, clock)
         yield RunEnded(run=self._conclude(steps, stopped or Stopped.MAX_STEPS, detail, output))
 
-    # -- by hand -----------------------------------------------------------------------------------------------------------
+    # -- by hand
+    # ----------------------------------------------------------------------------------------------
 
     async def step(self, messages: Sequence[Message], steps: Sequence[Step]) -> Step:
-        """Plan the next step and make its calls. Append it to `steps` and go on while its decision is `Act`."""
+        """Plan the next step and make its calls. Append it to `steps` and go on while its decision
+        is `Act`."""
         planned = await self.plan(messages, steps)
         return planned.to_step(len(steps) + 1, await self.call(planned.decision, n=len(steps) + 1))
 
@@ -137,7 +180,8 @@ class Executor:
         """Ask the model what comes after these steps; nothing is called.
 
         Raises:
-            MalformedReplyError: no reply could be read, `max_errors` times. Whatever else `ask` raises.
+            MalformedReplyError: no reply could be read, `max_errors` times. Whatever else `ask`
+            raises.
         """
         await self._recall_fallback()
         try:
@@ -153,10 +197,13 @@ class Executor:
     async def call(self, decision: Decision, *, n: int) -> list[Observation]:
         """Make the calls of step `n`, and return what each gave."""
         return [
-            observation for batch in self._batches(decision) for observation in await self._caller.make(batch, f"{self._path}/{n}/tool")
+            observation
+            for batch in self._batches(decision)
+            for observation in await self._caller.make(batch, f"{self._path}/{n}/tool")
         ]
 
-    # -- details -----------------------------------------------------------------------------------------------------------
+    # -- details
+    # ----------------------------------------------------------------------------------------------
 
     @property
     def has_fallen_back(self) -> bool:
@@ -164,7 +211,8 @@ class Executor:
         return self._first_of_fallback > 0
 
     async def _recall_fallback(self) -> None:
-        """What an earlier claim of the try found out holds for this one, so that its replies are read as they were written."""
+        """What an earlier claim of the try found out holds for this one, so that its replies are
+        read as they were written."""
         if self._fallback is not None and self._first_of_fallback == 0:
             self._first_of_fallback = int(await self._calls.recall(f"{self._path}/text-from") or -1)
 
@@ -172,12 +220,16 @@ class Executor:
         return 0 < self._first_of_fallback <= n
 
     def _speak(self, n: int) -> Protocol:
-        return self._fallback if self._fallback is not None and self._is_fallback(n) else self.protocol
+        return (
+            self._fallback if self._fallback is not None and self._is_fallback(n) else self.protocol
+        )
 
     def _batches(self, decision: Decision) -> list[list[tuple[int, Any]]]:
         return self._caller.batches(decision.calls) if isinstance(decision, Act) else []
 
-    def _converse(self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False) -> Conversation:
+    def _converse(
+        self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False
+    ) -> Conversation:
         trim = self._bounds.trim
         return Conversation(
             messages=tuple(messages),
@@ -187,15 +239,23 @@ class Executor:
             is_last=is_last,
         )
 
-    def _render(self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False) -> Prompt:
+    def _render(
+        self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False
+    ) -> Prompt:
         """The request after these steps, cut as often as those before had to be."""
-        prompt = self._speak(len(steps) + 1).render(self._converse(messages, steps, is_last=is_last))
-        prompt = replace(prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words))))
+        prompt = self._speak(len(steps) + 1).render(
+            self._converse(messages, steps, is_last=is_last)
+        )
+        prompt = replace(
+            prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
+        )
         for _ in range(self._n_shrunk):
             prompt = shrink(prompt) or prompt
         return prompt
 
-    async def _ask(self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False) -> Asked[Decision]:
+    async def _ask(
+        self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False
+    ) -> Asked[Decision]:
         n = len(steps) + 1
         conversation, protocol = self._converse(messages, steps, is_last=is_last), self._speak(n)
 
@@ -206,11 +266,14 @@ class Executor:
             if isinstance(decision, Act) and completion.finish_reason == "length":
                 raise MalformedReplyError("Your call was cut off. Make it shorter.")
             if isinstance(decision, Act) and _n_chars(decision) > MAX_ACT_CHARS:
-                raise MalformedReplyError(f"Your call was longer than {MAX_ACT_CHARS} characters. Make it shorter.")
+                raise MalformedReplyError(
+                    f"Your call was longer than {MAX_ACT_CHARS} characters. Make it shorter."
+                )
             return decision
 
         prompt = self._render(messages, steps, is_last=is_last)
-        # A step whose tools the time cut off has been asked about already, and what was said then is no answer to the last question.
+        # A step whose tools the time cut off has been asked about already, and what was said then
+        # is no answer to the last question.
         path = f"{self._path}/{n}/{'last' if is_last else 'model'}"
         asked = await ask(self._calls, path, prompt, role=Role.EXECUTION, read=read, takes_cut=True)
         self._n_shrunk += asked.n_shrunk
@@ -230,19 +293,32 @@ class Executor:
         last = steps[-self._bounds.max_errors :] if self._bounds.max_errors else []
         if last and len(last) == self._bounds.max_errors and all(map(_gave_only_errors, last)):
             why = last[-1].observations[-1].passage.text
-            return Stopped.MAX_ERRORS, f"its tool calls failed {len(last)} times in a row; the last one: {why[:300]}"
+            return (
+                Stopped.MAX_ERRORS,
+                f"its tool calls failed {len(last)} times in a row; the last one: {why[:300]}",
+            )
         return None, ""
 
     def _find_repeated(self, steps: Sequence[Step]) -> str:
-        """Say which call of the last step was made once too often with the same outcome; empty when none was."""
+        """Say which call of the last step was made once too often with the same outcome; empty when
+        none was."""
         outcomes = {outcome_of(call, observation) for call, observation in _made(steps[-1])}
         count: Counter[Fingerprint] = Counter()
-        for step in steps if self._bounds.max_repeats else ():  # what one reply calls twice counts once
-            count.update({fingerprint(call, given) for call, given in _made(step) if outcome_of(call, given) in outcomes})
+        # what one reply calls twice counts once
+        for step in steps if self._bounds.max_repeats else ():
+            count.update(
+                {
+                    fingerprint(call, given)
+                    for call, given in _made(step)
+                    if outcome_of(call, given) in outcomes
+                }
+            )
         for call, observation in _made(steps[-1]):
             n = count[fingerprint(call, observation)]
             if n >= self._bounds.max_repeats > 0:
-                return f"{call.name} was called {n} times with the same arguments and the same outcome"
+                return (
+                    f"{call.name} was called {n} times with the same arguments and the same outcome"
+                )
         return ""
 
     def _direct_output(self, step: Step) -> str | None:
@@ -257,7 +333,11 @@ class Executor:
     def _conclude(self, steps: Sequence[Step], stopped: Stopped, detail: str, output: str) -> Run:
         if stopped is Stopped.FINISH:
             last = steps[-1]
-            output = last.decision.output if isinstance(last.decision, Finish) else self._direct_output(last) or ""
+            output = (
+                last.decision.output
+                if isinstance(last.decision, Finish)
+                else self._direct_output(last) or ""
+            )
         elif stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME):
             detail = detail or f"{len(steps)} steps are used up"
         else:
@@ -271,8 +351,11 @@ class Executor:
             origins=tuple(dict.fromkeys(origin for step in steps for origin in step.origins)),
         )
 
-    async def _generate(self, messages: Sequence[Message], steps: list[Step], clock: _Deadline) -> tuple[list[Step], str]:
-        """Ask once more, without tools; a model that still gives no answer leaves it at the fixed sentence."""
+    async def _generate(
+        self, messages: Sequence[Message], steps: list[Step], clock: _Deadline
+    ) -> tuple[list[Step], str]:
+        """Ask once more, without tools; a model that still gives no answer leaves it at the fixed
+        sentence."""
         await self._recall_fallback()
         try:
             asked = await clock.within(self._ask(messages, steps, is_last=True))
@@ -288,7 +371,8 @@ class _TimeIsUpError(Exception):
 
 
 class _Deadline:
-    """The time that a run has, counted from when it is made. It stands still for no call: what is in flight is cancelled."""
+    """The time that a run has, counted from when it is made. It stands still for no call: what is
+    in flight is cancelled."""
 
     def __init__(self, max_time_s: float) -> None:
         self._at = asyncio.get_running_loop().time() + max_time_s if max_time_s else None
@@ -311,7 +395,9 @@ def _n_chars(act: Act) -> int:
 def _gave_only_errors(step: Step) -> bool:
     """Whether nothing came of a step; that a person said no is no error of the model."""
     found = step.observations
-    return bool(found) and all(observation.is_error and observation.passage.origin != "person" for observation in found)
+    return bool(found) and all(
+        observation.is_error and observation.passage.origin != "person" for observation in found
+    )
 
 
 def _made(step: Step) -> list[tuple[ToolCall, Observation]]:
@@ -319,4 +405,6 @@ def _made(step: Step) -> list[tuple[ToolCall, Observation]]:
     if not isinstance(step.decision, Act):
         return []
     made = zip(step.decision.calls, step.observations, strict=True)
-    return [(call, observation) for call, observation in made if observation.passage.origin != REFUSED]
+    return [
+        (call, observation) for call, observation in made if observation.passage.origin != REFUSED
+    ]

@@ -1,4 +1,5 @@
-"""An agent as a tool of another: its question goes in, its answer comes out, and its calls are steps beneath the call's path."""
+"""An agent as a tool of another: its question goes in, its answer comes out, and its calls are
+steps beneath the call's path."""
 
 from __future__ import annotations
 
@@ -24,14 +25,25 @@ def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
 
 
 def build_agent_tool(
-    name: str, description: str, *, instruction: str, tools: Sequence[Tool], bounds: Bounds, protocol: Protocol | str = "auto"
+    name: str,
+    description: str,
+    *,
+    instruction: str,
+    tools: Sequence[Tool],
+    bounds: Bounds,
+    protocol: Protocol | str = "auto",
 ) -> Tool:
-    """Return a tool that is an agent with these tools, never with itself. It asks its caller's model, under the same journal and limits."""
+    """Return a tool that is an agent with these tools, never with itself. It asks its caller's
+    model, under the same journal and limits."""
     tools = tuple(tools)
 
     async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:
-        executor = Executor(tools=tools, calls=calls, protocol=protocol, bounds=bounds, path="agent")
-        run = await executor.run(ask_agent(instruction, Passage(text=arguments["question"], origin="model")))
+        executor = Executor(
+            tools=tools, calls=calls, protocol=protocol, bounds=bounds, path="agent"
+        )
+        run = await executor.run(
+            ask_agent(instruction, Passage(text=arguments["question"], origin="model"))
+        )
         if run.output in ("", NO_ANSWER):
             raise ToolError(f"{name} found no answer: {run.detail[:300]}")
         return Passage(text=run.output, origin=f"tool:{name}", sources=find_sources(run.origins))

@@ -1,6 +1,8 @@
-"""Self-reflection: does what a tool gave fit what it was asked? If not, it is asked again in other words, a bounded number of times.
+"""Self-reflection: does what a tool gave fit what it was asked? If not, it is asked again in other
+words, a bounded number of times.
 
-It wraps any tool. Each call and each judgement is a step of its own beneath the call's path: `call/N`, `judge/N`.
+It wraps any tool. Each call and each judgement is a step of its own beneath the call's path:
+`call/N`, `judge/N`.
 """
 
 from __future__ import annotations
@@ -47,8 +49,11 @@ def with_reflection(tool: Tool) -> Tool:
     return replace(tool, reflect=0, compose=compose, run=run_composed)
 
 
-async def _judge(calls: Calls, path: str, tool: Tool, arguments: Arguments, observation: Observation) -> Arguments | None:
-    """The arguments to try instead; None when the call is good as it is, or the judge cannot be understood."""
+async def _judge(
+    calls: Calls, path: str, tool: Tool, arguments: Arguments, observation: Observation
+) -> Arguments | None:
+    """The arguments to try instead; None when the call is good as it is, or the judge cannot be
+    understood."""
 
     def read(completion: Completion) -> Arguments | None:
         verdict, _ = read_object(completion.text.strip())
@@ -60,7 +65,11 @@ async def _judge(calls: Calls, path: str, tool: Tool, arguments: Arguments, obse
             raise MalformedReplyError(error.what) from None
 
     try:
-        return (await ask(calls, path, _render(tool, arguments, observation), role=Role.EXECUTION, read=read)).value
+        return (
+            await ask(
+                calls, path, _render(tool, arguments, observation), role=Role.EXECUTION, read=read
+            )
+        ).value
     except MalformedReplyError:
         return None
 
@@ -68,7 +77,13 @@ async def _judge(calls: Calls, path: str, tool: Tool, arguments: Arguments, obse
 def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Prompt:
     given = observation.passage
     shown = [
-        ("tool", Passage(text=f"{tool.name}: {tool.description}\n{json.dumps(dict(tool.parameters))}", origin="program")),
+        (
+            "tool",
+            Passage(
+                text=f"{tool.name}: {tool.description}\n{json.dumps(dict(tool.parameters))}",
+                origin="program",
+            ),
+        ),
         ("input", Passage(text=json.dumps(dict(arguments), ensure_ascii=False), origin="model")),
         (label_of(observation), replace(given, text=given.text[:MAX_JUDGED_CHARS])),
     ]
@@ -76,7 +91,11 @@ def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Promp
     return Prompt(
         messages=(
             Message(speaker=Speaker.SYSTEM, text=fill("reflection"), origins=("program",)),
-            Message(speaker=Speaker.USER, text="\n".join(fence(label, passage) for label, passage in shown), origins=origins),
+            Message(
+                speaker=Speaker.USER,
+                text="\n".join(fence(label, passage) for label, passage in shown),
+                origins=origins,
+            ),
         ),
         max_output_tokens=MAX_OUTPUT_TOKENS,
     )

@@ -1,4 +1,5 @@
-"""What an executor tells while it works, in this order: started, (asked, decided, (tool started, tool ended)*, step ended)*, ended.
+"""What an executor tells while it works, in this order: started, (asked, decided, (tool started,
+tool ended)*, step ended)*, ended.
 
 A signal is passing: what must last is in the journal.
 """
@@ -33,7 +34,8 @@ class ModelDecided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted:
-    """Call `m` (from 1) of step `n`; calls that run side by side have started before the first of them ends."""
+    """Call `m` (from 1) of step `n`; calls that run side by side have started before the first of
+    them ends."""
 
     n: int
     m: int

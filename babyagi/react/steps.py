@@ -1,4 +1,5 @@
-"""The nouns of an agent's run: what a model decided, a step, the bounds, and what came of it all."""
+"""The nouns of an agent's run: what a model decided, a step, the bounds, and what came of it
+all."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ Decision = Act | Finish | Fail
 class Step:
     """One decision of the model, and what its calls gave, in their order. `n` counts from 1.
 
-    `origins` names every source that the prompt of this step held, the model, and the sources of what its calls gave.
+    `origins` names every source that the prompt of this step held, the model, and the sources of
+    what its calls gave.
     """
 
     n: int
@@ -84,10 +86,12 @@ def keep_last(n: int) -> Trim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Where a run must stop; 0 means no such limit. `max_errors` counts steps in a row that gave nothing but errors.
+    """Where a run must stop; 0 means no such limit. `max_errors` counts steps in a row that gave
+    nothing but errors.
 
-    `trim` chooses the steps that the model is shown; the result always has them all. A reply should also end before the first of
-    `stop_words`, at most `MAX_STOP_WORDS` beside those of the protocol.
+    `trim` chooses the steps that the model is shown; the result always has them all. A reply should
+    also end before the first of `stop_words`, at most `MAX_STOP_WORDS` beside those of the
+    protocol.
     """
 
     max_steps: int = 8

@@ -1,7 +1,8 @@
 """The built-in index: exact search over vectors in this process's memory.
 
-It needs nothing installed and nothing on disk, and it never misses what it holds. It holds what this process put in; what others put
-in is read from the vectors that the task store keeps (`ResultSearch`), so any number of processes can use it side by side.
+It needs nothing installed and nothing on disk, and it never misses what it holds. It holds what
+this process put in; what others put in is read from the vectors that the task store keeps
+(`ResultSearch`), so any number of processes can use it side by side.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BLOCK_ROWS = 16_384  # large arrays get large pages of memory, which are read faster; and none is ever copied to grow
+# large arrays get large pages of memory, which are read faster; and none is ever copied to grow
+BLOCK_ROWS = 16_384
 
 
 @dataclass(slots=True)
@@ -44,12 +46,14 @@ class _Rows:
 
         asked = np.frombuffer(vector, dtype="<f4")
         filled = [block[: len(self.ids) - n * BLOCK_ROWS] for n, block in enumerate(self.blocks)]
-        with np.errstate(all="ignore"):  # some builds of BLAS raise the flag of an invalid number where there is none
+        # some builds of BLAS raise the flag of an invalid number where there is none
+        with np.errstate(all="ignore"):
             return np.concatenate([block @ asked for block in filled])
 
 
 class BuiltinIndex:
-    """A `VectorIndex` in memory. A collection of 100,000 vectors of 768 numbers takes 307 MB and some 15 ms a query."""
+    """A `VectorIndex` in memory. A collection of 100,000 vectors of 768 numbers takes 307 MB and
+    some 15 ms a query."""
 
     is_memory = True
     read_lag_s = 0.0
@@ -93,7 +97,8 @@ class BuiltinIndex:
 
 
 def score(vectors: bytes, vector: bytes) -> NDArray[np.float32]:
-    """The cosine similarity of each of `vectors` to `vector`; unit vectors, little-endian float32, one behind the other."""
+    """The cosine similarity of each of `vectors` to `vector`; unit vectors, little-endian float32,
+    one behind the other."""
     import numpy as np
 
     matrix = np.frombuffer(vectors, dtype="<f4").reshape(-1, len(vector) // 4)
@@ -107,4 +112,10 @@ def _check_lengths(vectors: Sequence[bytes], rows: _Rows) -> None:
     if rows.blocks:
         n_bytes.add(rows.blocks[0].itemsize * rows.blocks[0].shape[1])
     if len(n_bytes) > 1:
-        raise StoreUnusableError(f"vectors of {sorted(size // 4 for size in n_bytes)} dimensions met in one collection", guide="results")
+        raise StoreUnusableError(
+            (
+                f"vectors of {sorted(size // 4 for size in n_bytes)} dimensions met in one "
+                "collection"
+            ),
+            guide="results",
+        )

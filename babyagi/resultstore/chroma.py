@@ -2,13 +2,17 @@
 
 What is done here for safety, because each was seen to go wrong with chromadb 1.5:
 
-* Two processes on one directory lose entries without an error. One owner holds a lock; the second is told so.
-* A process killed while Chroma writes its graph can leave files that crash every later process. A marker stands while something
-  runs that may crash; two starts in a row that find it, and the directory is emptied. It is a copy, and is made again.
-* Chroma reads `.env` of the working directory and unprefixed variables when it is imported, and fails on some. It is shown neither.
+* Two processes on one directory lose entries without an error. One owner holds a lock; the second
+  is told so.
+* A process killed while Chroma writes its graph can leave files that crash every later process. A
+  marker stands while something runs that may crash; two starts in a row that find it, and the
+  directory is emptied. It is a copy, and is made again.
+* Chroma reads `.env` of the working directory and unprefixed variables when it is imported, and
+  fails on some. It is shown neither.
 * Chroma fetches a model when it is to embed. It is never asked to: vectors are given, always.
 
-All calls run one after the other in the injected thread. Nothing of Chroma is imported or opened before the first call.
+All calls run one after the other in the injected thread. Nothing of Chroma is imported or opened
+before the first call.
 """
 
 from __future__ import annotations
@@ -53,18 +57,22 @@ class Offload(Protocol):
 
 
 class ChromaIndex:
-    """A `VectorIndex` in a directory that belongs to it alone. Whoever made it closes it, before the offload.
+    """A `VectorIndex` in a directory that belongs to it alone. Whoever made it closes it, before
+    the offload.
 
     Args:
         directory: made when missing; may be emptied when it is damaged.
         offload: always the same one thread; Chroma must not be shared with a fork.
-        sync_threshold: after how many records Chroma writes its graph; holds for collections made from now on.
+        sync_threshold: after how many records Chroma writes its graph; holds for collections made
+            from now on.
     """
 
     is_memory = False
     read_lag_s = 0.0
 
-    def __init__(self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD) -> None:
+    def __init__(
+        self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD
+    ) -> None:
         self._offload = offload
         self._chroma = _Chroma(directory, sync_threshold)
 
@@ -91,7 +99,8 @@ class ChromaIndex:
 
 
 class _Chroma:
-    """The blocking half. Every public method raises `IndexUnavailableError` or `StoreUnusableError` only."""
+    """The blocking half. Every public method raises `IndexUnavailableError` or `StoreUnusableError`
+    only."""
 
     def __init__(self, directory: Path, sync_threshold: int) -> None:
         self._directory = directory
@@ -122,9 +131,16 @@ class _Chroma:
             collection = self._find(client, name)
             if collection is None or k < 1:
                 return []
-            found = collection.query(query_embeddings=[np.frombuffer(vector, dtype="<f4")], n_results=k, include=["distances"])
+            found = collection.query(
+                query_embeddings=[np.frombuffer(vector, dtype="<f4")],
+                n_results=k,
+                include=["distances"],
+            )
             distances = (found["distances"] or [[]])[0]
-            return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in zip(found["ids"][0], distances, strict=True)]
+            return [
+                Hit(id=id_, score=1.0 - float(distance))
+                for id_, distance in zip(found["ids"][0], distances, strict=True)
+            ]
 
     def ids(self, name: str) -> list[str]:
         with self._calling(reads_graph=False) as client:
@@ -132,7 +148,8 @@ class _Chroma:
             return list(collection.get(include=[])["ids"]) if collection else []
 
     def drop(self, name: str) -> None:
-        """Remove the collection, and if that cannot be done everything: the other collections are copies, too."""
+        """Remove the collection, and if that cannot be done everything: the other collections are
+        copies, too."""
         self._collections.pop(name, None)
         try:
             with self._calling(reads_graph=False) as client:
@@ -150,10 +167,12 @@ class _Chroma:
             os.close(self._owner_fd)  # gives the lock back
             self._owner_fd = None
 
-    # -- collections -------------------------------------------------------------------------------------------------------
+    # -- collections
+    # ----------------------------------------------------------------------------------------------
 
     def _find(self, client: Client, name: str) -> Collection | None:
-        """The collection, None when there is none. One that does not measure by cosine is not ours to trust."""
+        """The collection, None when there is none. One that does not measure by cosine is not ours
+        to trust."""
         from chromadb.errors import NotFoundError
 
         if name not in self._collections:
@@ -167,17 +186,21 @@ class _Chroma:
 
     def _create(self, client: Client, name: str) -> Collection:
         settings = collection_settings(self._sync_threshold)
-        self._collections[name] = client.create_collection(name, configuration=settings, embedding_function=None)
+        self._collections[name] = client.create_collection(
+            name, configuration=settings, embedding_function=None
+        )
         return self._collections[name]
 
-    # -- opening, and what may crash ---------------------------------------------------------------------------------------
+    # -- opening, and what may crash
+    # ---------------------------------------------------------------------------------------
 
     @contextmanager
     def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
         """Run calls of the client, with the marker standing meanwhile.
 
         Args:
-            reads_graph: the calls read the files that may crash a process; to come through them is proof that those are sound.
+            reads_graph: the calls read the files that may crash a process; to come through them is
+                proof that those are sound.
         """
         with translating():
             self._own()
@@ -210,7 +233,10 @@ class _Chroma:
             raise IndexOwnedElsewhereError(
                 f"another process is using the Chroma index in {self._directory}",
                 why="Chroma loses entries when two processes open one directory",
-                fix="wait for the other process to end, or set BABYAGI_RESULT_STORE=builtin for this one",
+                fix=(
+                    "wait for the other process to end, or set BABYAGI_RESULT_STORE=builtin "
+                    "for this one"
+                ),
                 guide="results",
             ) from error
         self._owner_fd = owner_fd

@@ -1,7 +1,8 @@
 """Chroma over the network: one server that all workers share.
 
-The client library sets no time limit and, as chromadb 1.5 makes its asynchronous client, checks no certificate unless it is told to.
-Here every call has a deadline and certificates are checked. As in the embedded way, vectors are given and Chroma never embeds.
+The client library sets no time limit and, as chromadb 1.5 makes its asynchronous client, checks no
+certificate unless it is told to. Here every call has a deadline and certificates are checked. As in
+the embedded way, vectors are given and Chroma never embeds.
 
 Nothing of Chroma is imported and nothing is asked before the first call.
 """
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CALL_TIMEOUT_S = 20.0
-# What the server says of a collection that it cannot use; whatever else it refuses may be different the next time.
+# What the server says of a collection that it cannot use; whatever else it refuses may be different
+# the next time.
 DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
 
 
@@ -48,7 +50,9 @@ class ChromaServerIndex:
     is_memory = False
     read_lag_s = 0.0
 
-    def __init__(self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None) -> None:
+    def __init__(
+        self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None
+    ) -> None:
         self._url = url
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
@@ -69,17 +73,28 @@ class ChromaServerIndex:
         async with self._calling() as client:
             if not items or await self._use(client, collection, put):
                 return
-            await client.get_or_create_collection(collection, configuration=collection_settings(), embedding_function=None)
+            await client.get_or_create_collection(
+                collection, configuration=collection_settings(), embedding_function=None
+            )
             if not await self._use(client, collection, put):
-                raise self._unavailable(f"the collection {collection} was removed while it was written")
+                raise self._unavailable(
+                    f"the collection {collection} was removed while it was written"
+                )
 
     async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
         import numpy as np
 
         async def ask(found: AsyncCollection) -> list[Hit]:
-            reply = await found.query(query_embeddings=[np.frombuffer(vector, dtype="<f4")], n_results=k, include=["distances"])
+            reply = await found.query(
+                query_embeddings=[np.frombuffer(vector, dtype="<f4")],
+                n_results=k,
+                include=["distances"],
+            )
             distances = (reply["distances"] or [[]])[0]
-            return [Hit(id=id_, score=1.0 - float(distance)) for id_, distance in zip(reply["ids"][0], distances, strict=True)]
+            return [
+                Hit(id=id_, score=1.0 - float(distance))
+                for id_, distance in zip(reply["ids"][0], distances, strict=True)
+            ]
 
         if k < 1:
             return []
@@ -110,7 +125,8 @@ class ChromaServerIndex:
             server: Any = client._server  # type: ignore[attr-defined]  # the asynchronous client has no close of its own
             await server.__aexit__(None, None, None)
 
-    # -- calls -------------------------------------------------------------------------------------------------------------
+    # -- calls
+    # ----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[AsyncClientAPI]:
@@ -118,11 +134,16 @@ class ChromaServerIndex:
         with self._translating(timeout_s):
             async with asyncio.timeout(timeout_s):
                 async with self._opening:
-                    self._client = self._client or await _open_client(self._url, self._proxies.find(self._url))
+                    self._client = self._client or await _open_client(
+                        self._url, self._proxies.find(self._url)
+                    )
                 yield self._client
 
-    async def _use(self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]) -> T | None:
-        """What the work gives with the collection, None when there is none. One that another worker made anew is looked up again."""
+    async def _use(
+        self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]
+    ) -> T | None:
+        """What the work gives with the collection, None when there is none. One that another worker
+        made anew is looked up again."""
         from chromadb.errors import NotFoundError
 
         collection = await self._find(client, name)
@@ -149,29 +170,41 @@ class ChromaServerIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the server and the network raise into this project's two errors for an index."""
+        """Turn whatever the library, the server and the network raise into this project's two
+        errors for an index."""
         try:
             yield
         except BabyagiError:
             raise
         except ImportError as error:
             fix = "pip install chromadb, or unset CHROMA_URL"
-            raise IndexUnavailableError("Chroma cannot be imported", why=str(error), fix=fix, guide="results") from error
+            raise IndexUnavailableError(
+                "Chroma cannot be imported", why=str(error), fix=fix, guide="results"
+            ) from error
         except TimeoutError as error:
             raise self._unavailable(f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             why = redact(f"{type(error).__name__}: {error}")[:500]
-            if type(error).__name__ in DAMAGE and not any(sign in why.lower() for sign in TIME_MENDS):
-                raise StoreUnusableError(f"the Chroma server {self._url} cannot use the collection", why=why, guide="results") from error
+            if type(error).__name__ in DAMAGE and not any(
+                sign in why.lower() for sign in TIME_MENDS
+            ):
+                raise StoreUnusableError(
+                    f"the Chroma server {self._url} cannot use the collection",
+                    why=why,
+                    guide="results",
+                ) from error
             raise self._unavailable(why) from error
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
         fix = f"curl {self._url}/api/v2/heartbeat shows whether it lives; CHROMA_URL names it"
-        return IndexUnavailableError(f"the Chroma server {self._url} cannot answer now", why=why, fix=fix, guide="results")
+        return IndexUnavailableError(
+            f"the Chroma server {self._url} cannot answer now", why=why, fix=fix, guide="results"
+        )
 
 
 async def _open_client(url: str, proxy: str | None) -> AsyncClientAPI:
-    """As `chromadb.AsyncHttpClient` makes it, whose connections are those of all servers together and obey the environment."""
+    """As `chromadb.AsyncHttpClient` makes it, whose connections are those of all servers together
+    and obey the environment."""
     await asyncio.to_thread(import_chroma)  # half a second
     import httpx
     from chromadb.api.async_api import AsyncServerAPI
@@ -189,7 +222,11 @@ async def _open_client(url: str, proxy: str | None) -> AsyncClientAPI:
     client = AsyncClient(settings=settings)
     client.tenant, client.database = DEFAULT_TENANT, DEFAULT_DATABASE
     client._server = client._system.instance(AsyncServerAPI)  # type: ignore[type-abstract]  # it looks up which is configured
-    own = httpx.AsyncClient(timeout=None, headers={"Content-Type": "application/json"}, transport=httpx.AsyncHTTPTransport(proxy=proxy))
+    own = httpx.AsyncClient(
+        timeout=None,
+        headers={"Content-Type": "application/json"},
+        transport=httpx.AsyncHTTPTransport(proxy=proxy),
+    )
     server: Any = client._server
     server._clients = {hash(asyncio.get_running_loop()): own}
     return client

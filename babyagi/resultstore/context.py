@@ -1,8 +1,10 @@
-"""Chooses what earlier results go into a prompt, and how much of each: what a task needs and little else.
+"""Chooses what earlier results go into a prompt, and how much of each: what a task needs and little
+else.
 
-A task is given the results that it comes after or was planned from; those that establish the names, codes and numbers it asks about; then
-what is near to it in words or meaning; and where none of these has to do with what it asks, what its parent was made from. A check or a
-report of the whole objective is shown every result, the decisive ones whole.
+A task is given the results that it comes after or was planned from; those that establish the names,
+codes and numbers it asks about; then what is near to it in words or meaning; and where none of
+these has to do with what it asks, what its parent was made from. A check or a report of the whole
+objective is shown every result, the decisive ones whole.
 """
 
 from __future__ import annotations
@@ -30,13 +32,18 @@ N_COMMON_WORD = 2  # that for a single word that is no mark, or part of one
 N_LEADING = 2  # of such names that have it in front, from which on that says nothing
 COMMON_SHARE = 0.25  # of such a result's name that must be asked about
 N_NEAR = 3
-# How much of what is asked a result must hold to be near. With the queries of `tests/data/retrieval*.json` the result that answers holds
-# 0.22 to 0.44 of a task's name, and 0.12 to 0.26 of misspelt words; of what is asked about other things the best one holds 0.15 (95 of
-# 100) to 0.22.
+# How much of what is asked a result must hold to be near. With the queries of
+# `tests/data/retrieval*.json` the result that answers holds 0.22 to 0.44 of a task's name, and 0.12
+# to 0.26 of misspelt words; of what is asked about other things the best one holds 0.15 (95 of 100)
+# to 0.22.
 NEAR = 0.15
-NEAR_BESIDE_MARKS = 0.5  # where others have the codes, names, numbers or phrases of the task: a query in a result's own words holds 0.72
+# where others have the codes, names, numbers or phrases of the task: a query in a result's own
+# words holds 0.72
+NEAR_BESIDE_MARKS = 0.5
 NAME_SHARE = 0.6  # of the words of a result's own name that a task must hold to ask about it
-KIN_SHARE = 0.3  # of the words of a result's name that must stand in the task's, or what the result was made from is looked at, too
+# of the words of a result's name that must stand in the task's, or what the result was made from is
+# looked at, too
+KIN_SHARE = 0.3
 BEST_SHARE = 0.6  # of the nearest one's nearness
 NEAR_EQUAL = 0.9  # share of words that two results have in common, of those that either has
 MIN_OWN_WORDS = 6  # that a text must have to say by itself what it is about
@@ -46,7 +53,8 @@ MIN_NEEDED_BYTES = 600
 MAX_NEAR_BYTES = 1_500
 EXTRACT_BYTES = 240
 NEW_SHARE = 0.25  # of the words of a near one's name that no result before it brought
-WINDOW_CHARS = 40  # before and behind a place where a mark may stand; a longer word is cut, which makes it none
+# before and behind a place where a mark may stand; a longer word is cut, which makes it none
+WINDOW_CHARS = 40
 MAX_PLACES = 20  # of them that are looked at one by one
 _DIGIT = re.compile(r"\d")
 _GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
@@ -56,9 +64,9 @@ _GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
 class Chosen:
     """As much of a result as the budget allows, how well it fits, and why it was chosen.
 
-    `reason`: `after` (the task comes after it), `parent` (the task was planned from it), `marks` (it has the names, codes or numbers
-    of the task), `near`, `provenance` (the task's parent was made from it) or, of another objective, `shared`. `is_whole`: nothing of
-    it is left out.
+    `reason`: `after` (the task comes after it), `parent` (the task was planned from it), `marks`
+    (it has the names, codes or numbers of the task), `near`, `provenance` (the task's parent was
+    made from it) or, of another objective, `shared`. `is_whole`: nothing of it is left out.
     """
 
     result: Result
@@ -69,7 +77,13 @@ class Chosen:
 
 
 async def choose_context(
-    task: Task, *, objective: Objective, search: ResultSearch, embed: Embed, budget_tokens: int, lack: str = ""
+    task: Task,
+    *,
+    objective: Objective,
+    search: ResultSearch,
+    embed: Embed,
+    budget_tokens: int,
+    lack: str = "",
 ) -> tuple[list[Chosen], str]:
     """The results that the task needs, the most needed first, each fact once.
 
@@ -85,21 +99,45 @@ async def choose_context(
     reason_by_id = dict.fromkeys(task.after, "after")
     if task.parent_id is not None:
         reason_by_id.setdefault(task.parent_id, "parent")
-    kin = sorted(await search.results(list(reason_by_id)), key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id))
+    kin = sorted(
+        await search.results(list(reason_by_id)),
+        key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id),
+    )
     found = await search.relevant(asked, k=N_POOL, embed=embed, exclude={task.id})
     holding = await search.holding(" ".join(marks), limit=N_HOLDING) if marks else []
-    pool = _Pool(asked, kin=kin, ranked=found.ranked, holding=[result for result in holding if result.task_id != task.id])
+    pool = _Pool(
+        asked,
+        kin=kin,
+        ranked=found.ranked,
+        holding=[result for result in holding if result.task_id != task.id],
+    )
     picked = _Picked()
     picked.add_all(kin, reason_by_id)
     asked_about = pool.asked_about(asked)
-    named = [*asked_about, *pool.with_marks(marks, kin, asked_about), *pool.with_phrases(asked, asked_about)]
+    named = [
+        *asked_about,
+        *pool.with_marks(marks, kin, asked_about),
+        *pool.with_phrases(asked, asked_about),
+    ]
     picked.add_all(named, "marks")
     n_needed = len(picked.results)
     if not _names_all_it_takes(task.name, marks, picked.results):
-        picked.add_all(pool.near(NEAR_BESIDE_MARKS if marks or named else NEAR, picked.results), "near")
-    if task.parent_id is not None and not asked_about and not any(pool.name_share(result) >= KIN_SHARE for result in picked.results):
+        picked.add_all(
+            pool.near(NEAR_BESIDE_MARKS if marks or named else NEAR, picked.results), "near"
+        )
+    if (
+        task.parent_id is not None
+        and not asked_about
+        and not any(pool.name_share(result) >= KIN_SHARE for result in picked.results)
+    ):
         picked.add_all(await _load_provenance(task.parent_id, search), "provenance")
-    texts = fit(picked.results, budget_tokens * BYTES_PER_TOKEN, n_needed=n_needed, n_always=len(kin), task_name=asked)
+    texts = fit(
+        picked.results,
+        budget_tokens * BYTES_PER_TOKEN,
+        n_needed=n_needed,
+        n_always=len(kin),
+        task_name=asked,
+    )
     return [
         Chosen(
             result=result,
@@ -116,7 +154,9 @@ async def choose_context(
 def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
     """Whether a name says, beside its subject, what it takes, and all of that is there."""
     taken = set(marks) - _held(head(name), marks)
-    return bool(taken) and taken <= _held("\n".join(head(result.task_name) for result in results), taken)
+    return bool(taken) and taken <= _held(
+        "\n".join(head(result.task_name) for result in results), taken
+    )
 
 
 async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]:
@@ -129,8 +169,8 @@ async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]
 
 
 class _Picked:
-    """Results with the reasons for them, in the order in which they were added, no fact twice: of what says the same, the newest that
-    answers stands in the place of the first."""
+    """Results with the reasons for them, in the order in which they were added, no fact twice: of
+    what says the same, the newest that answers stands in the place of the first."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Result, str]] = []
@@ -160,23 +200,37 @@ class _Picked:
 class _Pool:
     """The results that a task may be given, compared with what it asks."""
 
-    def __init__(self, asked: str, *, kin: Sequence[Result], ranked: Sequence[RankedResult], holding: Sequence[Result]) -> None:
+    def __init__(
+        self,
+        asked: str,
+        *,
+        kin: Sequence[Result],
+        ranked: Sequence[RankedResult],
+        holding: Sequence[Result],
+    ) -> None:
         self._ranked = ranked
         results = [*kin, *(entry.result for entry in ranked), *holding]
-        self._results = sorted({_key(result): result for result in results}.values(), key=lambda result: result.created_at)
+        self._results = sorted(
+            {_key(result): result for result in results}.values(),
+            key=lambda result: result.created_at,
+        )
         self._asked = _stems(asked)
         self._subjects = Subjects([result.task_name for result in self._results])
         self._stems_by_key = {_key(result): _stems(result.task_name) for result in self._results}
         self._n_by_stem = Counter(stem for stems in self._stems_by_key.values() for stem in stems)
         scores = Words(asked).score([text_of(result) for result in self._results])
-        self._score_by_key = {_key(result): round(score, 3) for result, score in zip(self._results, scores, strict=True)}
+        self._score_by_key = {
+            _key(result): round(score, 3)
+            for result, score in zip(self._results, scores, strict=True)
+        }
         self._score_by_key |= {_key(entry.result): entry.score for entry in ranked}
 
     def score(self, result: Result) -> float:
         return self._score_by_key.get(_key(result), 0.0)
 
     def name_share(self, result: Result) -> float:
-        """How much of what the result was about is asked here, from 0 to 1; rare words count more."""
+        """How much of what the result was about is asked here, from 0 to 1; rare words count
+        more."""
         stems = self._stems_by_key.get(_key(result)) or _stems(result.task_name)
         whole = self._weigh(stems)
         return self._weigh(stems & self._asked) / whole if whole else 0.0
@@ -185,34 +239,56 @@ class _Pool:
         """The results whose subject stands in what is asked, of each the newest that answers."""
         found: list[Result] = []
         taken: set[int] = set()
-        places = [(one.share, one.span, self._results[one.place]) for one in self._subjects.find(asked)]
-        for _, span, result in sorted(places, key=lambda place: (-place[0], -len(place[1]), bool(place[2].lack), -place[2].task_id)):
+        places = [
+            (one.share, one.span, self._results[one.place]) for one in self._subjects.find(asked)
+        ]
+        for _, span, result in sorted(
+            places,
+            key=lambda place: (-place[0], -len(place[1]), bool(place[2].lack), -place[2].task_id),
+        ):
             if not taken.issuperset(span):
                 taken.update(span)
                 found.append(result)
         return found
 
-    def with_marks(self, marks: Collection[str], kin: Sequence[Result], asked_about: Sequence[Result]) -> list[Result]:
-        """For each mark but those of `asked_about` the results that establish it, or else one that mentions it unless one of these does."""
+    def with_marks(
+        self, marks: Collection[str], kin: Sequence[Result], asked_about: Sequence[Result]
+    ) -> list[Result]:
+        """For each mark but those of `asked_about` the results that establish it, or else one that
+        mentions it unless one of these does."""
         names = {_key(result): _held(result.task_name, marks) for result in self._results}
         unnamed = set(marks) - {mark for held in names.values() for mark in held}
-        texts = {_key(result): _held(result.text, unnamed) for result in self._results} if unnamed else {}
+        texts = (
+            {_key(result): _held(result.text, unnamed) for result in self._results}
+            if unnamed
+            else {}
+        )
         parts = {word for mark in marks if len(mark.split()) > 1 for word in mark.split()}
         known = {mark for result in asked_about for mark in _held(head(result.task_name), marks)}
         found: list[Result] = []
         for mark in sorted(marks, key=lambda mark: (-len(mark.split()), mark)):
             where = texts if mark in unnamed else names
-            holding = [] if mark in known else [result for result in self._results if mark in where[_key(result)]]
+            holding = (
+                []
+                if mark in known
+                else [result for result in self._results if mark in where[_key(result)]]
+            )
             known |= set(mark.split()) if holding else set()
             if mark not in unnamed:
-                places = {_key(result): len(phrases(fold(result.task_name).partition(mark)[0])) for result in holding}
+                places = {
+                    _key(result): len(phrases(fold(result.task_name).partition(mark)[0]))
+                    for result in holding
+                }
                 found += self._establishing(places, is_word=mark in parts)
-            elif 0 < len(holding) <= N_COMMON and not any(result in holding for result in [*kin, *asked_about, *found]):
+            elif 0 < len(holding) <= N_COMMON and not any(
+                result in holding for result in [*kin, *asked_about, *found]
+            ):
                 found.append(max(holding, key=lambda result: (self.score(result), result.task_id)))
         return found
 
     def with_phrases(self, asked: str, asked_about: Sequence[Result]) -> list[Result]:
-        """For each phrase of what is asked, but those of `asked_about`, the results that establish it."""
+        """For each phrase of what is asked, but those of `asked_about`, the results that establish
+        it."""
         places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
         for result in self._results:
             for at, phrase in enumerate(phrases(result.task_name)):
@@ -224,49 +300,84 @@ class _Pool:
                 found += self._establishing(places[phrase], is_word=len(phrase) == 1)
         return found
 
-    def _establishing(self, place_by_key: Mapping[tuple[int, int], int], *, is_word: bool) -> list[Result]:
-        """Of the results whose names hold something, those that asked for it: the one whose name has it nearest to the front, and the
-        first in time, because it had to be found before others could be made from it.
+    def _establishing(
+        self, place_by_key: Mapping[tuple[int, int], int], *, is_word: bool
+    ) -> list[Result]:
+        """Of the results whose names hold something, those that asked for it: the one whose name
+        has it nearest to the front, and the first in time, because it had to be found before others
+        could be made from it.
 
-        What very many hold, and with `is_word` what a few do, says little: then more of such a name must be asked about.
+        What very many hold, and with `is_word` what a few do, says little: then more of such a name
+        must be asked about.
         """
         if not place_by_key:
             return []
         named = [result for result in self._results if _key(result) in place_by_key]
-        leading = min(named, key=lambda result: (bool(result.lack), place_by_key[_key(result)], result.created_at, result.task_id))
-        earliest = min(named, key=lambda result: (bool(result.lack), result.created_at, result.task_id))
+        leading = min(
+            named,
+            key=lambda result: (
+                bool(result.lack),
+                place_by_key[_key(result)],
+                result.created_at,
+                result.task_id,
+            ),
+        )
+        earliest = min(
+            named, key=lambda result: (bool(result.lack), result.created_at, result.task_id)
+        )
         found = [leading] if leading is earliest else [leading, earliest]
         n_common, least = (N_COMMON_WORD, NAME_SHARE) if is_word else (N_COMMON, COMMON_SHARE)
         if len(named) <= n_common:
             return found
         n_leading = list(place_by_key.values()).count(place_by_key[_key(leading)])
-        return [result for result in (found if n_leading <= N_LEADING else [earliest]) if self.name_share(result) >= least]
+        return [
+            result
+            for result in (found if n_leading <= N_LEADING else [earliest])
+            if self.name_share(result) >= least
+        ]
 
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
-        """Those whose names are mostly asked about, then those that hold most of what is asked. Of the very nearest less is asked."""
+        """Those whose names are mostly asked about, then those that hold most of what is asked. Of
+        the very nearest less is asked."""
         covered = {stem for result in picked for stem in self._asked_stems(result)}
         found: list[Result] = []
-        for result in sorted(self._results, key=lambda result: (-self._weigh(self._asked_stems(result)), -result.task_id)):
+        for result in sorted(
+            self._results,
+            key=lambda result: (-self._weigh(self._asked_stems(result)), -result.task_id),
+        ):
             new = self._asked_stems(result) - covered
-            if self.name_share(result) >= NAME_SHARE and self._weigh(new) >= NEW_SHARE * self._weigh(self._stems_by_key[_key(result)]):
+            if self.name_share(result) >= NAME_SHARE and self._weigh(
+                new
+            ) >= NEW_SHARE * self._weigh(self._stems_by_key[_key(result)]):
                 found.append(result)
                 covered |= new
         known = {_key(result) for result in [*picked, *found]}
         best = max((entry.nearness for entry in self._ranked), default=0.0)
         bounds = [NEAR, *[max(least, BEST_SHARE * best)] * len(self._ranked)]
-        near = [entry.result for entry, bound in zip(self._ranked, bounds, strict=False) if entry.nearness >= bound]
-        room = max(int(near[:1] == [entry.result for entry in self._ranked[:1]]), N_NEAR - len(picked) - len(found))
+        near = [
+            entry.result
+            for entry, bound in zip(self._ranked, bounds, strict=False)
+            if entry.nearness >= bound
+        ]
+        room = max(
+            int(near[:1] == [entry.result for entry in self._ranked[:1]]),
+            N_NEAR - len(picked) - len(found),
+        )
         return found + [result for result in near if _key(result) not in known][:room]
 
     def _asked_stems(self, result: Result) -> frozenset[str]:
         return self._stems_by_key[_key(result)] & self._asked
 
     def _weigh(self, stems: Iterable[str]) -> float:
-        return sum(math.log(1 + len(self._results) / max(1, self._n_by_stem[stem])) for stem in sorted(stems))
+        return sum(
+            math.log(1 + len(self._results) / max(1, self._n_by_stem[stem]))
+            for stem in sorted(stems)
+        )
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:
-    """The marks that stand in the text as whole words. It is read word by word only where the letters of one stand."""
+    """The marks that stand in the text as whole words. It is read word by word only where the
+    letters of one stand."""
     folded = fold(text)
     bare = _GROUPING.sub("", folded) if any(mark.isdecimal() for mark in marks) else folded
     return frozenset(mark for mark in marks if _holds(bare if mark.isdecimal() else folded, mark))
@@ -290,26 +401,37 @@ def _key(result: Result) -> tuple[int, int]:
 
 
 def _supersedes(one: Result, other: Result) -> bool:
-    return (not one.lack, one.created_at, one.task_id) > (not other.lack, other.created_at, other.task_id)
+    return (not one.lack, one.created_at, one.task_id) > (
+        not other.lack,
+        other.created_at,
+        other.task_id,
+    )
 
 
 def _stems(text: str) -> frozenset[str]:
     return frozenset(stem for phrase in phrases(text) for stem in phrase)
 
 
-# -- for a check or a report ----------------------------------------------------------------------------------------------------
+# -- for a check or a report
+# --------------------------------------------------------------------------------------------------
 
 
 def choose_for_objective(
-    results: Sequence[Result], objective_text: str, *, budget_tokens: int, leaf_ids: Collection[int] = ()
+    results: Sequence[Result],
+    objective_text: str,
+    *,
+    budget_tokens: int,
+    leaf_ids: Collection[int] = (),
 ) -> tuple[list[Chosen], list[Result]]:
-    """What a check or a report is shown: the decisive results whole, up to half of the budget, and the best passage of each other one.
+    """What a check or a report is shown: the decisive results whole, up to half of the budget, and
+    the best passage of each other one.
 
     Args:
         leaf_ids: tasks that no other task was built on.
 
     Returns:
-        What was chosen, the decisive ones first and the others in the order of their tasks, and what did not fit at all.
+        What was chosen, the decisive ones first and the others in the order of their tasks, and
+        what did not fit at all.
     """
     budget = budget_tokens * BYTES_PER_TOKEN
     weights = _weigh_for_objective(results, objective_text, leaf_ids)
@@ -323,11 +445,23 @@ def choose_for_objective(
         reason, weight = weights[_key(result)]
         size = _size(result.text)
         is_whole = size <= max(whole_left, 0) or size <= min(EXTRACT_BYTES, left)
-        text = result.text if is_whole else _extract(result, is_decisive=reason == "marks") if left >= MIN_NEEDED_BYTES else ""
+        text = (
+            result.text
+            if is_whole
+            else _extract(result, is_decisive=reason == "marks")
+            if left >= MIN_NEEDED_BYTES
+            else ""
+        )
         if not text:
             left_out.append(result)
         elif picked.add(result, reason):
-            chosen = Chosen(result=result, text=text, score=round(min(1.0, weight), 3), reason=reason, is_whole=is_whole)
+            chosen = Chosen(
+                result=result,
+                text=text,
+                score=round(min(1.0, weight), 3),
+                reason=reason,
+                is_whole=is_whole,
+            )
             (whole if is_whole else others).append(chosen)
             left -= _size(text)
             whole_left -= _size(text) if is_whole else 0
@@ -354,24 +488,41 @@ def _weigh_for_objective(
 
 
 def _extract(result: Result, *, is_decisive: bool) -> str:
-    return cut_result(result, MIN_NEEDED_BYTES) if is_decisive else cut_passage(result, EXTRACT_BYTES)
+    return (
+        cut_result(result, MIN_NEEDED_BYTES) if is_decisive else cut_passage(result, EXTRACT_BYTES)
+    )
 
 
-# -- a budget and no fact twice -------------------------------------------------------------------------------------------------
+# -- a budget and no fact twice
+# -------------------------------------------------------------------------------------------------
 
 
-def fit(results: Sequence[Result], max_bytes: int, *, n_needed: int, n_always: int = 0, task_name: str = "") -> list[str]:
-    """The texts of the results, cut so that they stay within `max_bytes` together; empty for what is not worth a place.
+def fit(
+    results: Sequence[Result],
+    max_bytes: int,
+    *,
+    n_needed: int,
+    n_always: int = 0,
+    task_name: str = "",
+) -> list[str]:
+    """The texts of the results, cut so that they stay within `max_bytes` together; empty for what
+    is not worth a place.
 
     Args:
         results: the most needed first.
-        n_needed: so many get what they need: the first ones all, the others their best passages. What is left is for those behind them.
+        n_needed: so many get what they need: the first ones all, the others their best passages.
+            What is left is for those behind them.
         n_always: so many of these get a share however small it is.
         task_name: what is asked.
     """
     sizes = [_size(result.text) for result in results]
-    bounds = _allot(sizes, max_bytes, n_needed=min(n_needed, len(sizes)), n_always=min(n_always, len(sizes)))
-    return [cut_result(result, bound, task_name=task_name) if bound else "" for result, bound in zip(results, bounds, strict=True)]
+    bounds = _allot(
+        sizes, max_bytes, n_needed=min(n_needed, len(sizes)), n_always=min(n_always, len(sizes))
+    )
+    return [
+        cut_result(result, bound, task_name=task_name) if bound else ""
+        for result, bound in zip(results, bounds, strict=True)
+    ]
 
 
 def _allot(sizes: Sequence[int], budget: int, *, n_needed: int, n_always: int) -> list[int]:
@@ -411,9 +562,11 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def drop_repetitions(ranked: Sequence[RankedResult], *, limit: int, beside: Sequence[Result] = ()) -> list[RankedResult]:
-    """The first `limit`, without those that say, in nearly the same words and with the same figures, what a better one (or one of
-    `beside`) says."""
+def drop_repetitions(
+    ranked: Sequence[RankedResult], *, limit: int, beside: Sequence[Result] = ()
+) -> list[RankedResult]:
+    """The first `limit`, without those that say, in nearly the same words and with the same
+    figures, what a better one (or one of `beside`) says."""
     picked = _Picked()
     for result in beside:
         picked.add(result, "")
@@ -428,7 +581,8 @@ def drop_repetitions(ranked: Sequence[RankedResult], *, limit: int, beside: Sequ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Signs:
-    """The words of a result and those of them that must be equal in two results that say the same."""
+    """The words of a result and those of them that must be equal in two results that say the
+    same."""
 
     words: frozenset[str]
     figures: frozenset[str]
@@ -442,7 +596,10 @@ def _signs(result: Result) -> _Signs:
 
 
 def _are_near_equal(one: _Signs, other: _Signs) -> bool:
-    """Whether they have the same figures and nearly the same words, none of them in another one's place."""
-    if one.figures != other.figures or len(one.words & other.words) < NEAR_EQUAL * len(one.words | other.words):
+    """Whether they have the same figures and nearly the same words, none of them in another one's
+    place."""
+    if one.figures != other.figures or len(one.words & other.words) < NEAR_EQUAL * len(
+        one.words | other.words
+    ):
         return False
     return not (one.words - other.words - STOP_WORDS and other.words - one.words - STOP_WORDS)

@@ -1,4 +1,5 @@
-"""Cuts a result to a bound, so that what it found stays: its passages are ranked by what it was about and by who reads it."""
+"""Cuts a result to a bound, so that what it found stays: its passages are ranked by what it was
+about and by who reads it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from babyagi.text import split_sentences
 MAX_CUT_CHARS = 64_000  # of a text in which passages are looked for
 MAX_PASSAGE_CHARS = 400  # what has no end of a sentence in it is cut between words
 MAX_HEAD_BYTES = 120  # of a heading that a passage brings along
-NEXT_SHARE = 0.5  # of a passage's score that the one behind it has as well: "The mill was measured. It is 14 m high."
+# of a passage's score that the one behind it has as well: "The mill was measured. It is 14 m high."
+NEXT_SHARE = 0.5
 BEFORE_SHARE = 0.3  # that the one before it has
 FIGURE_BONUS = 0.1  # for a passage with a digit: most values have one
 N_EXTRACTED = 2  # sentences that stand for a whole result
@@ -25,16 +27,20 @@ _DIGIT = re.compile(r"\d")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passage:
-    """A sentence, a row of a table or a line. `heads` are the places of its heading and of its table's first row."""
+    """A sentence, a row of a table or a line. `heads` are the places of its heading and of its
+    table's first row."""
 
     text: str
     line: int
     heads: tuple[int, ...]
 
 
-def cut_result(result: Result, max_bytes: int, *, task_name: str = "", max_passages: int = 0) -> str:
-    """Return the result's text, or as much of it as `max_bytes` of UTF-8 hold: the passages that say most of what the result is about
-    and of what the reader asks, in their order, with "…" where something is left out.
+def cut_result(
+    result: Result, max_bytes: int, *, task_name: str = "", max_passages: int = 0
+) -> str:
+    """Return the result's text, or as much of it as `max_bytes` of UTF-8 hold: the passages that
+    say most of what the result is about and of what the reader asks, in their order, with "…" where
+    something is left out.
 
     A row of a table brings its first row and its heading along.
 
@@ -55,8 +61,11 @@ def cut_result(result: Result, max_bytes: int, *, task_name: str = "", max_passa
 
 
 def cut_passage(result: Result, max_bytes: int, *, query: str = "") -> str:
-    """Return the one or two sentences that say what the result found, on one line; what is asked counts as in `cut_result`."""
-    return " ".join(cut_result(result, max_bytes, task_name=query, max_passages=N_EXTRACTED).split())
+    """Return the one or two sentences that say what the result found, on one line; what is asked
+    counts as in `cut_result`."""
+    return " ".join(
+        cut_result(result, max_bytes, task_name=query, max_passages=N_EXTRACTED).split()
+    )
 
 
 def _size(text: str) -> int:
@@ -85,7 +94,13 @@ def _split(text: str) -> list[_Passage]:
             first_row = ()
         heads = (*heading, *first_row) if is_row else heading
         for piece in _split_line(line):
-            passages.append(_Passage(text=piece, line=number, heads=tuple(head for head in heads if head != len(passages))))
+            passages.append(
+                _Passage(
+                    text=piece,
+                    line=number,
+                    heads=tuple(head for head in heads if head != len(passages)),
+                )
+            )
     return passages
 
 
@@ -103,25 +118,35 @@ def _split_line(line: str) -> list[str]:
 
 
 def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[float]:
-    """How much each says of both names. What stands beside a passage that says much has a share of it."""
+    """How much each says of both names. What stands beside a passage that says much has a share of
+    it."""
     texts = [passage.text for passage in passages]
     own = Words(own_name).score(texts)
     asked = Words(task_name).score(texts) if task_name else [0.0] * len(texts)
-    scores = [one + other + FIGURE_BONUS * bool(_DIGIT.search(text)) for one, other, text in zip(own, asked, texts, strict=True)]
+    scores = [
+        one + other + FIGURE_BONUS * bool(_DIGIT.search(text))
+        for one, other, text in zip(own, asked, texts, strict=True)
+    ]
     return [
         max(score, NEXT_SHARE * before, BEFORE_SHARE * behind)
-        for score, before, behind in zip(scores, [0.0, *scores[:-1]], [*scores[1:], 0.0], strict=True)
+        for score, before, behind in zip(
+            scores, [0.0, *scores[:-1]], [*scores[1:], 0.0], strict=True
+        )
     ]
 
 
-def _keep(passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int, max_passages: int) -> set[int]:
+def _keep(
+    passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int, max_passages: int
+) -> set[int]:
     """The places of the best that fit, with what they bring along."""
     kept: set[int] = set()
     left = max_bytes - _size(GAP) - 1
     for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):
         if max_passages == 0:
             break
-        heads = {head for head in passages[place].heads if _size(passages[head].text) <= MAX_HEAD_BYTES}
+        heads = {
+            head for head in passages[place].heads if _size(passages[head].text) <= MAX_HEAD_BYTES
+        }
         for wanted in ({place, *heads}, {place}):
             cost = sum(_size(passages[one].text) + _size(GAP) + 2 for one in wanted - kept)
             if cost <= left:

@@ -1,7 +1,8 @@
 """Whether two texts say the same in nearly the same words.
 
-Lexical, so a paraphrase without common words is another text. What distinguishes texts that look alike must be equal in both: numbers,
-paths, quotes, names, single letters, and words that turn the meaning round.
+Lexical, so a paraphrase without common words is another text. What distinguishes texts that look
+alike must be equal in both: numbers, paths, quotes, names, single letters, and words that turn the
+meaning round.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from typing import Any
 
 from babyagi.resultstore.hashing import STOP_WORDS, HashEmbedder, split_words
 
-# On the labelled pairs of the tests: the same said otherwise 0.80–1.00, something else 0.49–0.85 where no mark differs.
+# On the labelled pairs of the tests: the same said otherwise 0.80–1.00, something else 0.49–0.85
+# where no mark differs.
 NEAR_EQUAL = 0.93
-MAX_COMPARED_CHARS = 8000  # longer results repeat only what they equal; marks of a text without bound would cost time without bound
+# longer results repeat only what they equal; marks of a text without bound would cost time without
+# bound
+MAX_COMPARED_CHARS = 8000
 MAX_ADDED_WORDS = 2  # that a result may have beyond the one it repeats: "already", "again"
 
 _QUOTED = re.compile(r"\"([^\"]+)\"|“([^“”]+)”|`([^`]+)`|'([^']{3,})'")
 _TURNING = frozenset(
-    "no nor not never without against before after above below up down off out under over more less most least first last".split()
+    (
+        "no nor not never without against before after above below up down off out under "
+        "over more less most least first last"
+    ).split()
 )
 
 
@@ -29,8 +36,14 @@ def marks(text: str) -> frozenset[str]:
     found = {part for quoted in _QUOTED.findall(text) for part in quoted if part}
     for place, word in enumerate(text.split()):
         bare = word.strip(".,;:!?()[]{}\"'`“”‘’")
-        is_sign = any(char.isdigit() or char in "/\\._@#" for char in bare) or (len(bare) == 1 and bare not in "aI&-–")
-        is_name = place > 0 and any(char.isupper() for char in bare) and not (bare.istitle() and bare.casefold() in STOP_WORDS)
+        is_sign = any(char.isdigit() or char in "/\\._@#" for char in bare) or (
+            len(bare) == 1 and bare not in "aI&-–"
+        )
+        is_name = (
+            place > 0
+            and any(char.isupper() for char in bare)
+            and not (bare.istitle() and bare.casefold() in STOP_WORDS)
+        )
         if bare and (is_sign or is_name or bare.casefold() in _TURNING):
             found.add(bare.casefold() if not is_name else bare)
     return frozenset(found)
@@ -47,25 +60,37 @@ class Nearness:
 
     def are_near_equal(self, one: str, other: str) -> bool:
         (one_marks, one_words), (other_marks, other_words) = self._signs(one), self._signs(other)
-        if one_marks != other_marks or 2 * len(one_words & other_words) < max(len(one_words), len(other_words)):
+        if one_marks != other_marks or 2 * len(one_words & other_words) < max(
+            len(one_words), len(other_words)
+        ):
             return False
-        return sum(a * b for a, b in zip(self._embed(one), self._embed(other), strict=True)) >= NEAR_EQUAL
+        return (
+            sum(a * b for a, b in zip(self._embed(one), self._embed(other), strict=True))
+            >= NEAR_EQUAL
+        )
 
     def is_repeat(self, text: str, earlier: str) -> bool:
         """Whether a result of any length brings nothing that the earlier one did not bring.
 
-        In a long text one word is the news, whatever the cosine says: none may stand in the place of another one.
+        In a long text one word is the news, whatever the cosine says: none may stand in the place
+        of another one.
         """
         if text == earlier:
             return True
-        if max(len(text), len(earlier)) > MAX_COMPARED_CHARS or not self.are_near_equal(text, earlier):
+        if max(len(text), len(earlier)) > MAX_COMPARED_CHARS or not self.are_near_equal(
+            text, earlier
+        ):
             return False
         words, earlier_words = self._signs(text)[1], self._signs(earlier)[1]
-        added, gone = _without_forms(words - earlier_words, earlier_words), _without_forms(earlier_words - words, words)
+        added, gone = (
+            _without_forms(words - earlier_words, earlier_words),
+            _without_forms(earlier_words - words, words),
+        )
         return not added or (not gone and len(added) <= MAX_ADDED_WORDS)
 
     def _signs(self, text: str) -> tuple[frozenset[str], frozenset[str]]:
-        """What must be equal, and the words: two texts that share less than half of them are never near-equal."""
+        """What must be equal, and the words: two texts that share less than half of them are never
+        near-equal."""
         if text not in self._signs_by_text:
             self._signs_by_text[text] = marks(text), frozenset(split_words(text))
             _forget_oldest(self._signs_by_text, self._max_kept)
@@ -80,7 +105,8 @@ class Nearness:
 
 
 def _without_forms(words: Set[str], others: Set[str]) -> Set[str]:
-    """The words that no other one is a form of, by their common beginning: `continues` and `continuing`."""
+    """The words that no other one is a form of, by their common beginning: `continues` and
+    `continuing`."""
     return {word for word in words if not any(_is_form(word, other) for other in others)}
 
 

@@ -1,8 +1,9 @@
 """Pinecone: a service that all workers share.
 
-Needs the extra `pinecone`. An index of Pinecone has one dimension and takes a minute to make, so there is one for each dimension
-(`babyagi-768`), and a collection is a namespace in it. Reads lag behind writes there: a search that finds too few results is answered
-from the stored vectors meanwhile, as with any index that is behind.
+Needs the extra `pinecone`. An index of Pinecone has one dimension and takes a minute to make, so
+there is one for each dimension (`babyagi-768`), and a collection is a namespace in it. Reads lag
+behind writes there: a search that finds too few results is answered from the stored vectors
+meanwhile, as with any index that is behind.
 
 Nothing of Pinecone is imported and nothing is asked before the first call.
 """
@@ -23,7 +24,9 @@ from babyagi.redaction import redact
 from babyagi.resultstore.base import PING_TIMEOUT_S, Hit, IndexItem
 
 CALL_TIMEOUT_S = 20.0
-READ_LAG_S = 5.0  # the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness, 2026-11-21)
+# the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness,
+# 2026-11-21)
+READ_LAG_S = 5.0
 CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
 MAX_BATCH = 100
 MAX_BODY_BYTES = 2_000_000  # of a request (docs.pinecone.io, Operation limits, 2026-11-21)
@@ -32,7 +35,10 @@ PAGE = 100
 EXCERPT_CHARS = 1_000  # for people who look into Pinecone; the task store has the text
 PREFIX = "babyagi-"
 MISMATCH = re.compile(r"dimension", re.IGNORECASE)
-AILING = "see https://status.pinecone.io, and the limits of the project's plan at https://app.pinecone.io"
+AILING = (
+    "see https://status.pinecone.io, and the limits of the project's plan at "
+    "https://app.pinecone.io"
+)
 RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'babyagi-daemon[pinecone]'"
 
 
@@ -81,7 +87,10 @@ class PineconeIndex:
         async with self._calling(CREATE_TIMEOUT_S + self._timeout_s):
             held = await self._dimension_of(collection)
             if {len(item.vector) // 4 for item in items} != {held or dimension}:
-                raise StoreUnusableError(f"vectors of {held} and {dimension} dimensions met in one collection", guide="results")
+                raise StoreUnusableError(
+                    f"vectors of {held} and {dimension} dimensions met in one collection",
+                    guide="results",
+                )
             index = await self._index(dimension) or await self._create(dimension)
             size = _batch_size(dimension)
             for start in range(0, len(items), size):
@@ -108,7 +117,9 @@ class PineconeIndex:
                 index = await self._index(dimension) if dimension else None
                 if index is None:
                     return found
-                page = await index.list_paginated(namespace=collection, limit=PAGE, pagination_token=token)
+                page = await index.list_paginated(
+                    namespace=collection, limit=PAGE, pagination_token=token
+                )
             found += [entry.id for entry in page.vectors]
             token = page.pagination.next if page.pagination else None
             if not token:
@@ -123,7 +134,8 @@ class PineconeIndex:
             self._dimension_by_name.pop(collection, None)
             if index is not None:
                 with suppress(NotFoundError):  # what the statistics still show may be gone
-                    await index.delete_namespace(namespace=collection)  # `delete` would leave it there, empty
+                    # `delete` would leave it there, empty
+                    await index.delete_namespace(namespace=collection)
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -131,7 +143,8 @@ class PineconeIndex:
         if client is not None:
             await client.close()
 
-    # -- indexes and namespaces ----------------------------------------------------------------------------------------------
+    # -- indexes and namespaces
+    # ----------------------------------------------------------------------------------------------
 
     async def _dimension_of(self, collection: str) -> int:
         """The dimension of the index that has the collection as a namespace, 0 when none has."""
@@ -140,7 +153,10 @@ class PineconeIndex:
                 if re.fullmatch(PREFIX + r"\d+", listed.name):
                     dimension = int(listed.name.removeprefix(PREFIX))
                     index = await self._index(dimension)
-                    if index is not None and collection in (await index.describe_index_stats()).namespaces:
+                    if (
+                        index is not None
+                        and collection in (await index.describe_index_stats()).namespaces
+                    ):
                         self._dimension_by_name[collection] = dimension
         return self._dimension_by_name.get(collection, 0)
 
@@ -155,7 +171,9 @@ class PineconeIndex:
                 except NotFoundError:
                     return None
                 opened = self._client.index(host=described.host)
-                self._index_by_dimension[dimension] = await opened if inspect.isawaitable(opened) else opened
+                self._index_by_dimension[dimension] = (
+                    await opened if inspect.isawaitable(opened) else opened
+                )
             return self._index_by_dimension[dimension]
 
     async def _create(self, dimension: int) -> Any:
@@ -166,9 +184,14 @@ class PineconeIndex:
         spec = ServerlessSpec(cloud=self._cloud, region=self._region)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # the way that every version from 9 on understands
+                # the way that every version from 9 on understands
+                warnings.simplefilter("ignore", DeprecationWarning)
                 await self._client.create_index(
-                    f"{PREFIX}{dimension}", dimension=dimension, metric="cosine", spec=spec, timeout=CREATE_TIMEOUT_S
+                    f"{PREFIX}{dimension}",
+                    dimension=dimension,
+                    metric="cosine",
+                    spec=spec,
+                    timeout=CREATE_TIMEOUT_S,
                 )
         except ConflictError:
             pass
@@ -183,11 +206,14 @@ class PineconeIndex:
             ) from error
         index = await self._index(dimension)
         if index is None:
-            raise IndexUnavailableError("Pinecone does not show the index that it made", guide="results")
+            raise IndexUnavailableError(
+                "Pinecone does not show the index that it made", guide="results"
+            )
         return index
 
     async def _forget_if_gone(self, error: Exception) -> None:
-        """An index that somebody deleted, or that is at another address now, is looked for again by the next call."""
+        """An index that somebody deleted, or that is at another address now, is looked for again by
+        the next call."""
         from pinecone.errors import NotFoundError, PineconeConnectionError
 
         if isinstance(error, NotFoundError | PineconeConnectionError):
@@ -199,7 +225,8 @@ class PineconeIndex:
         for index in indexes:
             await index.close()
 
-    # -- calls -------------------------------------------------------------------------------------------------------------
+    # -- calls
+    # ----------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[None]:
@@ -219,9 +246,11 @@ class PineconeIndex:
             from pinecone import AsyncPinecone, RetryConfig
         except ImportError:
             raise
-        except Exception as error:  # what stands where `pinecone-client` was installed raises a bare one
+        except Exception as error:
+            # what stands where `pinecone-client` was installed raises a bare one
             raise ImportError(str(error)) from error
-        # Retries of the control plane; on a 429 of the data plane the library itself waits as long as the service asks, up to our deadline.
+        # Retries of the control plane; on a 429 of the data plane the library itself waits as long
+        # as the service asks, up to our deadline.
         return AsyncPinecone(
             api_key=self._api_key,
             host=self._host or None,
@@ -232,26 +261,40 @@ class PineconeIndex:
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the service and the network raise into this project's two errors for an index."""
+        """Turn whatever the library, the service and the network raise into this project's two
+        errors for an index."""
         try:
             yield
         except BabyagiError:
             raise
         except ImportError as error:
-            why = f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not `pinecone-client`"
-            raise IndexUnavailableError("Pinecone cannot be imported", why=why, fix=RENAMED, guide="results") from error
+            why = (
+                f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not "
+                "`pinecone-client`"
+            )
+            raise IndexUnavailableError(
+                "Pinecone cannot be imported", why=why, fix=RENAMED, guide="results"
+            ) from error
         except TimeoutError as error:
             raise _unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
         except Exception as error:
-            why = redact(" ".join(f"{type(error).__name__}: {error}".split()), secrets=[self._api_key])[:500]
+            why = redact(
+                " ".join(f"{type(error).__name__}: {error}".split()), secrets=[self._api_key]
+            )[:500]
             status = getattr(error, "status_code", None) or getattr(error, "status", None)
             if status == 400 and MISMATCH.search(why):
-                raise StoreUnusableError("Pinecone cannot use the collection", why=why, guide="results") from error
+                raise StoreUnusableError(
+                    "Pinecone cannot use the collection", why=why, guide="results"
+                ) from error
             raise _unavailable(why, is_refused=status in (401, 402, 403)) from error
 
 
 def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
-    fix = "set PINECONE_API_KEY to a key that may write, and see the project's plan" if is_refused else AILING
+    fix = (
+        "set PINECONE_API_KEY to a key that may write, and see the project's plan"
+        if is_refused
+        else AILING
+    )
     return IndexUnavailableError("Pinecone cannot answer now", why=why, fix=fix, guide="results")
 
 
@@ -262,7 +305,11 @@ def _batch_size(dimension: int) -> int:
 
 def _to_record(item: IndexItem) -> dict[str, Any]:
     excerpt = item.text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
-    return {"id": item.id, "values": _numbers(item.vector), "metadata": {"task_id": item.task_id, "text": excerpt}}
+    return {
+        "id": item.id,
+        "values": _numbers(item.vector),
+        "metadata": {"task_id": item.task_id, "text": excerpt},
+    }
 
 
 def _numbers(vector: bytes) -> list[float]:

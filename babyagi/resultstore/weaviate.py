@@ -1,8 +1,9 @@
 """Weaviate: a server that all workers share.
 
-Needs the extra `weaviate`. What is done here for safety, because of what the client library does by itself: it asks the package index for
-its own newest version when it connects (told not to), it does not raise for single objects of a batch that were refused (looked at), and
-some of its calls have no time limit (all have a deadline here). Vectors are given; no vectorizer of the server is ever used.
+Needs the extra `weaviate`. What is done here for safety, because of what the client library does by
+itself: it asks the package index for its own newest version when it connects (told not to), it does
+not raise for single objects of a batch that were refused (looked at), and some of its calls have no
+time limit (all have a deadline here). Vectors are given; no vectorizer of the server is ever used.
 
 Nothing of Weaviate is imported and nothing is asked before the first call.
 """
@@ -36,8 +37,12 @@ EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
 # Whole words: the names of collections stand in what is said, too.
 MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
 PINGED = "Babyagi_ping"  # there is none
-NO_CLASS = re.compile(r"could not find class|class \S+ (not found|does(n't| not) exist)", re.IGNORECASE)
-REFUSED = re.compile(r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE)
+NO_CLASS = re.compile(
+    r"could not find class|class \S+ (not found|does(n't| not) exist)", re.IGNORECASE
+)
+REFUSED = re.compile(
+    r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE
+)
 
 
 class WeaviateIndex:
@@ -113,14 +118,25 @@ class WeaviateIndex:
             if asked is None:
                 return []
             distance = MetadataQuery(distance=True)
-            reply = await asked.query.near_vector(near_vector=_numbers(vector), limit=k, return_properties=[], return_metadata=distance)
-            return [Hit(id=str(found.uuid), score=1.0 - float(found.metadata.distance or 0.0)) for found in reply.objects]
+            reply = await asked.query.near_vector(
+                near_vector=_numbers(vector),
+                limit=k,
+                return_properties=[],
+                return_metadata=distance,
+            )
+            return [
+                Hit(id=str(found.uuid), score=1.0 - float(found.metadata.distance or 0.0))
+                for found in reply.objects
+            ]
 
     async def ids(self, collection: str) -> list[str]:
         async with self._asking(collection) as asked:
             if asked is None:
                 return []
-            return [str(found.uuid) async for found in asked.iterator(return_properties=[], cache_size=PAGE)]
+            return [
+                str(found.uuid)
+                async for found in asked.iterator(return_properties=[], cache_size=PAGE)
+            ]
 
     async def drop(self, collection: str) -> None:
         name = class_name(collection)
@@ -135,18 +151,26 @@ class WeaviateIndex:
         if client is not None:
             await client.close()
 
-    # -- calls -------------------------------------------------------------------------------------------------------------
+    # -- calls
+    # ----------------------------------------------------------------------------------------------
 
-    async def _insert(self, client: WeaviateAsyncClient, name: str, items: Sequence[IndexItem]) -> None:
+    async def _insert(
+        self, client: WeaviateAsyncClient, name: str, items: Sequence[IndexItem]
+    ) -> None:
         """Put a batch in; it replaces objects of the same ids.
 
         Raises:
-            StoreUnusableError: vectors of another length. IndexUnavailableError: some objects were refused for another reason.
+            StoreUnusableError: vectors of another length. IndexUnavailableError: some objects were
+            refused for another reason.
         """
         from weaviate.classes.data import DataObject
 
         objects = [
-            DataObject(uuid=item.id, vector=_numbers(item.vector), properties={"task_id": item.task_id, "text": _excerpt(item.text)})
+            DataObject(
+                uuid=item.id,
+                vector=_numbers(item.vector),
+                properties={"task_id": item.task_id, "text": _excerpt(item.text)},
+            )
             for item in items
         ]
         done = await client.collections.use(name).data.insert_many(objects)
@@ -191,11 +215,19 @@ class WeaviateIndex:
 
         timeout = Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s)
         proxy = None if self._is_embedded else self._proxies.find(self._url)
-        without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])  # by itself gRPC obeys the environment
-        config = AdditionalConfig(timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without)
+        # by itself gRPC obeys the environment
+        without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])
+        config = AdditionalConfig(
+            timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without
+        )
         if self._is_embedded:
             options = EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT)
-            make = partial(weaviate.WeaviateAsyncClient, embedded_options=options, additional_config=config, skip_init_checks=True)
+            make = partial(
+                weaviate.WeaviateAsyncClient,
+                embedded_options=options,
+                additional_config=config,
+                skip_init_checks=True,
+            )
             client = await asyncio.to_thread(make)
         else:
             parts = urlsplit(self._url)
@@ -219,40 +251,55 @@ class WeaviateIndex:
             raise
         return client
 
-    # -- errors ------------------------------------------------------------------------------------------------------------
+    # -- errors
+    # ----------------------------------------------------------------------------------------------
 
     @contextmanager
     def _translating(self, timeout_s: float) -> Iterator[None]:
-        """Turn whatever the library, the server and the network raise into this project's two errors for an index."""
+        """Turn whatever the library, the server and the network raise into this project's two
+        errors for an index."""
         try:
             yield
         except BabyagiError:
             raise
         except ImportError as error:
             fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
-            raise IndexUnavailableError("Weaviate cannot be imported", why=str(error), fix=fix, guide="results") from error
+            raise IndexUnavailableError(
+                "Weaviate cannot be imported", why=str(error), fix=fix, guide="results"
+            ) from error
         except TimeoutError as error:
             raise self._unavailable(f"no answer within {timeout_s:g} s") from error
         except Exception as error:
             raise self._explain(f"{type(error).__name__}: {error}") from error
 
     def _explain(self, why: str) -> BabyagiError:
-        """Our error for what the server says; only vectors that do not fit the collection are a reason to begin it anew."""
+        """Our error for what the server says; only vectors that do not fit the collection are a
+        reason to begin it anew."""
         why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
         if MISMATCH.search(why):
-            return StoreUnusableError(f"{self._server} cannot use the collection", why=why, guide="results")
+            return StoreUnusableError(
+                f"{self._server} cannot use the collection", why=why, guide="results"
+            )
         return self._unavailable(why)
 
     def _unavailable(self, why: str) -> IndexUnavailableError:
         if REFUSED.search(why):
             fix = "set WEAVIATE_API_KEY to a key that may write"
         elif self._is_embedded:
-            left_behind = f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
+            left_behind = (
+                f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} "
+                f"BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
+            )
             fix = f"if one that was left behind holds its ports, use it: {left_behind}"
         else:
             host, port = grpc_address(self._url, self._grpc_port)
-            fix = f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and BABYAGI_WEAVIATE_GRPC_PORT name them"
-        return IndexUnavailableError(f"{self._server} cannot answer now", why=why, fix=fix, guide="results")
+            fix = (
+                f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and "
+                "BABYAGI_WEAVIATE_GRPC_PORT name them"
+            )
+        return IndexUnavailableError(
+            f"{self._server} cannot answer now", why=why, fix=fix, guide="results"
+        )
 
     @property
     def _server(self) -> str:
@@ -285,10 +332,15 @@ async def _create(client: WeaviateAsyncClient, name: str) -> None:
     from weaviate.exceptions import UnexpectedStatusCodeError
 
     cosine = Configure.VectorIndex.hnsw(distance_metric=VectorDistances.COSINE)
-    properties = [Property(name="task_id", data_type=DataType.INT), Property(name="text", data_type=DataType.TEXT)]
+    properties = [
+        Property(name="task_id", data_type=DataType.INT),
+        Property(name="text", data_type=DataType.TEXT),
+    ]
     try:
         await client.collections.create(
-            name, vector_config=Configure.Vectors.self_provided(vector_index_config=cosine), properties=properties
+            name,
+            vector_config=Configure.Vectors.self_provided(vector_index_config=cosine),
+            properties=properties,
         )
     except UnexpectedStatusCodeError as error:
         if error.status_code != 422 or not await client.collections.exists(name):
@@ -299,7 +351,8 @@ def _import() -> None:
     """The first import, which takes half a second; every later one is free."""
     import weaviate  # noqa: F401
 
-    logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)  # it logs refused objects whole: texts, and vectors of megabytes
+    # it logs refused objects whole: texts, and vectors of megabytes
+    logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
 
 
 def _numbers(vector: bytes) -> list[float]:

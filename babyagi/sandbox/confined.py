@@ -1,14 +1,18 @@
-"""The process that code from a model runs in: it makes itself unable to do anything but compute, proves it, and only then runs the code.
+"""The process that code from a model runs in: it makes itself unable to do anything but compute,
+proves it, and only then runs the code.
 
-It is started isolated, with nothing of this project but `program.py` beside it, and no third-party module. The code comes on standard
-input as UTF-8; on standard output go `CONFIRMED`, or `REFUSED` and why, and then the outcome, `ANSWER` or `FAULT` and a text. After the
-filter is installed nothing in this process can be trusted, this file's own functions included: whatever the code changes here, it
-changes only what the process says last, and that is for the code to say anyway.
+It is started isolated, with nothing of this project but `program.py` beside it, and no third-party
+module. The code comes on standard input as UTF-8; on standard output go `CONFIRMED`, or `REFUSED`
+and why, and then the outcome, `ANSWER` or `FAULT` and a text. After the filter is installed nothing
+in this process can be trusted, this file's own functions included: whatever the code changes here,
+it changes only what the process says last, and that is for the code to say anyway.
 
-The wall is the kernel's filter (seccomp). What `program.py` takes away or puts in the place of something is manners: it makes ordinary
-code run and the message to the model a plain one, and holds nobody.
+The wall is the kernel's filter (seccomp). What `program.py` takes away or puts in the place of
+something is manners: it makes ordinary code run and the message to the model a plain one, and holds
+nobody.
 
-Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h` (x86_64) and `asm-generic/unistd.h`
+Sources: seccomp(2), prctl(2), the kernel's `linux/seccomp.h`, `linux/audit.h`, `asm/unistd_64.h`
+(x86_64) and `asm-generic/unistd.h`
 (aarch64).
 """
 
@@ -26,7 +30,8 @@ if TYPE_CHECKING:
 CONFIRMED, REFUSED = "C", "R"
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as struct seccomp_data names them
-# What an interpreter with one thread needs to compute: the way out, memory, the clock where it must be asked for, randomness.
+# What an interpreter with one thread needs to compute: the way out, memory, the clock where it must
+# be asked for, randomness.
 SYSCALLS = {  # the number on each of the architectures
     "write": (1, 64),
     "exit_group": (231, 94),
@@ -40,10 +45,13 @@ SYSCALLS = {  # the number on each of the architectures
     "getrandom": (318, 278),
 }
 _FUTEX_WAKE_PRIVATE, _PROT_EXEC = 129, 4
-ONLY_WITH = {"write": (0, 1), "futex": (1, _FUTEX_WAKE_PRIVATE)}  # an argument, and the value that it must have
-NEVER_WITH = {"mmap": (2, _PROT_EXEC), "mprotect": (2, _PROT_EXEC)}  # an argument, and the bits that it must not have
+# an argument, and the value that it must have
+ONLY_WITH = {"write": (0, 1), "futex": (1, _FUTEX_WAKE_PRIVATE)}
+# an argument, and the bits that it must not have
+NEVER_WITH = {"mmap": (2, _PROT_EXEC), "mprotect": (2, _PROT_EXEC)}
 
-_LOAD, _EQUALS, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # BPF: ld abs, jeq, jge, jset, ret
+# BPF: ld abs, jeq, jge, jset, ret
+_LOAD, _EQUALS, _AT_LEAST, _HAS_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _EPERM = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 _AT_NUMBER, _AT_ARCHITECTURE, _AT_ARGUMENTS = 0, 4, 16  # in struct seccomp_data
 _X32_BIT = 0x40000000
@@ -81,14 +89,18 @@ def main(parent_pid: int, result: str, max_chars: int, cpu_s: int, memory_bytes:
         os._exit(1)
 
 
-# -- becoming unable ----------------------------------------------------------------------------------------------------------------
+# -- becoming unable
+# --------------------------------------------------------------------------------------------------
 
 
 def find_prctl() -> Any:
-    """The C library's `prctl`, which takes plain numbers here and gives 0 when it did what was asked."""
+    """The C library's `prctl`, which takes plain numbers here and gives 0 when it did what was
+    asked."""
     machine = os.uname().machine
     if machine not in ARCHITECTURES or sys.maxsize < 2**32:
-        raise CannotConfineError(f"this is Linux on {machine}, not a 64-bit system on {' or '.join(ARCHITECTURES)}")
+        raise CannotConfineError(
+            f"this is Linux on {machine}, not a 64-bit system on {' or '.join(ARCHITECTURES)}"
+        )
     import ctypes
 
     prctl = ctypes.CDLL(None, use_errno=True).prctl
@@ -97,7 +109,8 @@ def find_prctl() -> Any:
 
 
 def die_with_parent(prctl: Any, parent_pid: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends, however it ends; one that is gone already is noticed."""
+    """Have the kernel kill this process when the thread that started it ends, however it ends; one
+    that is gone already is noticed."""
     if prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0):
         raise CannotConfineError("the kernel does not end a process with its parent")
     if os.getppid() != parent_pid:
@@ -105,11 +118,14 @@ def die_with_parent(prctl: Any, parent_pid: int) -> None:
 
 
 def limit_resources(cpu_s: int, memory_bytes: int) -> int:
-    """Bound memory and processor time, be the first to go when memory is short, leave no dump, keep no descriptor but the outcome's.
+    """Bound memory and processor time, be the first to go when memory is short, leave no dump, keep
+    no descriptor but the outcome's.
 
-    Returns the bytes of memory that there are: fewer than asked for where the caller has a lower limit itself.
+    Returns the bytes of memory that there are: fewer than asked for where the caller has a lower
+    limit itself.
 
-    Needed no more once the filter holds, but a second lock costs nothing: files, descriptors and processes are bounded as well.
+    Needed no more once the filter holds, but a second lock costs nothing: files, descriptors and
+    processes are bounded as well.
     """
     import resource
 
@@ -119,8 +135,17 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
     sys.stdin = sys.stdout = sys.stderr = sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # type: ignore[misc]
     os.close(0)
     os.closerange(2, os.sysconf("SC_OPEN_MAX"))
-    nothing = (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC)
-    for kind, wanted in [(resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CPU, cpu_s), *((kind, 0) for kind in nothing)]:
+    nothing = (
+        resource.RLIMIT_CORE,
+        resource.RLIMIT_FSIZE,
+        resource.RLIMIT_NOFILE,
+        resource.RLIMIT_NPROC,
+    )
+    for kind, wanted in [
+        (resource.RLIMIT_AS, memory_bytes),
+        (resource.RLIMIT_CPU, cpu_s),
+        *((kind, 0) for kind in nothing),
+    ]:
         given = resource.getrlimit(kind)[1]
         most = wanted if given == resource.RLIM_INFINITY else min(wanted, given)
         resource.setrlimit(kind, (most, most))
@@ -128,7 +153,8 @@ def limit_resources(cpu_s: int, memory_bytes: int) -> int:
 
 
 def install_filter(prctl: Any) -> None:
-    """Take away every system call that computing does not need, for good: no filter can be removed, and no call adds rights."""
+    """Take away every system call that computing does not need, for good: no filter can be removed,
+    and no call adds rights."""
     import ctypes
 
     class Program(ctypes.Structure):
@@ -142,15 +168,21 @@ def install_filter(prctl: Any) -> None:
     text = ctypes.create_string_buffer(packed, len(packed))
     program = Program(len(instructions), ctypes.addressof(text))
     if prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) or prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
-        raise CannotConfineError(f"the kernel refuses to give up rights ({os.strerror(ctypes.get_errno())})")
+        raise CannotConfineError(
+            f"the kernel refuses to give up rights ({os.strerror(ctypes.get_errno())})"
+        )
     if prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(program), 0, 0):
-        raise CannotConfineError(f"the kernel takes no filter of system calls ({os.strerror(ctypes.get_errno())})")
+        raise CannotConfineError(
+            f"the kernel takes no filter of system calls ({os.strerror(ctypes.get_errno())})"
+        )
 
 
 def build_filter(machine: str) -> Sequence[Instruction]:
-    """Return the program that the kernel runs at each system call: those of `SYSCALLS` are allowed, all others fail with EPERM.
+    """Return the program that the kernel runs at each system call: those of `SYSCALLS` are allowed,
+    all others fail with EPERM.
 
-    A call by the rules of another architecture kills the process: the same numbers mean other calls there.
+    A call by the rules of another architecture kills the process: the same numbers mean other calls
+    there.
     """
     program: list[Instruction] = [
         (_LOAD, 0, 0, _AT_ARCHITECTURE),
@@ -164,10 +196,18 @@ def build_filter(machine: str) -> Sequence[Instruction]:
         body: list[Instruction] = []
         if name in ONLY_WITH:
             argument, value = ONLY_WITH[name]
-            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), (_EQUALS, 1, 0, value), (_RETURN, 0, 0, _EPERM)]
+            body = [
+                (_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument),
+                (_EQUALS, 1, 0, value),
+                (_RETURN, 0, 0, _EPERM),
+            ]
         elif name in NEVER_WITH:
             argument, bits = NEVER_WITH[name]
-            body = [(_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument), (_HAS_BITS, 0, 1, bits), (_RETURN, 0, 0, _EPERM)]
+            body = [
+                (_LOAD, 0, 0, _AT_ARGUMENTS + 8 * argument),
+                (_HAS_BITS, 0, 1, bits),
+                (_RETURN, 0, 0, _EPERM),
+            ]
         number = numbers[list(ARCHITECTURES).index(machine)]
         program += [(_EQUALS, 0, len(body) + 1, number), *body, (_RETURN, 0, 0, _ALLOW)]
     return [*program, (_RETURN, 0, 0, _EPERM)]
@@ -184,7 +224,8 @@ def require_filter() -> None:
         raise CannotConfineError("the kernel took the filter and does not hold to it")
 
 
-# -- descriptors --------------------------------------------------------------------------------------------------------------------
+# -- descriptors
+# --------------------------------------------------------------------------------------------------
 
 
 def read_all(fd: int) -> bytes:

@@ -1,11 +1,14 @@
-"""Running an ordinary program where nothing but computing is possible: its modules, what it prints, its value, and time without waiting.
+"""Running an ordinary program where nothing but computing is possible: its modules, what it prints,
+its value, and time without waiting.
 
-It stands beside `confined.py` in the same process, which imports it by its bare name: `prepare` before the wall, `run` behind it. Nothing
-here holds anybody; it lets a program that only computes run as it is written, and gives one that wants more a line that says what to do.
+It stands beside `confined.py` in the same process, which imports it by its bare name: `prepare`
+before the wall, `run` behind it. Nothing here holds anybody; it lets a program that only computes
+run as it is written, and gives one that wants more a line that says what to do.
 
-No time is spent on waiting: a sleep, and an event loop in which every task waits, move the clocks of `time` on instead. Threads and
-executors run what they are given at once, one after the other. Not covered: the clock of `datetime`, which no sleep moves, and threads
-that wait for each other.
+No time is spent on waiting: a sleep, and an event loop in which every task waits, move the clocks
+of `time` on instead. Threads and
+executors run what they are given at once, one after the other. Not covered: the clock of
+`datetime`, which no sleep moves, and threads that wait for each other.
 """
 
 from __future__ import annotations
@@ -27,25 +30,35 @@ ANSWER, FAULT = "A", "F"
 
 CODE_NAME = "<code>"
 MAX_FAULT_CHARS = 300
-MAX_SPLIT_CHARS = 100_000  # of a program whose last line is looked at: the tree of a megabyte takes 400 MB
+# of a program whose last line is looked at: the tree of a megabyte takes 400 MB
+MAX_SPLIT_CHARS = 100_000
 MAX_ZONES = 200
 _BYTES_PER_CHAR = 4
-_ONLY_A_TREE, _TOP_LEVEL_AWAIT, _IS_COROUTINE = 0x400, 0x2000, 0x80  # PyCF_ONLY_AST, PyCF_ALLOW_TOP_LEVEL_AWAIT, CO_COROUTINE
+# PyCF_ONLY_AST, PyCF_ALLOW_TOP_LEVEL_AWAIT, CO_COROUTINE
+_ONLY_A_TREE, _TOP_LEVEL_AWAIT, _IS_COROUTINE = 0x400, 0x2000, 0x80
 
-# Modules of Python that a program may not import: they serve networks, other programs, machine code or a screen, or do something at once.
+# Modules of Python that a program may not import: they serve networks, other programs, machine code
+# or a screen, or do something at once.
 NOT_HERE = frozenset(
-    "antigravity asynchat asyncore cgi cgitb crypt ctypes curses ensurepip ftplib http.client http.server idlelib imaplib lib2to3 "
-    "multiprocessing nis nntplib ossaudiodev poplib pty pydoc pydoc_data readline rlcompleter select selectors site smtpd smtplib socket "
-    "socketserver spwd ssl subprocess telnetlib test this tkinter turtle turtledemo urllib.request venv webbrowser wsgiref xmlrpc".split()
+    "antigravity asynchat asyncore cgi cgitb crypt ctypes curses ensurepip ftplib "
+    "http.client http.server idlelib imaplib lib2to3 "
+    "multiprocessing nis nntplib ossaudiodev poplib pty pydoc pydoc_data readline "
+    "rlcompleter select selectors site smtpd smtplib socket "
+    "socketserver spwd ssl subprocess telnetlib test this tkinter turtle turtledemo "
+    "urllib.request venv webbrowser wsgiref xmlrpc".split()
 )
-# What a module needs besides itself: what belongs to it, and what it imports only when it is used, in Python 3.11 to 3.13.
+# What a module needs besides itself: what belongs to it, and what it imports only when it is used,
+# in Python 3.11 to 3.13.
 NEEDED_BY = {
     "argparse": "copy gettext locale shutil textwrap",
     "asyncio": "concurrent.futures.thread",
     "collections": "collections.abc copy heapq",
     "concurrent": "concurrent.futures.thread",
     "doctest": "pdb",
-    "email": "email.generator email.message email.mime.multipart email.mime.text email.parser email.policy email.utils",
+    "email": (
+        "email.generator email.message email.mime.multipart email.mime.text email.parser "
+        "email.policy email.utils"
+    ),
     "fractions": "decimal",
     "gettext": "copy locale",
     "html": "html.entities html.parser",
@@ -71,8 +84,11 @@ NEEDED_BY = {
 ALWAYS_LOADED = "copy unicodedata warnings weakref".split()
 _CODECS = " ".join(
     f"encodings.{name}"
-    for name in "ascii base64_codec cp1250 cp1251 cp1252 cp437 cp850 hex_codec iso8859_1 iso8859_15 iso8859_2 latin_1 punycode "
-    "raw_unicode_escape rot_13 shift_jis unicode_escape utf_16 utf_16_be utf_16_le utf_32 utf_7 utf_8_sig".split()
+    for name in "ascii base64_codec cp1250 cp1251 cp1252 cp437 cp850 "
+    "hex_codec iso8859_1 iso8859_15 "
+    "iso8859_2 latin_1 punycode "
+    "raw_unicode_escape rot_13 shift_jis unicode_escape utf_16 utf_16_be utf_16_le "
+    "utf_32 utf_7 utf_8_sig".split()
 )
 # What the code needs when one of its words is this one.
 NEEDED_FOR = {
@@ -106,7 +122,8 @@ class Clock:
         self.moved_s += seconds
 
     def shift(self, read: Callable[[], Any], per_s: float) -> Callable[[], Any]:
-        """Return a clock that is so much ahead of this one, which counts `per_s` units a second, as a number of that type."""
+        """Return a clock that is so much ahead of this one, which counts `per_s` units a second, as
+        a number of that type."""
         return lambda: read() + type(per_s)(self.moved_s * per_s)
 
 
@@ -137,19 +154,30 @@ class Output(io.RawIOBase):
 
     def read_text(self, max_chars: int) -> str:
         n_lost = self._n_bytes - len(self._beginning) - len(self._end)
-        return cut((self._beginning + self._end).decode("utf-8", "replace").rstrip("\n"), max_chars, n_lost)
+        return cut(
+            (self._beginning + self._end).decode("utf-8", "replace").rstrip("\n"), max_chars, n_lost
+        )
 
 
-# -- before the wall ----------------------------------------------------------------------------------------------------------------
+# -- before the wall
+# --------------------------------------------------------------------------------------------------
 
 
 def prepare(code: str) -> None:
-    """Import what the code may import and names, because nothing can be opened later, and take the waiting out of it."""
+    """Import what the code may import and names, because nothing can be opened later, and take the
+    waiting out of it."""
     clock = Clock()
     for name in ("time", "monotonic", "perf_counter"):
-        replace(time, **{name: clock.shift(getattr(time, name), 1.0), f"{name}_ns": clock.shift(getattr(time, f"{name}_ns"), 10**9)})
+        replace(
+            time,
+            **{
+                name: clock.shift(getattr(time, name), 1.0),
+                f"{name}_ns": clock.shift(getattr(time, f"{name}_ns"), 10**9),
+            },
+        )
     replace(time, sleep=clock.sleep)
-    replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)  # executors ask for it, which is a system call
+    # executors ask for it, which is a system call
+    replace(os, cpu_count=lambda: 1, process_cpu_count=lambda: 1)
     sys.modules["ssl"] = None  # type: ignore[assignment]  # asyncio does without, and loads in half of the time
     load_modules(code)
     if "zoneinfo" in sys.modules:
@@ -164,9 +192,20 @@ def prepare(code: str) -> None:
 
 def load_modules(code: str) -> None:
     split = str.maketrans(dict.fromkeys(".,;:()[]{}=+-*/%<>!&|^~@#'\"\\`", " "))
-    imported = {word for line in code.replace("\\\n", " ").split("\n") if "import" in line for word in line.translate(split).split()}
+    imported = {
+        word
+        for line in code.replace("\\\n", " ").split("\n")
+        if "import" in line
+        for word in line.translate(split).split()
+    }
     asked = NEEDED_FOR.keys() & set(code.translate(split).split())
-    load([*ALWAYS_LOADED, *sorted((imported & sys.stdlib_module_names) - NOT_HERE), *(NEEDED_FOR[word] for word in sorted(asked))])
+    load(
+        [
+            *ALWAYS_LOADED,
+            *sorted((imported & sys.stdlib_module_names) - NOT_HERE),
+            *(NEEDED_FOR[word] for word in sorted(asked)),
+        ]
+    )
     seen: set[str] = set()
     while new := [name for name in NEEDED_BY if name in sys.modules and name not in seen]:
         seen.update(new)
@@ -177,28 +216,45 @@ def load(lists: list[str]) -> None:
     for name in " ".join(lists).split():
         try:
             __import__(name)
-        except Exception:  # some are of other systems or versions, and the code's own import will say so
+        except Exception:
+            # some are of other systems or versions, and the code's own import will say so
             continue
 
 
 def load_zones(code: str) -> None:
-    """Read the time zones whose place the code names, alone or in `Europe/Berlin`; the library keeps them as long as somebody does."""
+    """Read the time zones whose place the code names, alone or in `Europe/Berlin`; the library
+    keeps them as long as somebody does."""
     import zoneinfo
 
-    paths = [(root, os.path.join(folder, file)) for root in zoneinfo.TZPATH for folder, _, files in os.walk(root) for file in files]  # noqa: PTH118
-    names = {name for name in (path[len(root) + 1 :] for root, path in paths) if name[:1].isupper() and "." not in name}
+    paths = [
+        (root, os.path.join(folder, file))  # noqa: PTH118
+        for root in zoneinfo.TZPATH
+        for folder, _, files in os.walk(root)
+        for file in files
+    ]
+    names = {
+        name
+        for name in (path[len(root) + 1 :] for root, path in paths)
+        if name[:1].isupper() and "." not in name
+    }
     asked = sorted(name for name in names if name.rpartition("/")[2] in code)[:MAX_ZONES]
-    replace(zoneinfo, kept=[zoneinfo.ZoneInfo(name) for name in asked], available_timezones=lambda: set(names))
+    replace(
+        zoneinfo,
+        kept=[zoneinfo.ZoneInfo(name) for name in asked],
+        available_timezones=lambda: set(names),
+    )
 
 
 def run_threads_at_once(clock: Clock) -> None:
-    """Have each thread run to its end when it is started, and each executor do its work when it is given it."""
+    """Have each thread run to its end when it is started, and each executor do its work when it is
+    given it."""
     import threading
 
     def wait(_condition: Any, timeout: float | None = None) -> bool:
         if timeout is None:
             raise NotHereError(
-                "the code waits for another thread, and here each runs to its end when it is started: "
+                "the code waits for another thread, and here each runs to its end when "
+                "it is started: "
                 "start the one that gives before the one that takes, or use asyncio"
             )
         clock.sleep(max(0.0, timeout))
@@ -231,7 +287,9 @@ def start_at_once(thread: Any) -> None:
     except NotHereError:  # else the program would go on with what the thread never did
         raise
     except Exception as error:
-        threading.excepthook(threading.ExceptHookArgs((type(error), error, error.__traceback__, thread)))
+        threading.excepthook(
+            threading.ExceptHookArgs((type(error), error, error.__traceback__, thread))
+        )
     finally:
         threading._active[me] = starting  # type: ignore[attr-defined]
 
@@ -240,7 +298,9 @@ def run_executors_at_once() -> None:
     import concurrent.futures
     from concurrent.futures.thread import ThreadPoolExecutor
 
-    def submit(executor: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+    def submit(
+        executor: Any, function: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> concurrent.futures.Future[Any]:
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         if executor._shutdown:
             raise RuntimeError("cannot schedule new futures after shutdown")
@@ -255,7 +315,8 @@ def run_executors_at_once() -> None:
 
 
 def move_on_instead_of_waiting(clock: Clock) -> None:
-    """Give asyncio a loop that has no descriptors: where it would wait, it moves the clock on to the next task's time."""
+    """Give asyncio a loop that has no descriptors: where it would wait, it moves the clock on to
+    the next task's time."""
     import asyncio
     import signal
 
@@ -277,8 +338,13 @@ def move_on_instead_of_waiting(clock: Clock) -> None:
 
         def _write_to_self(self) -> None: ...
 
-    outside = "getaddrinfo create_connection create_server create_datagram_endpoint create_unix_connection create_unix_server"
-    outside += " subprocess_exec subprocess_shell connect_read_pipe connect_write_pipe add_signal_handler"
+    outside = (
+        "getaddrinfo create_connection create_server create_datagram_endpoint "
+        "create_unix_connection create_unix_server"
+    )
+    outside += (
+        " subprocess_exec subprocess_shell connect_read_pipe connect_write_pipe add_signal_handler"
+    )
     replace(Loop, **dict.fromkeys(outside.split(), refuse))
     replace(type(asyncio.get_event_loop_policy()), _loop_factory=Loop)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # so that asyncio.run does not want to set it
@@ -303,16 +369,23 @@ def replace(owner: Any, **new: Any) -> None:
         setattr(owner, name, value)
 
 
-# -- behind the wall ----------------------------------------------------------------------------------------------------------------
+# -- behind the wall
+# --------------------------------------------------------------------------------------------------
 
 
 def run(code: str, result: str, max_chars: int, memory_bytes: int) -> str:
-    """Return the outcome of the code: `ANSWER` and a text of at most `max_chars`, or `FAULT` and one line.
+    """Return the outcome of the code: `ANSWER` and a text of at most `max_chars`, or `FAULT` and
+    one line.
 
-    The answer is the variable `result` where the code assigned it, else what it printed, else the value of its last line.
+    The answer is the variable `result` where the code assigned it, else what it printed, else the
+    value of its last line.
     """
     output, errors = Output(_BYTES_PER_CHAR * max_chars), Output(_BYTES_PER_CHAR * max_chars)
-    for name, stream in (("stdin", NoInput()), ("stdout", output.open()), ("stderr", errors.open())):
+    for name, stream in (
+        ("stdin", NoInput()),
+        ("stdout", output.open()),
+        ("stderr", errors.open()),
+    ):
         replace(sys, **{name: stream, f"__{name}__": stream})
     try:
         said = compute(code, result, max_chars, (output, errors))
@@ -320,7 +393,11 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int) -> str:
     except BaseException as error:
         try:
             before = output.read_text(MAX_FAULT_CHARS)
-            return FAULT + describe(error, memory_bytes) + (f"; it had printed: {before}" if before.strip() else "")
+            return (
+                FAULT
+                + describe(error, memory_bytes)
+                + (f"; it had printed: {before}" if before.strip() else "")
+            )
         except BaseException:
             return f"{FAULT}the code raised an error that cannot be shown"
 
@@ -328,7 +405,13 @@ def run(code: str, result: str, max_chars: int, memory_bytes: int) -> str:
 def compute(code: str, result: str, max_chars: int, outputs: tuple[Output, Output]) -> str:
     main = type(sys)("__main__")
     scope = vars(main)
-    scope["__builtins__"] = {**vars(builtins), "__import__": import_module, "input": refuse_input, "exit": sys.exit, "quit": sys.exit}
+    scope["__builtins__"] = {
+        **vars(builtins),
+        "__import__": import_module,
+        "input": refuse_input,
+        "exit": sys.exit,
+        "quit": sys.exit,
+    }
     sys.modules["__main__"], sys.argv[:] = main, ["code.py"]
     value = None
     try:
@@ -345,13 +428,21 @@ def compute(code: str, result: str, max_chars: int, outputs: tuple[Output, Outpu
         return cut(str(value), max_chars)
     if reported.strip():
         return reported
-    raise NotHereError(f"the code gave nothing: print what is wanted, end with an expression, or assign it to {result}")
+    raise NotHereError(
+        "the code gave nothing: print what is wanted, end with an expression, or assign it "
+        f"to {result}"
+    )
 
 
 def execute(code: str, scope: dict[str, Any]) -> Any:
-    """Return the value of the last line, None where it is a statement; `await` may stand outside of functions."""
+    """Return the value of the last line, None where it is a statement; `await` may stand outside of
+    functions."""
     parts: list[CodeType] = []
-    tree = compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True) if len(code) <= MAX_SPLIT_CHARS else code
+    tree = (
+        compile(code, CODE_NAME, "exec", _ONLY_A_TREE | _TOP_LEVEL_AWAIT, dont_inherit=True)
+        if len(code) <= MAX_SPLIT_CHARS
+        else code
+    )
     if not isinstance(tree, str) and tree.body and type(tree.body[-1]).__name__ == "Expr":
         import _ast
 
@@ -373,17 +464,26 @@ def execute(code: str, scope: dict[str, Any]) -> Any:
 
 
 def import_module(name: str, *given: Any) -> ModuleType:
-    """As `__import__`, for the modules that there are here; C code imports the inner ones that it needs by this way too."""
+    """As `__import__`, for the modules that there are here; C code imports the inner ones that it
+    needs by this way too."""
     first = name.partition(".")[0]
     if first in NOT_HERE or name in NOT_HERE:
-        raise NotHereError(f"the code may not import {name[:100]}: it can only compute, without network, other programs or a screen")
+        raise NotHereError(
+            f"the code may not import {name[:100]}: it can only compute, without network, "
+            "other programs or a screen"
+        )
     if first not in sys.modules and first not in sys.stdlib_module_names:
-        raise NotHereError(f"there is no module {name[:100]} here: only those that come with Python can be imported")
+        raise NotHereError(
+            f"there is no module {name[:100]} here: only those that come with Python can be "
+            "imported"
+        )
     return __import__(name, *given)
 
 
 def refuse_input(*_args: Any) -> Any:
-    raise NotHereError("there is no input here, nobody to ask and no arguments: put the value into the code")
+    raise NotHereError(
+        "there is no input here, nobody to ask and no arguments: put the value into the code"
+    )
 
 
 class NoInput:
@@ -393,7 +493,8 @@ class NoInput:
 
 
 def cut(text: str, max_chars: int, n_lost: int = 0) -> str:
-    """The text in at most `max_chars`: its beginning and its end, with a word about what is missing (`n_lost` in the middle already)."""
+    """The text in at most `max_chars`: its beginning and its end, with a word about what is missing
+    (`n_lost` in the middle already)."""
     if len(text) <= max_chars and not n_lost:
         return text
     kept = max(0, max_chars - 60) // 2
@@ -423,7 +524,10 @@ def explain(error: BaseException, memory_bytes: int) -> str:
     if isinstance(error, NotHereError):
         return text
     if wants_outside(error, text):
-        return "the code may only compute: no files, no network, no other programs; put what it needs into the code (io.StringIO is a file)"
+        return (
+            "the code may only compute: no files, no network, no other programs; put what it "
+            "needs into the code (io.StringIO is a file)"
+        )
     if isinstance(error, MemoryError):
         return f"the code wanted more memory than the {memory_bytes >> 20} MiB that it may use"
     if isinstance(error, SystemExit):

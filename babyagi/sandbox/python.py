@@ -1,10 +1,13 @@
-"""Running Python code that nobody trusts: a process of its own that can only compute, bounded from outside in time and output.
+"""Running Python code that nobody trusts: a process of its own that can only compute, bounded from
+outside in time and output.
 
-Covered: files, network, other processes, signals, devices, and everything else that needs a system call but memory, the clock,
-randomness and the one pipe for the outcome; memory, processor time, wall time and size of the answer; how many run at once; a parent
-that dies. Not covered: bugs of the kernel or the processor in what is left, and what computing itself can do: `MAX_AT_ONCE` programs of
-one user can each use one core until their time is up, and hold `MEMORY_BYTES` meanwhile. The answer is text from outside, like every
-other: it may say anything.
+Covered: files, network, other processes, signals, devices, and everything else that needs a system
+call but memory, the clock,
+randomness and the one pipe for the outcome; memory, processor time, wall time and size of the
+answer; how many run at once; a parent that dies. Not covered: bugs of the kernel or the processor
+in what is left, and what computing itself can do: `MAX_AT_ONCE` programs of one user can each use
+one core until their time is up, and hold `MEMORY_BYTES` meanwhile. The answer is text from outside,
+like every other: it may say anything.
 """
 
 from __future__ import annotations
@@ -26,30 +29,44 @@ from babyagi.sandbox import confined, program
 
 MAX_CODE_CHARS = 1_000_000
 MEMORY_BYTES = 512 * 2**20  # of address space, the interpreter's own 30 MiB included
-MAX_AT_ONCE = 2  # programs of one user on this machine, so that together they hold 1 GiB at most; an ordinary one takes 0.1 s
+# programs of one user on this machine, so that together they hold 1 GiB at most; an ordinary one
+# takes 0.1 s
+MAX_AT_ONCE = 2
 TURN_TIMEOUT_S = 60.0  # until it is a program's turn
-START_TIMEOUT_S = 60.0  # of a machine that is busy; the time of the code is counted from when it begins
+# of a machine that is busy; the time of the code is counted from when it begins
+START_TIMEOUT_S = 60.0
 TIMEOUT_S = 10.0
 MAX_LINE_CHARS = 1000
 
 _FOLDER = str(Path(__file__).parent)
 _CHILD = (
-    "import sys; sys.path.insert(0, sys.argv[1]); import confined; confined.main(int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))"
+    "import sys; sys.path.insert(0, sys.argv[1]); import confined; "
+    "confined.main(int(sys.argv[2]), sys.argv[3], *map(int, sys.argv[4:]))"
 )
-_PYTHON_FLAGS = "-I -S -B -W ignore -X utf8 -X int_max_str_digits=0".split()  # isolated, and digits are bounded by time and output
+# isolated, and digits are bounded by time and output
+_PYTHON_FLAGS = "-I -S -B -W ignore -X utf8 -X int_max_str_digits=0".split()
 _LOOK_S = 0.01  # between two looks for a free place
 _MAX_BYTES_PER_CHAR = 4
 
 
-async def run_python(code: str, *, result: str = "final_result", timeout_s: float = TIMEOUT_S, max_output_chars: int = 16_000) -> str:
-    """Run Python code in a process that can do nothing but compute, and return what it gives as text.
+async def run_python(
+    code: str,
+    *,
+    result: str = "final_result",
+    timeout_s: float = TIMEOUT_S,
+    max_output_chars: int = 16_000,
+) -> str:
+    """Run Python code in a process that can do nothing but compute, and return what it gives as
+    text.
 
-    That is the variable `result` where the code assigned it, else what it printed, else the value of its last line. Each run is a fresh
-    process and knows nothing of others; `MAX_AT_ONCE` run at once, and `timeout_s` counts from when the code begins. The text is
-    cleaned, and has at most `max_output_chars`. Whatever ends the call, the process is gone when it returns.
+    That is the variable `result` where the code assigned it, else what it printed, else the value
+    of its last line. Each run is a fresh process and knows nothing of others; `MAX_AT_ONCE` run at
+    once, and `timeout_s` counts from when the code begins. The text is cleaned, and has at most
+    `max_output_chars`. Whatever ends the call, the process is gone when it returns.
 
     Raises:
-        ToolError: one line for the model: the code raised, gave nothing, took too long, or wanted what it may not have.
+        ToolError: one line for the model: the code raised, gave nothing, took too long, or wanted
+        what it may not have.
         SettingsError: this machine cannot confine code; nothing was run.
     """
     if sys.platform != "linux":
@@ -68,13 +85,17 @@ async def _turn() -> AsyncIterator[None]:
             while (place := _take_place()) is None:  # noqa: ASYNC110 - another process may hold it, and sets no event of ours
                 await asyncio.sleep(_LOOK_S)
     except TimeoutError:
-        raise ToolError(f"{MAX_AT_ONCE} other programs were running for {TURN_TIMEOUT_S:g} s; this one was not begun, try again") from None
+        raise ToolError(
+            f"{MAX_AT_ONCE} other programs were running for {TURN_TIMEOUT_S:g} s; this one "
+            "was not begun, try again"
+        ) from None
     with place:
         yield
 
 
 def _take_place() -> socket.socket | None:
-    """One of the places, None if all are taken: a name in the kernel, which only one can hold, and which is free when its holder ends."""
+    """One of the places, None if all are taken: a name in the kernel, which only one can hold, and
+    which is free when its holder ends."""
     for n in range(MAX_AT_ONCE):
         with ExitStack() as unless_taken:
             try:
@@ -90,7 +111,9 @@ def _take_place() -> socket.socket | None:
 
 
 def _cannot_start(error: OSError) -> ToolError:
-    return ToolError(f"no process could be started for the code ({error.strerror}); try again later")
+    return ToolError(
+        f"no process could be started for the code ({error.strerror}); try again later"
+    )
 
 
 async def _run(code: str, result: str, timeout_s: float, max_output_chars: int) -> str:
@@ -102,7 +125,8 @@ async def _run(code: str, result: str, timeout_s: float, max_output_chars: int) 
             process.wait()
         finally:
             process.kill()
-            while await _receive(output_fd):  # its end is that of the process, whose memory takes a moment to free
+            # its end is that of the process, whose memory takes a moment to free
+            while await _receive(output_fd):
                 pass
     return _read_answer(outcome, process.returncode, max_output_chars)
 
@@ -117,7 +141,8 @@ def _start(code: str, result: str, max_output_chars: int, *, cpu_s: int) -> subp
             file.seek(0)
             return subprocess.Popen(
                 [sys.executable, *_PYTHON_FLAGS, "-c", _CHILD, _FOLDER, *bounds],
-                stdin=file, stdout=subprocess.PIPE, stderr=nothing, bufsize=0, cwd="/", env={}, start_new_session=True,
+                stdin=file, stdout=subprocess.PIPE, stderr=nothing, bufsize=0, cwd="/", env={},
+                start_new_session=True,
             )  # fmt: skip
     except OSError as error:
         raise _cannot_start(error) from error
@@ -140,8 +165,16 @@ async def _require_confined(process: subprocess.Popen[bytes], output_fd: int) ->
 
 
 def _unconfinable(why: str) -> SettingsError:
-    fix = "work on Linux (x86_64 or aarch64) with seccomp, which Docker and Kubernetes allow by default; or leave out what runs Python"
-    return SettingsError("Python code of a model cannot be confined here, so none was run", why=why, fix=fix, guide="safety")
+    fix = (
+        "work on Linux (x86_64 or aarch64) with seccomp, which Docker and Kubernetes allow "
+        "by default; or leave out what runs Python"
+    )
+    return SettingsError(
+        "Python code of a model cannot be confined here, so none was run",
+        why=why,
+        fix=fix,
+        guide="safety",
+    )
 
 
 async def _read_outcome(output_fd: int, timeout_s: float, max_output_chars: int) -> bytes:
@@ -173,7 +206,8 @@ async def _receive(fd: int, max_bytes: int = 2**16) -> bytes:
 def _read_answer(outcome: bytes, exit_code: int, max_output_chars: int) -> str:
     if exit_code == -signal.SIGKILL:
         raise ToolError(
-            f"the code was stopped by the system: it used more memory than {MEMORY_BYTES >> 20} MiB, or too much processor time"
+            "the code was stopped by the system: it used more memory than "
+            f"{MEMORY_BYTES >> 20} MiB, or too much processor time"
         )
     if exit_code:
         raise ToolError("the code crashed the interpreter")

@@ -1,4 +1,5 @@
-"""Settings: the only code that reads the environment and configuration files. One setting is declared in `fields.py`."""
+"""Settings: the only code that reads the environment and configuration files. One setting is
+declared in `fields.py`."""
 
 from babyagi.settings.env_files import EnvFile, distrust_file, trust_file, trusted_paths
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_fields

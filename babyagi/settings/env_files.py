@@ -1,6 +1,8 @@
-"""Files of variables, and which of them are trusted: by their whole path and the digest of what stands in them.
+"""Files of variables, and which of them are trusted: by their whole path and the digest of what
+stands in them.
 
-A file is read once; what is parsed is what was digested. Does not cover: a home that somebody else can write to.
+A file is read once; what is parsed is what was digested. Does not cover: a home that somebody else
+can write to.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is too long, not UTF-8, or a line makes no sense. The line itself is not shown: it may hold a key.
+        ValueError: it is too long, not UTF-8, or a line makes no sense. The line itself is not
+        shown: it may hold a key.
     """
     from dotenv.parser import parse_stream
 
@@ -51,7 +54,9 @@ def read_env_file(path: Path, *, name: str) -> EnvFile:
     values = {}
     for binding in parse_stream(io.StringIO(text)):
         if binding.error:
-            raise ValueError(f"line {binding.original.line} is not NAME=value, or a quote in it has no end")
+            raise ValueError(
+                f"line {binding.original.line} is not NAME=value, or a quote in it has no end"
+            )
         if binding.key is not None and binding.value is not None:
             values[binding.key] = binding.value
     return EnvFile(path=path, name=name, digest=hashlib.sha256(body).hexdigest(), values=values)
@@ -92,8 +97,14 @@ def trusted_paths(home: Path) -> list[Path]:
 def _marks(home: Path) -> list[tuple[Path, Path]]:
     folder = home / _FOLDER
     marks = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [(mark, Path(mark.read_text(encoding="utf-8", errors="surrogateescape"))) for mark in marks]
+    return [
+        (mark, Path(mark.read_text(encoding="utf-8", errors="surrogateescape"))) for mark in marks
+    ]
 
 
 def _mark(home: Path, file: EnvFile) -> Path:
-    return home / _FOLDER / hashlib.sha256(os.fsencode(file.path) + b"\n" + file.digest.encode()).hexdigest()
+    return (
+        home
+        / _FOLDER
+        / hashlib.sha256(os.fsencode(file.path) + b"\n" + file.digest.encode()).hexdigest()
+    )

@@ -34,13 +34,22 @@ from babyagi.settings.values import (
     whole,
 )
 
-__all__ = ["DEFAULT_MODEL", "MODELS_WITHOUT_ENDPOINT", "USE_LLAMA_SERVER", "Settings", "declared_fields"]
+__all__ = [
+    "DEFAULT_MODEL",
+    "MODELS_WITHOUT_ENDPOINT",
+    "USE_LLAMA_SERVER",
+    "Settings",
+    "declared_fields",
+]
 
 OPENAI_EMBEDDING_MODEL = "text-embedding-3-small"
 LOCAL_EMBEDDING_MODEL = "hash"
 ONNX_EMBEDDING_MODEL = "chroma-onnx"  # fetched, when a person names it
 MODELS_WITHOUT_ENDPOINT = ("human", "rehearsal")
-USE_LLAMA_SERVER = "models are not loaded into this program; start a llama.cpp server and set OPENAI_BASE_URL=http://127.0.0.1:8080/v1"
+USE_LLAMA_SERVER = (
+    "models are not loaded into this program; start a llama.cpp server and set "
+    "OPENAI_BASE_URL=http://127.0.0.1:8080/v1"
+)
 _NOT_BUILT = "From the original, not built"
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MODES = ("none", "local", "distributed")
@@ -49,7 +58,8 @@ _RESULT_STORES = ("auto", "chroma", "builtin", "weaviate", "pinecone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ObjectiveFields):
-    """What a person can set. Each field stands in the order and with the words of the example file; those of the objective come first."""
+    """What a person can set. Each field stands in the order and with the words of the example file;
+    those of the objective come first."""
 
     concurrency: int = field(
         default=4,
@@ -64,7 +74,11 @@ class Settings(ObjectiveFields):
     )
     lease_s: float = field(
         default=30.0,
-        metadata=declare("BABYAGI_LEASE_S", "Seconds after which the tasks of a silent worker go to others.", parse=seconds(1, 86_400)),
+        metadata=declare(
+            "BABYAGI_LEASE_S",
+            "Seconds after which the tasks of a silent worker go to others.",
+            parse=seconds(1, 86_400),
+        ),
     )
     drain_s: float = field(
         default=10.0,
@@ -78,13 +92,19 @@ class Settings(ObjectiveFields):
     notify: Secret = field(
         default=NO_SECRET,
         metadata=declare(
-            "BABYAGI_NOTIFY", "A command or address that is told when a run waits or ends.", parse=parse_notify, default_text="none"
+            "BABYAGI_NOTIFY",
+            "A command or address that is told when a run waits or ends.",
+            parse=parse_notify,
+            default_text="none",
         ),
     )
     worker_name: str = field(
         default="",
         metadata=declare(
-            "BABYAGI_WORKER_NAME", "The name of this worker in lists.", default_text="the name of this machine", untrusted=anything
+            "BABYAGI_WORKER_NAME",
+            "The name of this worker in lists.",
+            default_text="the name of this machine",
+            untrusted=anything,
         ),
     )
 
@@ -92,7 +112,8 @@ class Settings(ObjectiveFields):
         default="none",
         metadata=declare(
             "COOPERATIVE_MODE -m --mode",
-            "Who shares the task store: nobody in particular, processes of this machine, or those of many machines (needs PostgreSQL in "
+            "Who shares the task store: nobody in particular, processes of this machine, "
+            "or those of many machines (needs PostgreSQL in "
             "BABYAGI_TASK_STORE).",
             choices=_MODES,
             section="Working together",
@@ -119,7 +140,10 @@ class Settings(ObjectiveFields):
         default=NO_SECRET,
         metadata=declare(
             "HTTPS_PROXY https_proxy",
-            "The proxy through which https addresses are reached; this machine is always reached directly.",
+            (
+                "The proxy through which https addresses are reached; this machine is always "
+                "reached directly."
+            ),
             parse=parse_proxy,
             metavar="URL",
             default_text="none",
@@ -128,11 +152,20 @@ class Settings(ObjectiveFields):
     )
     http_proxy: Secret = field(
         default=NO_SECRET,
-        metadata=declare("HTTP_PROXY http_proxy", "The same for http addresses.", parse=parse_proxy, metavar="URL", default_text="none"),
+        metadata=declare(
+            "HTTP_PROXY http_proxy",
+            "The same for http addresses.",
+            parse=parse_proxy,
+            metavar="URL",
+            default_text="none",
+        ),
     )
     no_proxy: str = field(
         default="",
-        metadata=declare("NO_PROXY no_proxy", "Hosts, addresses and networks that are reached directly, separated by commas."),
+        metadata=declare(
+            "NO_PROXY no_proxy",
+            "Hosts, addresses and networks that are reached directly, separated by commas.",
+        ),
     )
 
     home: Path = field(
@@ -150,7 +183,8 @@ class Settings(ObjectiveFields):
         default=NO_SECRET,
         metadata=declare(
             "BABYAGI_TASK_STORE",
-            "Where objectives and tasks are kept: sqlite:///ABSOLUTE/PATH, or postgresql://USER:PASSWORD@HOST/DATABASE to share them "
+            "Where objectives and tasks are kept: sqlite:///ABSOLUTE/PATH, or "
+            "postgresql://USER:PASSWORD@HOST/DATABASE to share them "
             "between machines.",
             parse=parse_task_store,
             metavar="URL",
@@ -159,13 +193,20 @@ class Settings(ObjectiveFields):
     )
     results_store_name: str = field(
         default="babyagi",
-        metadata=declare("RESULTS_STORE_NAME TABLE_NAME", "The name of the collection that holds the results.", untrusted=anything),
+        metadata=declare(
+            "RESULTS_STORE_NAME TABLE_NAME",
+            "The name of the collection that holds the results.",
+            untrusted=anything,
+        ),
     )
     result_store: str = field(
         default="auto",
         metadata=declare(
             "BABYAGI_RESULT_STORE",
-            "What finds earlier results; auto: Weaviate or Pinecone where their variables are set, else Chroma.",
+            (
+                "What finds earlier results; auto: Weaviate or Pinecone where their "
+                "variables are set, else Chroma."
+            ),
             choices=_RESULT_STORES,
         ),
     )
@@ -180,40 +221,72 @@ class Settings(ObjectiveFields):
         ),
     )
     weaviate_url: str = field(
-        default="", metadata=declare("WEAVIATE_URL", "A Weaviate server (extra `weaviate`).", parse=parse_url, metavar="URL")
+        default="",
+        metadata=declare(
+            "WEAVIATE_URL", "A Weaviate server (extra `weaviate`).", parse=parse_url, metavar="URL"
+        ),
     )
     weaviate_api_key: Secret = field(
-        default=NO_SECRET, metadata=declare("WEAVIATE_API_KEY", "Its key.", parse=parse_secret, key_for=("weaviate_url",))
+        default=NO_SECRET,
+        metadata=declare(
+            "WEAVIATE_API_KEY", "Its key.", parse=parse_secret, key_for=("weaviate_url",)
+        ),
     )
     weaviate_grpc_port: int | None = field(
         default=None,
         metadata=declare(
-            "BABYAGI_WEAVIATE_GRPC_PORT", "Its port for gRPC.", parse=whole(1, 65_535), metavar="N", default_text="50051, in the cloud 443"
+            "BABYAGI_WEAVIATE_GRPC_PORT",
+            "Its port for gRPC.",
+            parse=whole(1, 65_535),
+            metavar="N",
+            default_text="50051, in the cloud 443",
         ),
     )
     weaviate_use_embedded: bool = field(
         default=False,
-        metadata=declare("WEAVIATE_USE_EMBEDDED", "Weaviate downloaded and started on this machine, by its library.", parse=parse_switch),
+        metadata=declare(
+            "WEAVIATE_USE_EMBEDDED",
+            "Weaviate downloaded and started on this machine, by its library.",
+            parse=parse_switch,
+        ),
     )
     pinecone_api_key: Secret = field(
-        default=NO_SECRET, metadata=declare("PINECONE_API_KEY", "The key of a Pinecone project (extra `pinecone`).", parse=parse_secret)
+        default=NO_SECRET,
+        metadata=declare(
+            "PINECONE_API_KEY",
+            "The key of a Pinecone project (extra `pinecone`).",
+            parse=parse_secret,
+        ),
     )
     pinecone_cloud: str = field(
-        default="", metadata=declare("PINECONE_CLOUD", "Where its index is made: aws, gcp, azure.", default_text="aws")
+        default="",
+        metadata=declare(
+            "PINECONE_CLOUD", "Where its index is made: aws, gcp, azure.", default_text="aws"
+        ),
     )
-    pinecone_region: str = field(default="", metadata=declare("PINECONE_REGION", "In which region.", default_text="us-east-1"))
+    pinecone_region: str = field(
+        default="",
+        metadata=declare("PINECONE_REGION", "In which region.", default_text="us-east-1"),
+    )
     pinecone_environment: str = field(
         default="",
-        metadata=declare("PINECONE_ENVIRONMENT", "The original's word for both, as us-east-1-aws; the two above win.", default_text="none"),
+        metadata=declare(
+            "PINECONE_ENVIRONMENT",
+            "The original's word for both, as us-east-1-aws; the two above win.",
+            default_text="none",
+        ),
     )
     embedding_model: str = field(
         default="",
         metadata=declare(
             "BABYAGI_EMBEDDING_MODEL EMBEDDING_MODEL",
-            f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and needs no key and no download, "
+            f"The model that makes vectors; `{LOCAL_EMBEDDING_MODEL}` is built in and "
+            "needs no key and no download, "
             f"`{ONNX_EMBEDDING_MODEL}` is Chroma's own, which is fetched once (80 MB).",
             metavar="MODEL",
-            default_text=f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else {LOCAL_EMBEDDING_MODEL}",
+            default_text=(
+                f"{OPENAI_EMBEDDING_MODEL} with a key for OpenAI, else {LOCAL_EMBEDDING_MODEL}"
+            ),
             untrusted=only(LOCAL_EMBEDDING_MODEL),
         ),
     )
@@ -229,13 +302,21 @@ class Settings(ObjectiveFields):
     )
     serpapi_api_key: Secret = field(
         default=NO_SECRET,
-        metadata=declare("SERPAPI_API_KEY", "The key of the search that an agent from a file may have.", parse=parse_secret, key_for=()),
+        metadata=declare(
+            "SERPAPI_API_KEY",
+            "The key of the search that an agent from a file may have.",
+            parse=parse_secret,
+            key_for=(),
+        ),
     )
     agent_hosts: tuple[str, ...] = field(
         default=(),
         metadata=declare(
             "BABYAGI_AGENT_HOSTS --agent-hosts",
-            "Hosts, beside the providers' own, that an agent from a file may send questions and keys to.",
+            (
+                "Hosts, beside the providers' own, that an agent from a file may send "
+                "questions and keys to."
+            ),
             parse=parse_hosts,
             metavar="HOSTS",
             default_text="none",
@@ -243,13 +324,25 @@ class Settings(ObjectiveFields):
     )
     log_file: Path | None = field(
         default=None,
-        metadata=declare("BABYAGI_LOG_FILE", "The log file.", parse=parse_path, metavar="FILE", default_text="babyagi.log in BABYAGI_HOME"),
+        metadata=declare(
+            "BABYAGI_LOG_FILE",
+            "The log file.",
+            parse=parse_path,
+            metavar="FILE",
+            default_text="babyagi.log in BABYAGI_HOME",
+        ),
     )
-    log_level: str = field(default="info", metadata=declare("BABYAGI_LOG_LEVEL", "The least that is logged.", choices=_LOG_LEVELS))
+    log_level: str = field(
+        default="info",
+        metadata=declare("BABYAGI_LOG_LEVEL", "The least that is logged.", choices=_LOG_LEVELS),
+    )
     no_color: bool = field(
         default=False,
         metadata=declare(
-            "NO_COLOR --no-color", "Any value: no colour on a terminal (https://no-color.org).", parse=parse_presence, untrusted=anything
+            "NO_COLOR --no-color",
+            "Any value: no colour on a terminal (https://no-color.org).",
+            parse=parse_presence,
+            untrusted=anything,
         ),
     )
 
@@ -257,7 +350,8 @@ class Settings(ObjectiveFields):
         default=(),
         metadata=declare(
             "DOTENV_EXTENSIONS -e --env",
-            "More files like .env, separated by blanks; a later one wins. Those that a flag names, or the environment by their whole path, "
+            "More files like .env, separated by blanks; a later one wins. Those that a "
+            "flag names, or the environment by their whole path, "
             "are trusted.",
             parse=parse_paths,
             takes_many=True,
@@ -268,14 +362,22 @@ class Settings(ObjectiveFields):
     )
     enable_command_line_args: bool = field(
         default=True,
-        metadata=declare("ENABLE_COMMAND_LINE_ARGS", "false refuses every flag that is a setting.", parse=parse_switch, untrusted=anything),
+        metadata=declare(
+            "ENABLE_COMMAND_LINE_ARGS",
+            "false refuses every flag that is a setting.",
+            parse=parse_switch,
+            untrusted=anything,
+        ),
     )
 
     trust_env_file: tuple[str, ...] = field(
         default=(),
         metadata=declare(
             "BABYAGI_TRUST_ENV_FILE",
-            "The SHA-256 digest of a .env that is trusted, where nobody can type `babyagi trust`. It counts in the environment only.",
+            (
+                "The SHA-256 digest of a .env that is trusted, where nobody can type "
+                "`babyagi trust`. It counts in the environment only."
+            ),
             parse=parse_digests,
             metavar="DIGEST",
             default_text="none",
@@ -284,20 +386,46 @@ class Settings(ObjectiveFields):
 
     llama_model_path: str = field(
         default="",
-        metadata=declare("LLAMA_MODEL_PATH", "A Llama model file.", arrives_later=USE_LLAMA_SERVER, section=_NOT_BUILT, untrusted=anything),
+        metadata=declare(
+            "LLAMA_MODEL_PATH",
+            "A Llama model file.",
+            arrives_later=USE_LLAMA_SERVER,
+            section=_NOT_BUILT,
+            untrusted=anything,
+        ),
     )
     llama_ctx_max: str = field(
-        default="", metadata=declare("LLAMA_CTX_MAX", "Its context length.", arrives_later=USE_LLAMA_SERVER, untrusted=anything)
+        default="",
+        metadata=declare(
+            "LLAMA_CTX_MAX",
+            "Its context length.",
+            arrives_later=USE_LLAMA_SERVER,
+            untrusted=anything,
+        ),
     )
     llama_threads_num: str = field(
-        default="", metadata=declare("LLAMA_THREADS_NUM", "Its threads.", arrives_later=USE_LLAMA_SERVER, untrusted=anything)
+        default="",
+        metadata=declare(
+            "LLAMA_THREADS_NUM", "Its threads.", arrives_later=USE_LLAMA_SERVER, untrusted=anything
+        ),
     )
-    llama: bool = field(default=False, metadata=declare("-l --llama", "Refused: says how to use a llama.cpp server.", parse=parse_switch))
-    gpt_4: bool = field(default=False, metadata=declare("-4 --gpt-4", "Refused: says what took the place of gpt-4.", parse=parse_switch))
+    llama: bool = field(
+        default=False,
+        metadata=declare(
+            "-l --llama", "Refused: says how to use a llama.cpp server.", parse=parse_switch
+        ),
+    )
+    gpt_4: bool = field(
+        default=False,
+        metadata=declare(
+            "-4 --gpt-4", "Refused: says what took the place of gpt-4.", parse=parse_switch
+        ),
+    )
 
     @property
     def effective_result_store(self) -> str:
-        """What `auto` means here: as in the original, a store whose variables are set is the one that is meant."""
+        """What `auto` means here: as in the original, a store whose variables are set is the one
+        that is meant."""
         if self.result_store != "auto":
             return self.result_store
         if self.weaviate_url or self.weaviate_use_embedded:
@@ -314,14 +442,23 @@ class Settings(ObjectiveFields):
 
     @property
     def proxies(self) -> Proxies:
-        return Proxies(http=self.http_proxy.reveal(), https=self.https_proxy.reveal(), exceptions=split_exceptions(self.no_proxy))
+        return Proxies(
+            http=self.http_proxy.reveal(),
+            https=self.https_proxy.reveal(),
+            exceptions=split_exceptions(self.no_proxy),
+        )
 
     @property
     def effective_embedding_model(self) -> str:
-        """The named one; else OpenAI's where its key surely fits; else the built-in one. Nothing is sent to an endpoint nobody named."""
+        """The named one; else OpenAI's where its key surely fits; else the built-in one. Nothing is
+        sent to an endpoint nobody named."""
         if self.embedding_model:
             return self.embedding_model
-        asks_openai = self.openai_api_key and not self.openai_base_url and self.llm_model not in MODELS_WITHOUT_ENDPOINT
+        asks_openai = (
+            self.openai_api_key
+            and not self.openai_base_url
+            and self.llm_model not in MODELS_WITHOUT_ENDPOINT
+        )
         return OPENAI_EMBEDDING_MODEL if asks_openai else LOCAL_EMBEDDING_MODEL
 
     @property
@@ -331,4 +468,8 @@ class Settings(ObjectiveFields):
 
 def declared_fields() -> Mapping[str, Declared]:
     """What each field of `Settings` declares, by field name, in order."""
-    return {found.name: found.metadata["declared"] for found in fields(Settings) if "declared" in found.metadata}
+    return {
+        found.name: found.metadata["declared"]
+        for found in fields(Settings)
+        if "declared" in found.metadata
+    }

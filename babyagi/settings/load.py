@@ -31,12 +31,20 @@ from babyagi.settings.values import Declared, Secret, default_home, parse_path, 
 logger = logging.getLogger(__name__)
 
 DEFAULT_SOURCE = "default"
-_MODEL_FIELDS = ("llm_model", "model_execution", "model_creation", "model_prioritization", "model_report")
+_MODEL_FIELDS = (
+    "llm_model",
+    "model_execution",
+    "model_creation",
+    "model_prioritization",
+    "model_report",
+)
 _OWN_HOSTS = ("api.openai.com",)  # of the providers whose address can be set
 _PREFIX = "BABYAGI_"
-# What libraries, Python and agent files look for in the environment. In a file it has no effect, and who wrote it there may think it has.
+# What libraries, Python and agent files look for in the environment. In a file it has no effect,
+# and who wrote it there may think it has.
 _OF_THE_ENVIRONMENT = re.compile(
-    r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE|SERPAPI)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
+    r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE"
+    r"|SERPAPI)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
     r"[A-Z0-9_]+_PARAMS_\w+",
     re.IGNORECASE,
 )
@@ -50,7 +58,8 @@ class Untrusted:
     Attributes:
         name: of the field. variable: as the file calls it.
         shown: its value for the eyes of whoever may trust it; keys and passwords as stars.
-        is_waiting: it would hold if the file were trusted; else a flag, the environment or a trusted file says otherwise.
+        is_waiting: it would hold if the file were trusted; else a flag, the environment or a
+            trusted file says otherwise.
     """
 
     name: str
@@ -65,10 +74,12 @@ class Loaded:
     """Settings, where each came from, and what a person should know about them.
 
     Attributes:
-        sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`, `extra env file X`, `.env`, `default`.
+        sources: by field name: `flag --model`, `argument objective`, `environment LLM_MODEL`,
+            `extra env file X`, `.env`, `default`.
         notices: one line each on what is set and has no effect yet.
         untrusted: what files that nobody has trusted say, and is not in `settings`.
-        trust_home: where it is kept which files are trusted: the home that the environment names by its whole path, or the usual one.
+        trust_home: where it is kept which files are trusted: the home that the environment names by
+            its whole path, or the usual one.
     """
 
     settings: Settings
@@ -95,8 +106,14 @@ class Loaded:
             digests = ",".join(dict.fromkeys(found.file.digest for found in waiting))
             raise SettingsError(
                 describe_waiting(waiting),
-                why="a file that stands in a folder may be anybody's, and these settings can run, send, read or spend",
-                fix=f"babyagi trust (shows them), or, where nobody can type, BABYAGI_TRUST_ENV_FILE={digests} in the environment",
+                why=(
+                    "a file that stands in a folder may be anybody's, and these settings can "
+                    "run, send, read or spend"
+                ),
+                fix=(
+                    "babyagi trust (shows them), or, where nobody can type, "
+                    f"BABYAGI_TRUST_ENV_FILE={digests} in the environment"
+                ),
                 guide="settings",
             )
 
@@ -106,18 +123,25 @@ def describe_waiting(waiting: Sequence[Untrusted]) -> str:
     names_by_file: dict[str, list[str]] = {}
     for found in waiting:
         names_by_file.setdefault(found.file.name, []).append(found.variable)
-    return "; ".join(f"{file} is not trusted, so these settings in it wait: {', '.join(names)}" for file, names in names_by_file.items())
+    return "; ".join(
+        f"{file} is not trusted, so these settings in it wait: {', '.join(names)}"
+        for file, names in names_by_file.items()
+    )
 
 
 def load_here(flags: Mapping[str, object]) -> Settings:
-    """The settings of a program that has no command line: `flags` by name, then the environment and folder of this process. What a person
-    should know about them is logged."""
+    """The settings of a program that has no command line: `flags` by name, then the environment and
+    folder of this process. What a person should know about them is logged."""
     return load_for_program(flags, environ=os.environ, cwd=Path.cwd())
 
 
-def load_for_program(flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path) -> Settings:
+def load_for_program(
+    flags: Mapping[str, object], *, environ: Mapping[str, str], cwd: Path
+) -> Settings:
     """As `load_here`, with another environment and folder."""
-    loaded = load_settings(flags=flags, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd)
+    loaded = load_settings(
+        flags=flags, environ={**environ, "ENABLE_COMMAND_LINE_ARGS": "true"}, cwd=cwd
+    )
     loaded.require_trust()
     for notice in loaded.notices:
         logger.warning("%s", notice)
@@ -130,28 +154,42 @@ def variables_here() -> Mapping[str, str]:
 
 
 def bare_environment() -> dict[str, str]:
-    """The variables of this process that a program of a person's may have: where programs and the home are, and the language. No keys."""
-    return {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG") or name.startswith("LC_")}
+    """The variables of this process that a program of a person's may have: where programs and the
+    home are, and the language. No keys."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in ("PATH", "HOME", "LANG") or name.startswith("LC_")
+    }
 
 
-def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, reads_files: bool = True) -> Loaded:
-    """Read every setting: flag > environment > extra env files (a later one wins) > .env in `cwd` > default.
+def load_settings(
+    *, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, reads_files: bool = True
+) -> Loaded:
+    """Read every setting: flag > environment > extra env files (a later one wins) > .env in `cwd` >
+    default.
 
-    Of a file that nobody has trusted only harmless values are taken (`Declared.untrusted`), and those of trusted files go before them.
-    A file is trusted that a flag names, or the environment by its whole path, and every one with a digest that a person has trusted.
+    Of a file that nobody has trusted only harmless values are taken (`Declared.untrusted`), and
+    those of trusted files go before them. A file is trusted that a flag names, or the environment
+    by its whole path, and every one with a digest that a person has trusted.
 
     Args:
-        flags: by field name; text is parsed like a variable's. None and () mean: not given. A switch that was not given is None.
+        flags: by field name; text is parsed like a variable's. None and () mean: not given. A
+            switch that was not given is None.
 
     Raises:
         SettingsError: with every fault that was found.
     """
     reading = _Reading(flags, environ, cwd)
     values = reading.read(reads_files=reads_files)
-    sources = {name: reading.given[name].source if name in reading.given else DEFAULT_SOURCE for name in declared_fields()}
+    sources = {
+        name: reading.given[name].source if name in reading.given else DEFAULT_SOURCE
+        for name in declared_fields()
+    }
     settings = Settings(
         **values,
-        cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE or reading.must_hold_money(),
+        cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE
+        or reading.must_hold_money(),
         model_is_explicit=any(sources[name] != DEFAULT_SOURCE for name in _MODEL_FIELDS),
     )
     faults = [*reading.faults, *reading.unknown_variables()]
@@ -170,7 +208,8 @@ def load_settings(*, flags: Mapping[str, object], environ: Mapping[str, str], cw
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Layer:
-    """One place where variables are set; `said_as` follows a variable's name in messages. `untrusted` is the file that nobody trusts."""
+    """One place where variables are set; `said_as` follows a variable's name in messages.
+    `untrusted` is the file that nobody trusts."""
 
     source: str
     said_as: str
@@ -200,9 +239,11 @@ class _Reading:
         self._flags = flags
         self._cwd = cwd
         self._layers = [_Layer(source="environment", said_as="", values=environ)]
-        self._digests = self._read_without_files("trust_env_file") or ()  # no file says which files are trusted
+        # no file says which files are trusted
+        self._digests = self._read_without_files("trust_env_file") or ()
         home = self._read_without_files("home")
-        self.trust_home: Path = home if home and home.is_absolute() else default_home()  # a folder may bring what a relative path names
+        # a folder may bring what a relative path names
+        self.trust_home: Path = home if home and home.is_absolute() else default_home()
         self._values: dict[str, Any] = {}
         self.given: dict[str, _Given] = {}
         self.untrusted: list[Untrusted] = []
@@ -213,7 +254,8 @@ class _Reading:
         if reads_files:
             self._open_env_files()
         names = [name for name in self._declared if name != "extra_env_files" or not reads_files]
-        for name in sorted(names, key=lambda one: self._declared[one].key_for is not None):  # addresses before their keys
+        # addresses before their keys
+        for name in sorted(names, key=lambda one: self._declared[one].key_for is not None):
             self._read_one(name)
         return self._values
 
@@ -225,7 +267,8 @@ class _Reading:
             self._open_env_file(path, "extra env file ", is_named=self._is_named(path))
 
     def _read_without_files(self, name: str) -> Any:
-        """The value that flags and environment give, None where they give none that can be; faults are for the real reading."""
+        """The value that flags and environment give, None where they give none that can be; faults
+        are for the real reading."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             with suppress(ValueError):
@@ -233,7 +276,8 @@ class _Reading:
         return None
 
     def _is_named(self, path: Path) -> bool:
-        """Whether a person named this very file: by a flag, or in the environment by its whole path."""
+        """Whether a person named this very file: by a flag, or in the environment by its whole
+        path."""
         given = self.given["extra_env_files"]
         if given.source.startswith("environment"):
             return path in parse_paths(str(given.raw))
@@ -257,11 +301,19 @@ class _Reading:
             self.faults.append(f"{kind}{name} cannot be read: {error}")
         else:
             is_good = is_named or file.digest in self._digests or is_trusted(self.trust_home, file)
-            layer = _Layer(source=kind + name, said_as=f" in {name}", values=file.values, untrusted=None if is_good else file)
-            self._layers.insert(1 if is_good else sum(layer.untrusted is None for layer in self._layers), layer)
+            layer = _Layer(
+                source=kind + name,
+                said_as=f" in {name}",
+                values=file.values,
+                untrusted=None if is_good else file,
+            )
+            self._layers.insert(
+                1 if is_good else sum(layer.untrusted is None for layer in self._layers), layer
+            )
 
     def _read_one(self, name: str) -> None:
-        """Keep the parsed value of the highest place that may set it; a fault is noted and counts as not given."""
+        """Keep the parsed value of the highest place that may set it; a fault is noted and counts
+        as not given."""
         declared = self._declared[name]
         for given in self._find(name, declared):
             is_settled, file = name in self.given, given.untrusted
@@ -277,7 +329,13 @@ class _Reading:
                 continue
             if file is not None and not self._is_harmless(name, declared, value, file):
                 shown = value.hint if isinstance(value, Secret) else str(given.raw)
-                found = Untrusted(name=name, variable=given.variable, shown=shown, file=file, is_waiting=not is_settled)
+                found = Untrusted(
+                    name=name,
+                    variable=given.variable,
+                    shown=shown,
+                    file=file,
+                    is_waiting=not is_settled,
+                )
                 self.untrusted.append(found)
             elif not is_settled:
                 self.given[name], self._values[name] = given, _anchor(value, self._cwd)
@@ -290,14 +348,19 @@ class _Reading:
         return value == default or declared.untrusted(value, default)
 
     def _may_get_key(self, address: str, file: EnvFile) -> bool:
-        """Whether a key of this file may go to an address: the provider's own, one of this machine, or one that stands in the file."""
-        if any(found.name == address and found.file is file and found.is_waiting for found in self.untrusted):
+        """Whether a key of this file may go to an address: the provider's own, one of this machine,
+        or one that stands in the file."""
+        if any(
+            found.name == address and found.file is file and found.is_waiting
+            for found in self.untrusted
+        ):
             return True
         url = self._values.get(address, "")
         return not url or is_here(url) or host_of(url) in _OWN_HOSTS
 
     def must_hold_money(self) -> bool:
-        """Whether a file that nobody has trusted names a model that costs: if it has no price, the limit of money must not go for it."""
+        """Whether a file that nobody has trusted names a model that costs: if it has no price, the
+        limit of money must not go for it."""
         is_chosen = any(name in self.given and self.given[name].untrusted for name in _MODEL_FIELDS)
         return is_chosen and not is_here(self._values.get("openai_base_url", ""))
 
@@ -306,26 +369,49 @@ class _Reading:
         flag = self._flags.get(name)
         if flag is not None and flag != () and (declared.takes_empty or str(flag).strip()):
             word = max(declared.flags, key=len, default=name)
-            yield _Given(raw=flag, source=f"flag {word}" if declared.flags else f"argument {word}", label=word)
+            yield _Given(
+                raw=flag,
+                source=f"flag {word}" if declared.flags else f"argument {word}",
+                label=word,
+            )
         for layer in self._layers:
             for variable in declared.variables:
                 text = layer.values.get(variable)
                 if text is not None and (declared.takes_empty or text.strip()):
-                    source = f"environment {variable}" if layer.source == "environment" else layer.source
+                    source = (
+                        f"environment {variable}" if layer.source == "environment" else layer.source
+                    )
                     label = variable + layer.said_as
-                    yield _Given(raw=text, source=source, label=label, variable=variable, untrusted=layer.untrusted)
+                    yield _Given(
+                        raw=text,
+                        source=source,
+                        label=label,
+                        variable=variable,
+                        untrusted=layer.untrusted,
+                    )
 
     def ineffective_variables(self) -> Iterator[str]:
         """One line for each file that sets what only the environment can."""
-        known = {variable for declared in self._declared.values() for variable in declared.variables}
+        known = {
+            variable for declared in self._declared.values() for variable in declared.variables
+        }
         for layer in self._layers[1:]:
-            names = [name for name in layer.values if _OF_THE_ENVIRONMENT.fullmatch(name) and name not in known]
+            names = [
+                name
+                for name in layer.values
+                if _OF_THE_ENVIRONMENT.fullmatch(name) and name not in known
+            ]
             if names:
-                yield f"{', '.join(names)}{layer.said_as}: no effect, only settings are read from files; set it in the environment"
+                yield (
+                    f"{', '.join(names)}{layer.said_as}: no effect, only settings are read "
+                    "from files; set it in the environment"
+                )
 
     def unknown_variables(self) -> Iterator[str]:
         """Faults for variables that begin like ours and are not."""
-        known = [variable for declared in self._declared.values() for variable in declared.variables]
+        known = [
+            variable for declared in self._declared.values() for variable in declared.variables
+        ]
         by_ending = {variable.removeprefix(_PREFIX): variable for variable in reversed(known)}
         for layer in self._layers:
             for variable in sorted(layer.values):
@@ -333,7 +419,9 @@ class _Reading:
                     from difflib import get_close_matches
 
                     near = get_close_matches(variable.removeprefix(_PREFIX), by_ending, n=1)
-                    yield f"{variable}{layer.said_as} is no setting" + (f"; did you mean {by_ending[near[0]]}?" if near else "")
+                    yield f"{variable}{layer.said_as} is no setting" + (
+                        f"; did you mean {by_ending[near[0]]}?" if near else ""
+                    )
 
 
 def _parse(declared: Declared, raw: object) -> object:
@@ -341,7 +429,13 @@ def _parse(declared: Declared, raw: object) -> object:
         return tuple(parse_path(str(word)) for word in raw)
     if isinstance(raw, bool) and declared.is_switch:
         return raw
-    text = raw.reveal() if isinstance(raw, Secret) else " ".join(raw) if isinstance(raw, (tuple, list)) else str(raw)
+    text = (
+        raw.reveal()
+        if isinstance(raw, Secret)
+        else " ".join(raw)
+        if isinstance(raw, (tuple, list))
+        else str(raw)
+    )
     if declared.takes_empty and not text.strip():
         return None
     return declared.parse(text)
@@ -374,7 +468,10 @@ def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator
     yield from _find_wrong_mode(settings, given)
     flags = [found.label for found in given.values() if found.source.startswith("flag ")]
     if flags and not settings.enable_command_line_args:
-        yield f"{given['enable_command_line_args'].label} is false, which refuses {', '.join(flags)}; set it to true to use flags"
+        yield (
+            f"{given['enable_command_line_args'].label} is false, which refuses "
+            f"{', '.join(flags)}; set it to true to use flags"
+        )
 
 
 def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
@@ -382,15 +479,24 @@ def _find_wrong_mode(settings: Settings, given: Mapping[str, _Given]) -> Iterato
     is_server = settings.task_store.reveal().startswith("postgres")
     if settings.cooperative_mode == "distributed" and not is_server:
         label = given["cooperative_mode"].label
-        yield f"{label}=distributed needs a server: BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE"
+        yield (
+            f"{label}=distributed needs a server: "
+            "BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE"
+        )
     if settings.cooperative_mode == "local" and is_server:
-        yield f"{given['cooperative_mode'].label}=local shares a file of this machine, and BABYAGI_TASK_STORE is a server: say distributed"
+        yield (
+            f"{given['cooperative_mode'].label}=local shares a file of this machine, and "
+            "BABYAGI_TASK_STORE is a server: say distributed"
+        )
 
 
 def _find_bygone_models(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:
     """Faults for what the original ran and this program does not."""
     if settings.gpt_4:
-        yield f"-4 asks for gpt-4, which is shut down; its successor is {DEFAULT_MODEL}: --model {DEFAULT_MODEL}"
+        yield (
+            f"-4 asks for gpt-4, which is shut down; its successor is {DEFAULT_MODEL}: "
+            f"--model {DEFAULT_MODEL}"
+        )
     if settings.llama:
         yield f"-l: {USE_LLAMA_SERVER}"
     for name in _MODEL_FIELDS:
@@ -404,7 +510,11 @@ def _find_notices(settings: Settings, given: Mapping[str, _Given]) -> Iterator[s
     for name, declared in declared_fields().items():
         value = getattr(settings, name)
         if declared.arrives_later and name in given and value != _default_of(name):
-            shown = f"{declared.label} is set" if declared.is_secret else f"{declared.label}={render_value(value)}"
+            shown = (
+                f"{declared.label} is set"
+                if declared.is_secret
+                else f"{declared.label}={render_value(value)}"
+            )
             names_by_notice.setdefault(declared.arrives_later, []).append(shown)
     for notice, names in names_by_notice.items():
         yield f"{', '.join(names)}: {notice}"
@@ -414,24 +524,50 @@ def _find_notices(settings: Settings, given: Mapping[str, _Given]) -> Iterator[s
 def find_keys_in_clear(settings: Settings) -> Iterator[str]:
     """One line for each key that everybody on the way can read: over http to another machine."""
     asks_a_model = not set(settings.model_by_role.values()) <= set(MODELS_WITHOUT_ENDPOINT)
-    asks_for_vectors = settings.effective_embedding_model not in (LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL)
+    asks_for_vectors = settings.effective_embedding_model not in (
+        LOCAL_EMBEDDING_MODEL,
+        ONNX_EMBEDDING_MODEL,
+    )
     asks_the_endpoint = asks_a_model or (asks_for_vectors and not settings.embedding_base_url)
     key, weaviate_key = settings.openai_api_key, settings.weaviate_api_key
     sent = [
         ("OPENAI_API_KEY", key, "OPENAI_BASE_URL", settings.openai_base_url, asks_the_endpoint),
-        ("OPENAI_API_KEY", key, "BABYAGI_EMBEDDING_BASE_URL", settings.embedding_base_url, asks_for_vectors),
-        ("WEAVIATE_API_KEY", weaviate_key, "WEAVIATE_URL", settings.weaviate_url, settings.effective_result_store == "weaviate"),
+        (
+            "OPENAI_API_KEY",
+            key,
+            "BABYAGI_EMBEDDING_BASE_URL",
+            settings.embedding_base_url,
+            asks_for_vectors,
+        ),
+        (
+            "WEAVIATE_API_KEY",
+            weaviate_key,
+            "WEAVIATE_URL",
+            settings.weaviate_url,
+            settings.effective_result_store == "weaviate",
+        ),
     ]
     for name, given_key, variable, url, is_asked in sent:
         if given_key and is_asked and is_in_clear(url):
-            yield f"{name} goes to {url} in clear: everybody on the way can read it; set {variable} to an https address"
+            yield (
+                f"{name} goes to {url} in clear: everybody on the way can read it; set "
+                f"{variable} to an https address"
+            )
     if is_in_clear(settings.notify.reveal()):  # the address is as good as a key
         host = urlsplit(settings.notify.reveal()).netloc
-        yield f"BABYAGI_NOTIFY sends to {host} in clear: everybody on the way can read it; set it to an https address"
+        yield (
+            f"BABYAGI_NOTIFY sends to {host} in clear: everybody on the way can read it; set "
+            "it to an https address"
+        )
 
 
 def _build_error(faults: list[str]) -> SettingsError:
-    what = faults[0] if len(faults) == 1 else f"{len(faults)} settings cannot be used:\n" + "\n".join(f"  {fault}" for fault in faults)
+    what = (
+        faults[0]
+        if len(faults) == 1
+        else f"{len(faults)} settings cannot be used:\n"
+        + "\n".join(f"  {fault}" for fault in faults)
+    )
     return SettingsError(what, fix=_FIX, guide="settings")
 
 
@@ -463,16 +599,24 @@ def _explain(name: str, declared: Declared) -> str:
 
 
 def render_env_example() -> str:
-    """The text of `.env.example`: every variable, none of them set, in the form that python-dotenv and `docker run --env-file` share."""
+    """The text of `.env.example`: every variable, none of them set, in the form that python-dotenv
+    and `docker run --env-file` share."""
     lines = [
         "# Copy this file to .env and fill in what you need. An empty value means the default.",
         "# Write values bare, to the end of the line: no quotes, and no comment behind a value.",
-        "# What can run, send, read or spend waits in a file until you type `babyagi trust`, and again after each change.",
+        (
+            "# What can run, send, read or spend waits in a file until you type `babyagi "
+            "trust`, and again after each change."
+        ),
     ]
     for name, declared in declared_fields().items():
         if declared.section:
             lines += ["", f"# == {declared.section} =="]
         if declared.variables:
-            older = f" Other name: {', '.join(declared.variables[1:])}." if declared.variables[1:] else ""
+            older = (
+                f" Other name: {', '.join(declared.variables[1:])}."
+                if declared.variables[1:]
+                else ""
+            )
             lines += ["", f"# {_explain(name, declared)}{older}", f"{declared.variables[0]}="]
     return "\n".join(lines) + "\n"

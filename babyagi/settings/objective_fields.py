@@ -1,4 +1,5 @@
-"""The settings that describe an objective and the model that is asked; most are frozen with the objective when it begins."""
+"""The settings that describe an objective and the model that is asked; most are frozen with the
+objective when it begins."""
 
 from __future__ import annotations
 
@@ -43,17 +44,29 @@ class ObjectiveFields:
     objective: str = field(
         default="",
         metadata=declare(
-            "OBJECTIVE", "What is to be reached.", parse=parse_text, default_text="none", section="The objective", untrusted=anything
+            "OBJECTIVE",
+            "What is to be reached.",
+            parse=parse_text,
+            default_text="none",
+            section="The objective",
+            untrusted=anything,
         ),
     )
     initial_task: str = field(
         default="Develop a task list",
-        metadata=declare("INITIAL_TASK FIRST_TASK -t --task", "The first task of the list.", parse=parse_text, untrusted=anything),
+        metadata=declare(
+            "INITIAL_TASK FIRST_TASK -t --task",
+            "The first task of the list.",
+            parse=parse_text,
+            untrusted=anything,
+        ),
     )
     instance_name: str = field(
         default="babyagi",
         metadata=declare(
-            "INSTANCE_NAME BABY_NAME -n --name", "Tells objectives of the same text and first task apart.", untrusted=anything
+            "INSTANCE_NAME BABY_NAME -n --name",
+            "Tells objectives of the same text and first task apart.",
+            untrusted=anything,
         ),
     )
     files: Path | None = field(
@@ -78,13 +91,20 @@ class ObjectiveFields:
     )
     ask: bool = field(
         default=False,
-        metadata=declare("BABYAGI_ASK", "Whether the model may ask you questions; a task waits for the answer.", parse=parse_switch),
+        metadata=declare(
+            "BABYAGI_ASK",
+            "Whether the model may ask you questions; a task waits for the answer.",
+            parse=parse_switch,
+        ),
     )
     approve: str = field(
         default="once",
         metadata=declare(
             "BABYAGI_APPROVE",
-            "Which tool calls wait for your approval: those that must not be repeated (once), or none.",
+            (
+                "Which tool calls wait for your approval: those that must not be repeated "
+                "(once), or none."
+            ),
             choices=_APPROVALS,
         ),
     )
@@ -92,7 +112,10 @@ class ObjectiveFields:
         default="objective",
         metadata=declare(
             "BABYAGI_MEMORY --memory",
-            "Whose results a task may be given: those of its objective, or those of the task store's other objectives as well.",
+            (
+                "Whose results a task may be given: those of its objective, or those of the "
+                "task store's other objectives as well."
+            ),
             choices=_MEMORIES,
         ),
     )
@@ -101,7 +124,10 @@ class ObjectiveFields:
         default="separate",
         metadata=declare(
             "BABYAGI_PLANNING --planning",
-            "Who proposes new tasks: an agent of its own (separate), or the execution agent at the end of its result (combined).",
+            (
+                "Who proposes new tasks: an agent of its own (separate), or the execution "
+                "agent at the end of its result (combined)."
+            ),
             choices=_PLANNINGS,
             untrusted=anything,
         ),
@@ -119,19 +145,39 @@ class ObjectiveFields:
     )
     model_execution: str = field(
         default="",
-        metadata=declare("BABYAGI_MODEL_EXECUTION", "The model that carries tasks out.", default_text="LLM_MODEL", untrusted=anything),
+        metadata=declare(
+            "BABYAGI_MODEL_EXECUTION",
+            "The model that carries tasks out.",
+            default_text="LLM_MODEL",
+            untrusted=anything,
+        ),
     )
     model_creation: str = field(
         default="",
-        metadata=declare("BABYAGI_MODEL_CREATION", "The model that proposes new tasks.", default_text="LLM_MODEL", untrusted=anything),
+        metadata=declare(
+            "BABYAGI_MODEL_CREATION",
+            "The model that proposes new tasks.",
+            default_text="LLM_MODEL",
+            untrusted=anything,
+        ),
     )
     model_prioritization: str = field(
         default="",
-        metadata=declare("BABYAGI_MODEL_PRIORITIZATION", "The model that orders the list.", default_text="LLM_MODEL", untrusted=anything),
+        metadata=declare(
+            "BABYAGI_MODEL_PRIORITIZATION",
+            "The model that orders the list.",
+            default_text="LLM_MODEL",
+            untrusted=anything,
+        ),
     )
     model_report: str = field(
         default="",
-        metadata=declare("BABYAGI_MODEL_REPORT", "The model that writes the report.", default_text="LLM_MODEL", untrusted=anything),
+        metadata=declare(
+            "BABYAGI_MODEL_REPORT",
+            "The model that writes the report.",
+            default_text="LLM_MODEL",
+            untrusted=anything,
+        ),
     )
     openai_api_key: Secret = field(
         default=NO_SECRET,
@@ -167,7 +213,10 @@ class ObjectiveFields:
     dialect: str = field(
         default="auto",
         metadata=declare(
-            "BABYAGI_DIALECT", "How the endpoint is spoken to: Chat Completions or Responses.", choices=_DIALECTS, untrusted=anything
+            "BABYAGI_DIALECT",
+            "How the endpoint is spoken to: Chat Completions or Responses.",
+            choices=_DIALECTS,
+            untrusted=anything,
         ),
     )
     protocol: str = field(
@@ -182,13 +231,19 @@ class ObjectiveFields:
     model_timeout_s: float = field(
         default=120.0,
         metadata=declare(
-            "BABYAGI_MODEL_TIMEOUT_S", "Seconds that one model call may take.", parse=seconds(1, 86_400), untrusted=lower_limit
+            "BABYAGI_MODEL_TIMEOUT_S",
+            "Seconds that one model call may take.",
+            parse=seconds(1, 86_400),
+            untrusted=lower_limit,
         ),
     )
     max_output_tokens: int = field(
         default=2000,
         metadata=declare(
-            "BABYAGI_MAX_OUTPUT_TOKENS", "The longest answer that is asked for, in tokens.", parse=whole(16), untrusted=lower_limit
+            "BABYAGI_MAX_OUTPUT_TOKENS",
+            "The longest answer that is asked for, in tokens.",
+            parse=whole(16),
+            untrusted=lower_limit,
         ),
     )
     price_in: float | None = field(
@@ -224,7 +279,11 @@ class ObjectiveFields:
     max_calls: int = field(
         default=0,
         metadata=declare(
-            "BABYAGI_MAX_CALLS --max-calls", "Model calls that may be made.", parse=whole(0), metavar="N", untrusted=lower_limit
+            "BABYAGI_MAX_CALLS --max-calls",
+            "Model calls that may be made.",
+            parse=whole(0),
+            metavar="N",
+            untrusted=lower_limit,
         ),
     )
     max_tokens: int = field(
@@ -260,12 +319,20 @@ class ObjectiveFields:
     max_failures: int = field(
         default=3,
         metadata=declare(
-            "BABYAGI_MAX_FAILURES", "Failed tries after which a task is given up.", parse=whole(1, 100), untrusted=lower_limit
+            "BABYAGI_MAX_FAILURES",
+            "Failed tries after which a task is given up.",
+            parse=whole(1, 100),
+            untrusted=lower_limit,
         ),
     )
     max_new_tasks: int = field(
         default=10,
-        metadata=declare("BABYAGI_MAX_NEW_TASKS", "New tasks that one result may bring.", parse=whole(1, 100), untrusted=lower_limit),
+        metadata=declare(
+            "BABYAGI_MAX_NEW_TASKS",
+            "New tasks that one result may bring.",
+            parse=whole(1, 100),
+            untrusted=lower_limit,
+        ),
     )
     max_depth: int = field(
         default=0,
@@ -279,11 +346,16 @@ class ObjectiveFields:
     context_tokens: int = field(
         default=4000,
         metadata=declare(
-            "BABYAGI_CONTEXT_TOKENS", "The most tokens of earlier results that a task is given.", parse=whole(0), untrusted=lower_limit
+            "BABYAGI_CONTEXT_TOKENS",
+            "The most tokens of earlier results that a task is given.",
+            parse=whole(0),
+            untrusted=lower_limit,
         ),
     )
-    cost_limit_is_explicit: bool = False  # a person set max_cost_usd, so an unknown price is a fault; said by the loader
-    model_is_explicit: bool = False  # a person named a model, so a worker whose objective has another one says so; as above
+    # a person set max_cost_usd, so an unknown price is a fault; said by the loader
+    cost_limit_is_explicit: bool = False
+    # a person named a model, so a worker whose objective has another one says so; as above
+    model_is_explicit: bool = False
 
     def require_objective(self) -> str:
         """The objective's text.
@@ -294,7 +366,9 @@ class ObjectiveFields:
         if not self.objective:
             raise SettingsError(
                 "there is no objective",
-                fix='babyagi run "what is to be reached", or OBJECTIVE=… in the environment or .env',
+                fix=(
+                    'babyagi run "what is to be reached", or OBJECTIVE=… in the environment or .env'
+                ),
                 guide="settings",
             )
         return self.objective

@@ -1,6 +1,7 @@
 """How one setting is declared, and how its text is read.
 
-A parser turns text into a value, or raises ValueError with what was expected: it follows "NAME must be ".
+A parser turns text into a value, or raises ValueError with what was expected: it follows "NAME must
+be ".
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
 class Secret:
     """A text that no repr, format or traceback shows; empty is falsy. Only `reveal` gives it.
 
-    `hint` is as much of it as its own person may be shown before they trust it: a command whole, an address without its secrets.
+    `hint` is as much of it as its own person may be shown before they trust it: a command whole, an
+    address without its secrets.
     """
 
     __slots__ = ("_value", "hint")
@@ -60,7 +62,8 @@ def default_home() -> Path:
 
 
 def clean_text(text: str) -> str:
-    """The text without terminal escapes and control characters; line ends become newlines, tabs stay."""
+    """The text without terminal escapes and control characters; line ends become newlines, tabs
+    stay."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = re.sub(_CONTROLS, "", re.sub(_ESCAPE_SEQUENCES, "", text))
     return re.sub(_SURROGATES, "\N{REPLACEMENT CHARACTER}", text).strip()
@@ -91,7 +94,8 @@ def parse_secret(text: str) -> Secret:
 
 
 def parse_notify(text: str) -> Secret:
-    """An address or a command line. It is kept like a key: whoever knows the address of a hook can use it."""
+    """An address or a command line. It is kept like a key: whoever knows the address of a hook can
+    use it."""
     import shlex
 
     target = parse_name(text)
@@ -100,7 +104,9 @@ def parse_notify(text: str) -> Secret:
         if not (_is_address(target) if is_address else shlex.split(target)):
             raise ValueError
     except ValueError:
-        raise ValueError("a command, or an address such as http://127.0.0.1:8080/hook, without user or password") from None
+        raise ValueError(
+            "a command, or an address such as http://127.0.0.1:8080/hook, without user or password"
+        ) from None
     return Secret(target, hint="/".join([*target.split("/")[:3], "***"]) if is_address else target)
 
 
@@ -112,20 +118,29 @@ def parse_task_store(text: str) -> Secret:
     try:
         parts = urlsplit(address)
         is_file = parts.scheme == "sqlite" and not parts.netloc and len(parts.path) > 1
-        is_server = parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
-        is_server = is_server and "@" not in parts.path + parts.query + parts.fragment  # else a part of the password is taken for the host
+        is_server = (
+            parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1 and parts.port != 0
+        )
+        # else a part of the password is taken for the host
+        is_server = is_server and "@" not in parts.path + parts.query + parts.fragment
     except ValueError:
         is_file = is_server = False
     if not (is_file or is_server):
-        raise ValueError("sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with / ? # @ in the password as %2F %3F %23 %40")
+        raise ValueError(
+            "sqlite:///PATH or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with / ? # @ "
+            "in the password as %2F %3F %23 %40"
+        )
     return Secret(address, hint=redact_url(address))
 
 
 def parse_url(text: str) -> str:
-    """An http or https address, without its closing slash. A password or a key in it would be shown, so it is refused."""
+    """An http or https address, without its closing slash. A password or a key in it would be
+    shown, so it is refused."""
     address = parse_name(text)
     if not _is_address(address) or set("@?#") & set(address):
-        raise ValueError("an address such as http://127.0.0.1:8080/v1, without user, password or parameters")
+        raise ValueError(
+            "an address such as http://127.0.0.1:8080/v1, without user, password or parameters"
+        )
     return address.rstrip("/")
 
 
@@ -134,13 +149,19 @@ def _is_address(text: str) -> bool:
 
     try:
         parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and parts.port != 0
+            and "@" not in parts.netloc
+        )
     except ValueError:
         return False
 
 
 def parse_proxy(text: str) -> Secret:
-    """The address of a proxy, as other programs take it, too: it may hold a password, and may lack its `http://`."""
+    """The address of a proxy, as other programs take it, too: it may hold a password, and may lack
+    its `http://`."""
     from urllib.parse import urlsplit
 
     address = complete_proxy(parse_name(text))
@@ -181,7 +202,9 @@ def names_of(*names: str) -> Callable[[str], tuple[str, ...]]:
 def parse_hosts(text: str) -> tuple[str, ...]:
     """Names of hosts, as `host_of` gives them, separated by commas or blanks."""
     given = text.casefold().replace(",", " ").split()
-    hosts = tuple(dict.fromkeys(host_of(f"https://{host}") for host in given if not set(host) & set("/@?#\\")))
+    hosts = tuple(
+        dict.fromkeys(host_of(f"https://{host}") for host in given if not set(host) & set("/@?#\\"))
+    )
     if "" in hosts or (given and not hosts):
         raise ValueError("HOST or HOST:PORT, separated by commas")
     return hosts
@@ -205,7 +228,8 @@ def parse_switch(text: str) -> bool:
 
 
 def parse_presence(text: str) -> bool:
-    """True for any value: https://no-color.org asks only whether the variable is there and not empty."""
+    """True for any value: https://no-color.org asks only whether the variable is there and not
+    empty."""
     return bool(text)
 
 
@@ -215,7 +239,11 @@ def parse_duration_s(text: str) -> float:
     if not match or not any(match.groups()):
         raise ValueError("a time such as 90s, 30m or 1h30m")
     try:
-        seconds = sum(float(part) * unit_s for part, unit_s in zip(match.groups(), _SECONDS_PER_PART, strict=True) if part)
+        seconds = sum(
+            float(part) * unit_s
+            for part, unit_s in zip(match.groups(), _SECONDS_PER_PART, strict=True)
+            if part
+        )
     except ValueError:
         raise ValueError("a time such as 90s, 30m or 1h30m") from None
     if seconds > 3_155_760_000:
@@ -254,7 +282,8 @@ def seconds(low: float, high: float) -> Callable[[str], float]:
 
 
 def choice(*names: str) -> Callable[[str], str]:
-    """One of the names, or as much of it as no other begins with (the original takes `-m l` for local)."""
+    """One of the names, or as much of it as no other begins with (the original takes `-m l` for
+    local)."""
 
     def parse(text: str) -> str:
         found = [name for name in names if name.startswith(text.strip().casefold())]
@@ -290,13 +319,16 @@ class Declared:
         variables: the first is the name of today, the others are older ones.
         flags: as click takes them; empty when there is none.
         choices: what it may be, for help and completion; empty when free.
-        default_text: says the default when it is computed, or when its plain form would not say enough.
-        takes_empty: an empty value says "none" and hides those of lower precedence; everywhere else it counts as not set.
+        default_text: says the default when it is computed, or when its plain form would not say
+            enough.
+        takes_empty: an empty value says "none" and hides those of lower precedence; everywhere else
+            it counts as not set.
         takes_many: the flag may be given several times; the loader takes a tuple.
-        untrusted: whether a value, beside the default, is taken from a file that nobody has trusted: it can neither run, send, read nor
-            spend more.
-        key_for: of a key: the settings with the addresses that it is sent to, none when that is its provider's own. From such a file it
-            is taken when they are the provider's own, on this machine, or stand in the same file.
+        untrusted: whether a value, beside the default, is taken from a file that nobody has
+            trusted: it can neither run, send, read nor spend more.
+        key_for: of a key: the settings with the addresses that it is sent to, none when that is its
+            provider's own. From such a file it is taken when they are the provider's own, on this
+            machine, or stand in the same file.
         arrives_later: what is not built yet, and what happens instead; empty when it all works.
         section: begins a new section of the example file; empty: as the field before.
     """
@@ -331,7 +363,8 @@ class Declared:
 
 
 def declare(names: str, help: str, **more: Any) -> dict[str, Declared]:
-    """A field's metadata. `names` are variables and flags, separated by blanks; `more` as in `Declared`. `choices` bring their parser."""
+    """A field's metadata. `names` are variables and flags, separated by blanks; `more` as in
+    `Declared`. `choices` bring their parser."""
     if "choices" in more:
         more["parse"] = choice(*more["choices"])
     words = names.split()

@@ -1,4 +1,5 @@
-"""How nouns of the task store come to be and change, as pure functions that all implementations use (see `rules`)."""
+"""How nouns of the task store come to be and change, as pure functions that all implementations use
+(see `rules`)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: 
 
 
 def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
-    """A step nobody has intended yet; of one that is recorded without an intention, the kind is not known any more."""
+    """A step nobody has intended yet; of one that is recorded without an intention, the kind is not
+    known any more."""
     return Step(
         objective_id=fence.objective_id,
         owner=fence.owner,
@@ -48,7 +50,9 @@ def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) 
     """A step that a person may have to read; the same request has the same hash in every try."""
     request = storable(request)
     request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
-    return replace(new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash, request=request)
+    return replace(
+        new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash, request=request
+    )
 
 
 def is_open(step: Step) -> bool:
@@ -57,7 +61,11 @@ def is_open(step: Step) -> bool:
 
 
 def not_asked(step_id: int) -> NotFoundError:
-    return NotFoundError(f"nothing waits for a person under number {step_id}", fix="babyagi inbox shows what does", guide="inbox")
+    return NotFoundError(
+        f"nothing waits for a person under number {step_id}",
+        fix="babyagi inbox shows what does",
+        guide="inbox",
+    )
 
 
 def parked_data(step: Step) -> dict[str, Any]:
@@ -79,10 +87,13 @@ def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at
 
 
 def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
-    """The step when its claim ends with the call in flight, and what that costs: all that was reserved, until the answer comes."""
+    """The step when its claim ends with the call in flight, and what that costs: all that was
+    reserved, until the answer comes."""
     charge = charge_of(step.reservation)
     unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
-    return replace(step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed), charge
+    return replace(
+        step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed
+    ), charge
 
 
 def reserved_for(step: Step, *, claim_no: int) -> Reservation:
@@ -94,7 +105,8 @@ def reserved_for(step: Step, *, claim_no: int) -> Reservation:
 
 
 def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage]:
-    """The step with the usage of a call of this claim, and what is to be counted: less than nothing where more was charged already."""
+    """The step with the usage of a call of this claim, and what is to be counted: less than nothing
+    where more was charged already."""
     charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
     counted = countable_usage(usage) - charged
     unconfirmed = tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no)
@@ -102,12 +114,14 @@ def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage
 
 
 def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
-    """Whether this claim has recorded the step already: its commit seemed to fail, and it comes again. The money was spent once."""
+    """Whether this claim has recorded the step already: its commit seemed to fail, and it comes
+    again. The money was spent once."""
     return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
 
 
 def is_forgettable(step: Step, *, claim_no: int) -> bool:
-    """Whether nothing is left of a step whose call gave no outcome: no answer, and no call of another claim that may yet give one."""
+    """Whether nothing is left of a step whose call gave no outcome: no answer, and no call of
+    another claim that may yet give one."""
     return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
 
 
@@ -140,7 +154,11 @@ def step_data(step: Step, usage: Usage) -> dict[str, Any]:
 def joined_event(worker_id: str, name: str, hindrance: str) -> tuple[str, dict[str, Any]]:
     """The event, and its data, of a worker that serves an objective, or would if it could."""
     data = {"worker_id": worker_id, "name": name}
-    return (log.WORKER_HINDERED, {**data, "hindrance": hindrance}) if hindrance else (log.WORKER_JOINED, data)
+    return (
+        (log.WORKER_HINDERED, {**data, "hindrance": hindrance})
+        if hindrance
+        else (log.WORKER_JOINED, data)
+    )
 
 
 def task_of(owner: str) -> int | None:
@@ -149,4 +167,7 @@ def task_of(owner: str) -> int | None:
 
 
 def lost(fence: Fence) -> LeaseLostError:
-    return LeaseLostError(f"{fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, objective {fence.objective_id}")
+    return LeaseLostError(
+        f"{fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, "
+        f"objective {fence.objective_id}"
+    )

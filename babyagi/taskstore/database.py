@@ -1,4 +1,5 @@
-"""What the verbs of the SQL store ask of a driver: a transaction of named pieces of SQL, on SQLite or on PostgreSQL."""
+"""What the verbs of the SQL store ask of a driver: a transaction of named pieces of SQL, on SQLite
+or on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Connection(Protocol):
 
 
 class Transaction:
-    """A transaction that is under way: named pieces of SQL, and one instant that all of it happens at (`:now_us` in every piece)."""
+    """A transaction that is under way: named pieces of SQL, and one instant that all of it happens
+    at (`:now_us` in every piece)."""
 
     def __init__(self, connection: Connection, *, pieces: Mapping[str, str], now_us: int) -> None:
         self._connection = connection
@@ -52,7 +54,9 @@ class Transaction:
         return self._execute(piece, values).rowcount
 
     def run_many(self, piece: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(self._pieces[piece], [{**row, "now_us": self.now_us} for row in rows])
+        self._connection.cursor().executemany(
+            self._pieces[piece], [{**row, "now_us": self.now_us} for row in rows]
+        )
 
     def one(self, piece: str, **values: Any) -> Row | None:
         cursor = self._execute(piece, values)
@@ -79,7 +83,8 @@ class Transaction:
 class Database(Protocol):
     """An open database. Every method blocks, and belongs into a thread of the store's offload.
 
-    All but `close` raise `StoreUnavailableError`: nothing changed, try again later; `StoreUnusableError`: a person must act.
+    All but `close` raise `StoreUnavailableError`: nothing changed, try again later;
+    `StoreUnusableError`: a person must act.
     """
 
     where: str
@@ -89,15 +94,21 @@ class Database(Protocol):
     """The version of the schema that this program is made for."""
 
     is_told: bool
-    """Whether `data_version` answers at once, because a thread is told of commits; it must look for them otherwise."""
+    """Whether `data_version` answers at once, because a thread is told of commits; it must look for
+    them otherwise."""
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
-        """Run the work in one transaction; whatever it raises, nothing is changed. It may be run again when the database asks for it.
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
+        """Run the work in one transaction; whatever it raises, nothing is changed. It may be run
+        again when the database asks for it.
 
         Args:
-            objective_id: nobody else writes to this objective meanwhile; None: nobody else writes at all.
-            is_lasting: False: it need not be on the disk before the next write that is lasting is. No kill can undo it; a power cut may,
-                with all that was written behind it. A driver may let it last all the same.
+            objective_id: nobody else writes to this objective meanwhile; None: nobody else writes
+                at all.
+            is_lasting: False: it need not be on the disk before the next write that is lasting is.
+                No kill can undo it; a power cut may, with all that was written behind it. A driver
+                may let it last all the same.
         """
         ...
 
@@ -106,7 +117,8 @@ class Database(Protocol):
         ...
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        """As `read`, but what is no valid text any more is handed out too, so that one damaged row does not hide the others."""
+        """As `read`, but what is no valid text any more is handed out too, so that one damaged row
+        does not hide the others."""
         ...
 
     def find_damage(self) -> list[str]:
@@ -114,7 +126,8 @@ class Database(Protocol):
         ...
 
     def watch(self, on_sign: Callable[[], None]) -> None:
-        """From now on until `close`, call it in a thread of our own when somebody may have committed, ourselves too. Called once."""
+        """From now on until `close`, call it in a thread of our own when somebody may have
+        committed, ourselves too. Called once."""
         ...
 
     def data_version(self) -> int:

@@ -1,4 +1,5 @@
-"""Which words of a text are looked for in the results, and in what order their results come: the same in every task store."""
+"""Which words of a text are looked for in the results, and in what order their results come: the
+same in every task store."""
 
 from __future__ import annotations
 
@@ -11,10 +12,13 @@ LENGTH_SHARE = 0.75  # BM25's b
 
 
 def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
-    """The words to look for, the rarest first: as many as together stand in at most `COMMON_WORD` results."""
+    """The words to look for, the rarest first: as many as together stand in at most `COMMON_WORD`
+    results."""
     chosen: list[str] = []
     n_results = 0
-    for word in sorted((word for word, n in n_by_word.items() if n), key=lambda word: (n_by_word[word], word)):
+    for word in sorted(
+        (word for word, n in n_by_word.items() if n), key=lambda word: (n_by_word[word], word)
+    ):
         n_results += n_by_word[word]
         if n_results > COMMON_WORD:
             break
@@ -23,9 +27,11 @@ def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
 
 
 def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
-    """Task ids, from triples of a word, the task in whose result it stands and that result's length in characters; the best first.
+    """Task ids, from triples of a word, the task in whose result it stands and that result's length
+    in characters; the best first.
 
-    As BM25 would have them if no word stood in a result twice: a word counts the more the fewer have it, and the less the longer the
+    As BM25 would have them if no word stood in a result twice: a word counts the more the fewer
+    have it, and the less the longer the
     result is. Of equals the latest task comes first.
     """
     known = sorted(found)

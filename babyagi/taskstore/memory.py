@@ -1,5 +1,5 @@
-"""The task store in memory: the SQL store on a SQLite database that lives and dies with the process. For rehearsals that nobody keeps,
-simulations, and an agent in a program.
+"""The task store in memory: the SQL store on a SQLite database that lives and dies with the
+process. For rehearsals that nobody keeps, simulations, and an agent in a program.
 
 One connection, no file, no lock and no thread, so that a simulation's time may pass while it waits.
 """
@@ -30,11 +30,14 @@ class MemoryDatabase(SqliteEngine):
     def __init__(self, *, clock: Callable[[], datetime]) -> None:
         super().__init__(":memory:", clock=clock)
         connection = self._connection = self._connect()
-        # a store that nobody closes takes its connection along: from Python 3.13 on a connection that is only dropped is a warning
+        # a store that nobody closes takes its connection along: from Python 3.13 on a connection
+        # that is only dropped is a warning
         self._close = weakref.finalize(self, connection.close)
         connection.deserialize(_blank_store())
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
         with self._errors():
             return self._transact("BEGIN", work)
 
@@ -48,7 +51,8 @@ class MemoryDatabase(SqliteEngine):
 
 @cache
 def _blank_store() -> bytes:
-    """A store without a row, as SQLite writes it: read in a tenth of the time that the statements of the schema take."""
+    """A store without a row, as SQLite writes it: read in a tenth of the time that the statements
+    of the schema take."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         for script in load_scripts("schema"):
             connection.executescript(script)

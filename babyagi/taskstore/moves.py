@@ -1,6 +1,8 @@
-"""What several verbs of the SQL store have in common; each move is part of a transaction that a verb began.
+"""What several verbs of the SQL store have in common; each move is part of a transaction that a
+verb began.
 
-The order in every verb is: lock (the transaction), fence (is the claim still the holder's?), count (limits and counters).
+The order in every verb is: lock (the transaction), fence (is the claim still the holder's?), count
+(limits and counters).
 """
 
 from __future__ import annotations
@@ -40,10 +42,12 @@ from babyagi.taskstore.rows import (
 )
 
 ALL_ROWS = 2**53  # SQLite and PostgreSQL have no word in common for "no limit"
-UNTIL_ANSWERED_US = 253_370_764_800_000_000  # the year 9999: when a question is answered, another task may ask
+# the year 9999: when a question is answered, another task may ask
+UNTIL_ANSWERED_US = 253_370_764_800_000_000
 MAX_COUNTED = 100  # tasks that can be started; no worker has more free slots
 
-# -- looking ---------------------------------------------------------------------------------------------------------------
+# -- looking
+# --------------------------------------------------------------------------------------------------
 
 
 def objective_row(tx: Transaction, objective_id: int) -> Row:
@@ -67,7 +71,9 @@ def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
 
 def held(tx: Transaction, objective_id: int) -> Reservation:
     row = tx.all("held", objective_id=objective_id)[0]
-    return Reservation(calls=int(row["calls"]), tokens=int(row["tokens"]), cost_usd=int(row["cost_microusd"]) / 1e6)
+    return Reservation(
+        calls=int(row["calls"]), tokens=int(row["tokens"]), cost_usd=int(row["cost_microusd"]) / 1e6
+    )
 
 
 def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
@@ -85,7 +91,14 @@ def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
         n_held=int(tx.has("has_held_task", objective_id=objective.id)),
         n_recorded=n_by_status[TaskStatus.RECORDED],
         n_unblocked=n_unblocked,
-        n_resumable=int(n_unblocked > 0 and tx.has("has_begun_unblocked", objective_id=objective.id, until_answered_us=UNTIL_ANSWERED_US)),
+        n_resumable=int(
+            n_unblocked > 0
+            and tx.has(
+                "has_begun_unblocked",
+                objective_id=objective.id,
+                until_answered_us=UNTIL_ANSWERED_US,
+            )
+        ),
         n_waiting=n_by_status[TaskStatus.WAITING],
         n_done=n_by_status[TaskStatus.DONE],
         n_dead=n_by_status[TaskStatus.DEAD],
@@ -96,20 +109,36 @@ def snapshot(tx: Transaction, objective: Objective) -> rules.Snapshot:
 
 
 def count_unblocked(tx: Transaction, objective_id: int) -> int:
-    """How many queued tasks wait neither for another nor for an answer, delayed or not; counted up to `MAX_COUNTED`."""
-    return int(tx.all("n_unblocked", objective_id=objective_id, limit=MAX_COUNTED, until_answered_us=UNTIL_ANSWERED_US)[0]["n"])
+    """How many queued tasks wait neither for another nor for an answer, delayed or not; counted up
+    to `MAX_COUNTED`."""
+    return int(
+        tx.all(
+            "n_unblocked",
+            objective_id=objective_id,
+            limit=MAX_COUNTED,
+            until_answered_us=UNTIL_ANSWERED_US,
+        )[0]["n"]
+    )
 
 
-# -- time ------------------------------------------------------------------------------------------------------------------
+# -- time
+# --------------------------------------------------------------------------------------------------
 
 
 def counted_us(tx: Transaction, row: Row) -> int:
-    """The objective's active time up to now; it stands still while the objective does, and while no worker lives."""
+    """The objective's active time up to now; it stands still while the objective does, and while no
+    worker lives."""
     active_us: int = row["active_us"]
-    lease = tx.one("longest_lease", objective_id=row["id"]) if row["status"] == ObjectiveStatus.ACTIVE else None
+    lease = (
+        tx.one("longest_lease", objective_id=row["id"])
+        if row["status"] == ObjectiveStatus.ACTIVE
+        else None
+    )
     if lease is None:
         return active_us
-    return rules.elapsed_us(active_us, since_seen_us=tx.now_us - row["seen_us"], lease_us=lease["lease_us"])
+    return rules.elapsed_us(
+        active_us, since_seen_us=tx.now_us - row["seen_us"], lease_us=lease["lease_us"]
+    )
 
 
 def carry_time(tx: Transaction, row: Row) -> None:
@@ -118,15 +147,34 @@ def carry_time(tx: Transaction, row: Row) -> None:
 
 def set_spec(tx: Transaction, row: Row, spec: ObjectiveSpec) -> None:
     """Replace what is frozen of an objective."""
-    values = {"uid": row["uid"], "identity": row["identity"], "spec": spec_to_json(spec), "created_at_us": row["created_at_us"]}
-    tx.run("set_spec", objective_id=row["id"], spec=values["spec"], seal=sealed("objective", values)["seal"])
+    values = {
+        "uid": row["uid"],
+        "identity": row["identity"],
+        "spec": spec_to_json(spec),
+        "created_at_us": row["created_at_us"],
+    }
+    tx.run(
+        "set_spec",
+        objective_id=row["id"],
+        spec=values["spec"],
+        seal=sealed("objective", values)["seal"],
+    )
 
 
-# -- events and costs ------------------------------------------------------------------------------------------------------
+# -- events and costs
+# --------------------------------------------------------------------------------------------------
 
 
-def append_event(tx: Transaction, objective_id: int | None, kind: str, task_id: int | None = None, /, **data: Any) -> None:
-    values = {"objective_id": objective_id, "task_id": task_id, "kind": kind, "data": to_json(data), "at_us": tx.now_us}
+def append_event(
+    tx: Transaction, objective_id: int | None, kind: str, task_id: int | None = None, /, **data: Any
+) -> None:
+    values = {
+        "objective_id": objective_id,
+        "task_id": task_id,
+        "kind": kind,
+        "data": to_json(data),
+        "at_us": tx.now_us,
+    }
     tx.run("insert_event", **sealed("event", values))
 
 
@@ -139,8 +187,8 @@ def charge(tx: Transaction, objective_id: int, owner: str, usage: Usage) -> None
 
 
 def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
-    """Say so when an answer cost more than was reserved for it, or does not say what it cost; under a limit of that, no call begins
-    any more."""
+    """Say so when an answer cost more than was reserved for it, or does not say what it cost; under
+    a limit of that, no call begins any more."""
     usage = rules.countable_usage(usage)
     if not reserved.calls:  # nobody knows any more what was
         return
@@ -181,7 +229,13 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> None:
         step, charged = changes.charge_unconfirmed(step)
         tx.run("put_step", **step_to_values(step, is_held=False))
         charge(tx, objective_id, owner, charged)
-        append_event(tx, objective_id, log.STEP_UNCONFIRMED, changes.task_of(owner), **changes.step_data(step, charged))
+        append_event(
+            tx,
+            objective_id,
+            log.STEP_UNCONFIRMED,
+            changes.task_of(owner),
+            **changes.step_data(step, charged),
+        )
 
 
 def leave_unknown(tx: Transaction, step: Step) -> Step:
@@ -218,10 +272,13 @@ def let_ask(tx: Transaction, objective_id: int) -> None:
     """Let as many tasks ask that were kept from it as there is room for more questions."""
     n_free = rules.MAX_OPEN_QUESTIONS - count_asked(tx, objective_id)
     if n_free > 0:
-        tx.run("let_ask", objective_id=objective_id, limit=n_free, until_answered_us=UNTIL_ANSWERED_US)
+        tx.run(
+            "let_ask", objective_id=objective_id, limit=n_free, until_answered_us=UNTIL_ANSWERED_US
+        )
 
 
-# -- fences ----------------------------------------------------------------------------------------------------------------
+# -- fences
+# --------------------------------------------------------------------------------------------------
 
 
 def check_fence(tx: Transaction, fence: Fence) -> None:
@@ -244,23 +301,30 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     row = tx.one("duty", objective_id=fence.objective_id, duty=fence.owner.partition(":")[0])
-    if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (fence.owner, fence.worker_id, fence.claim_no):
+    if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (
+        fence.owner,
+        fence.worker_id,
+        fence.claim_no,
+    ):
         raise changes.lost(fence)
     return row
 
 
-# -- what ends a claim, and an objective -------------------------------------------------------------------------------------
+# -- what ends a claim, and an objective
+# -------------------------------------------------------------------------------------
 
 
 def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
-    """Write a claimed task, changed by the verb, as one that nobody holds any more, and settle its open calls."""
+    """Write a claimed task, changed by the verb, as one that nobody holds any more, and settle its
+    open calls."""
     row = objective_row(tx, task.objective_id)
     settle(tx, task.objective_id, f"task:{task.id}")
     asking = is_asking(tx, task.objective_id, task.id)
     reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
     status = rules.status_when_freed(task.status, reason, is_asking=asking)
     if asking:
-        task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)  # the answer belongs to this try
+        # the answer belongs to this try
+        task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)
     is_delayed = status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
     row = tx.all(
         "put_task",
@@ -278,10 +342,21 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
     return task_from_row(row)
 
 
-def count_progress(tx: Transaction, objective_id: int, *, is_answer: bool, n_added: int = 0, is_repeat: bool = False) -> int:
+def count_progress(
+    tx: Transaction,
+    objective_id: int,
+    *,
+    is_answer: bool,
+    n_added: int = 0,
+    is_repeat: bool = False,
+) -> int:
     """Count one more try that ended, and return how many tasks in a row brought nothing new."""
     row = objective_row(tx, objective_id)
-    n_barren = rules.count_barren(row["n_barren"], n_added=n_added, is_repeat=is_repeat) if is_answer else row["n_barren"]
+    n_barren = (
+        rules.count_barren(row["n_barren"], n_added=n_added, is_repeat=is_repeat)
+        if is_answer
+        else row["n_barren"]
+    )
     tx.run(
         "count_progress",
         objective_id=objective_id,
@@ -293,7 +368,8 @@ def count_progress(tx: Transaction, objective_id: int, *, is_answer: bool, n_add
 
 
 def note_freed(tx: Transaction, task: Task) -> None:
-    """What became of a task that nobody holds any more, where that is not what its holder wanted."""
+    """What became of a task that nobody holds any more, where that is not what its holder
+    wanted."""
     if task.status is TaskStatus.CANCELLED:
         append_event(tx, task.objective_id, log.TASK_CANCELLED, task.id)
     elif task.status is TaskStatus.WAITING:
@@ -302,7 +378,9 @@ def note_freed(tx: Transaction, task: Task) -> None:
         append_event(tx, task.objective_id, log.TASK_PARKED, task.id, **changes.parked_data(asked))
 
 
-def free_duty(tx: Transaction, objective_id: int, *, duty: str, owner: str, delay_s: float = 0.0) -> None:
+def free_duty(
+    tx: Transaction, objective_id: int, *, duty: str, owner: str, delay_s: float = 0.0
+) -> None:
     tx.run("free_duty", objective_id=objective_id, duty=duty, **_delay(tx, delay_s))
     settle(tx, objective_id, owner)
 
@@ -327,7 +405,12 @@ def end(tx: Transaction, objective_id: int, *, reason: StopReason, detail: str) 
     detail = rules.storable(detail, max_chars=rules.MAX_DETAIL_CHARS)
     carry_time(tx, row)
     if reason in rules.CANCELLING:
-        for task in tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.CANCELLABLE), limit=ALL_ROWS):
+        for task in tx.all(
+            "tasks_with_status",
+            objective_id=objective_id,
+            statuses=to_json(rules.CANCELLABLE),
+            limit=ALL_ROWS,
+        ):
             tx.run("cancel_task", objective_id=objective_id, task_id=task["id"])
             append_event(tx, objective_id, log.TASK_CANCELLED, task["id"])
     tx.run("end_objective", objective_id=objective_id, reason=reason, detail=detail)

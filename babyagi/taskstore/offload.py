@@ -1,4 +1,5 @@
-"""Threads for blocking work, so that a connection is used by one thread only and the event loop never waits for a disk or a server."""
+"""Threads for blocking work, so that a connection is used by one thread only and the event loop
+never waits for a disk or a server."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ T = TypeVar("T")
 
 
 class ThreadOffload:
-    """Run blocking calls in threads of its own, `n_threads` at once; with one thread, one after the other. Whoever made it closes it,
-    after what uses it."""
+    """Run blocking calls in threads of its own, `n_threads` at once; with one thread, one after the
+    other. Whoever made it closes it, after what uses it."""
 
     def __init__(self, *, name: str = "taskstore", n_threads: int = 1) -> None:
         self._executor = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix=name)

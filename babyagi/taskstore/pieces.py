@@ -1,4 +1,5 @@
-"""The SQL beside this module: named pieces, and the numbered scripts that make the schema. Knows no engine."""
+"""The SQL beside this module: named pieces, and the numbered scripts that make the schema. Knows no
+engine."""
 
 from __future__ import annotations
 
@@ -37,8 +38,13 @@ def parse_pieces(text: str) -> dict[str, str]:
 
 @cache
 def load_scripts(prefix: str) -> tuple[str, ...]:
-    """The scripts `<prefix>_001.sql`, `<prefix>_002.sql`, …: the n-th brings a store from version n - 1 to version n."""
-    names = sorted(path.name for path in files(__package__).iterdir() if re.fullmatch(rf"{prefix}_\d{{3}}\.sql", path.name))
+    """The scripts `<prefix>_001.sql`, `<prefix>_002.sql`, …: the n-th brings a store from version n
+    - 1 to version n."""
+    names = sorted(
+        path.name
+        for path in files(__package__).iterdir()
+        if re.fullmatch(rf"{prefix}_\d{{3}}\.sql", path.name)
+    )
     return tuple(files(__package__).joinpath(name).read_text("utf-8") for name in names)
 
 
@@ -78,7 +84,10 @@ def held_up(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusabl
     """The schema is older than this program, and workers of the older program are at work."""
     return StoreUnusableError(
         f"the task store {where} cannot be upgraded now",
-        why=f"its schema has version {version}, this program writes version {len(scripts)}, and workers of the older program are at work",
+        why=(
+            f"its schema has version {version}, this program writes version {len(scripts)}, "
+            "and workers of the older program are at work"
+        ),
         fix="stop every worker, then try again",
         guide="store",
     )

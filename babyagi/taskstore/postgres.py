@@ -1,10 +1,12 @@
 """The PostgreSQL driver: locks, transactions and commits. It knows no verb and no rule.
 
-One connection per thread that asks; a process needs two to four, however many tasks it works on. Everything lies in the schema `babyagi`
-of the database that the URL names. A write locks its objective's row first (or, for a verb over several objectives, all writers out),
-then reads the server's clock, and then does what the verb says, at READ COMMITTED; reads are REPEATABLE READ.
+One connection per thread that asks; a process needs two to four, however many tasks it works on.
+Everything lies in the schema `babyagi` of the database that the URL names. A write locks its
+objective's row first (or, for a verb over several objectives, all writers out), then reads the
+server's clock, and then does what the verb says, at READ COMMITTED; reads are REPEATABLE READ.
 
-Every wait has a bound: connecting, locks, statements, a network that is cut (keepalives), a client that freezes in a transaction. LISTEN
+Every wait has a bound: connecting, locks, statements, a network that is cut (keepalives), a client
+that freezes in a transaction. LISTEN
 and the session's settings need a connection of their own: no pooler in transaction mode in between.
 """
 
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TRIES = 5  # of a transaction that the server rolled back, or whose connection was lost before its commit
+# of a transaction that the server rolled back, or whose connection was lost before its commit
+TRIES = 5
 COMMIT_DOUBT_S = 60.0  # how long to ask what became of a commit whose answer was lost
 COMMIT_ASK_PAUSE_S = 0.2
 PLANS_S = 5.0  # a plan that was made for a table of ten rows is bad for ten thousand
@@ -43,15 +46,24 @@ class PostgresTransaction(Transaction):
 
     def each(self, piece: str, **values: Any) -> Iterator[Row]:
         connection: Any = self._connection
-        yield from connection.cursor().stream(self._pieces[piece], {**values, "now_us": self.now_us})
+        yield from connection.cursor().stream(
+            self._pieces[piece], {**values, "now_us": self.now_us}
+        )
 
 
 class PostgresDatabase:
-    """An open database. Every method but `data_version` blocks and belongs into one of the store's threads."""
+    """An open database. Every method but `data_version` blocks and belongs into one of the store's
+    threads."""
 
     is_told = True
 
-    def __init__(self, url: str, *, clock: Callable[[], datetime] | None = None, scripts: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Callable[[], datetime] | None = None,
+        scripts: Sequence[str] | None = None,
+    ) -> None:
         """Connect, and make the schema when there is none; an older one is left to `migrate`.
 
         Args:
@@ -67,18 +79,28 @@ class PostgresDatabase:
         self._pieces = load_pieces()
         self._connections = Connections(url)
         self.where = self._connections.shown
-        self._listener = Listener(self._connections.connect, pieces=self._pieces, is_own=self._connections.has_pid)
+        self._listener = Listener(
+            self._connections.connect, pieces=self._pieces, is_own=self._connections.has_pid
+        )
         scripts = pieces.load_scripts("postgres") if scripts is None else scripts
         self.known_version = len(scripts)
         try:
             with in_our_words(self.where):
-                Schema(connection=self._connections.mine(), pieces=self._pieces, scripts=scripts, where=self.where).require_current()
+                Schema(
+                    connection=self._connections.mine(),
+                    pieces=self._pieces,
+                    scripts=scripts,
+                    where=self.where,
+                ).require_current()
         except BaseException:
             self.close()
             raise
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
-        """As the port says; here everything is lasting, for workers outlive a server that loses its power."""
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
+        """As the port says; here everything is lasting, for workers outlive a server that loses its
+        power."""
 
         def transact(connection: psycopg.Connection[Any]) -> T:
             with rolled_back_on_error(connection):
@@ -94,7 +116,9 @@ class PostgresDatabase:
         def transact(connection: psycopg.Connection[Any]) -> T:
             with rolled_back_on_error(connection):
                 connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                done = work(self._transaction(connection, now_us=self._ask(connection, "clock")["now_us"]))
+                done = work(
+                    self._transaction(connection, now_us=self._ask(connection, "clock")["now_us"])
+                )
                 connection.execute("COMMIT")
             return done
 
@@ -118,14 +142,19 @@ class PostgresDatabase:
         self._connections.close()
 
     def _transaction(self, connection: Any, *, now_us: int) -> Transaction:
-        return PostgresTransaction(connection, pieces=self._pieces, now_us=from_time(self._clock()) if self._clock else now_us)
+        return PostgresTransaction(
+            connection,
+            pieces=self._pieces,
+            now_us=from_time(self._clock()) if self._clock else now_us,
+        )
 
     def _ask(self, connection: psycopg.Connection[Any], piece: str, **values: Any) -> Any:
         """The first row, outside of any verb."""
         return connection.execute(self._pieces[piece], values).fetchone()
 
     def _persist(self, transact: Callable[[psycopg.Connection[Any]], T]) -> T:
-        """Run the transaction; again when it was rolled back or cut off before its commit, for then nothing was changed."""
+        """Run the transaction; again when it was rolled back or cut off before its commit, for then
+        nothing was changed."""
         import psycopg
 
         with in_our_words(self.where):
@@ -140,14 +169,16 @@ class PostgresDatabase:
             return transact(self._connections.mine())
 
     def _plan_anew(self, connection: psycopg.Connection[Any]) -> None:
-        """Let the server make its plans again now and then; they are generic, for planning takes longer than the questions."""
+        """Let the server make its plans again now and then; they are generic, for planning takes
+        longer than the questions."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
             connection.execute(self._pieces["forget_plans"])
             self._thread.planned_at_s = now_s
 
     def _commit(self, connection: psycopg.Connection[Any], transaction: str) -> None:
-        """Commit. When the connection is lost over it, ask on another what became of it: it may have been committed."""
+        """Commit. When the connection is lost over it, ask on another what became of it: it may
+        have been committed."""
         import psycopg
 
         try:
@@ -163,7 +194,9 @@ class PostgresDatabase:
         deadline = time.monotonic() + COMMIT_DOUBT_S
         while time.monotonic() < deadline:
             with suppress(psycopg.OperationalError):
-                outcome = self._ask(self._connections.mine(), "outcome", transaction=transaction)["outcome"]
+                outcome = self._ask(self._connections.mine(), "outcome", transaction=transaction)[
+                    "outcome"
+                ]
                 if outcome in ("committed", "aborted"):
                     return bool(outcome == "committed")
             time.sleep(COMMIT_ASK_PAUSE_S)
@@ -174,11 +207,17 @@ class PostgresDatabase:
 
 
 def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int]:
-    """Bring the schema to this program's version; returns the version before and after. Raises as `PostgresDatabase`."""
+    """Bring the schema to this program's version; returns the version before and after. Raises as
+    `PostgresDatabase`."""
     connections = Connections(url)
     scripts = pieces.load_scripts("postgres") if scripts is None else scripts
     with in_our_words(connections.shown), closing(connections):
-        return Schema(connection=connections.mine(), pieces=load_pieces(), scripts=scripts, where=connections.shown).migrate()
+        return Schema(
+            connection=connections.mine(),
+            pieces=load_pieces(),
+            scripts=scripts,
+            where=connections.shown,
+        ).migrate()
 
 
 def load_pieces() -> dict[str, str]:

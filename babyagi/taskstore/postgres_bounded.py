@@ -1,6 +1,8 @@
-"""A connection that does not wait for ever; the driver is loaded with this module, so it is imported where a database is opened.
+"""A connection that does not wait for ever; the driver is loaded with this module, so it is
+imported where a database is opened.
 
-The server's own limits do not help when it is frozen, or when something between takes every byte and answers none.
+The server's own limits do not help when it is frozen, or when something between takes every byte
+and answers none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Connections to PostgreSQL: one per thread, with a bound on every wait, and what both the driver and its schema say to them."""
+"""Connections to PostgreSQL: one per thread, with a bound on every wait, and what both the driver
+and its schema say to them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL s
     "application_name": "babyagi",
     "client_encoding": "utf8",
 }
-SESSION = (  # an index stands for every question: the planner's guesses about a table that was empty a minute ago must not matter
+# an index stands for every question: the planner's guesses about a table that was empty a minute
+# ago must not matter
+SESSION = (
     "-c search_path=babyagi -c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s "
     "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_generic_plan -c jit=off "
     "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
@@ -48,7 +51,9 @@ class Connections:
         with in_our_words(self.shown):
             given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
         options = f"{given.get('options') or ''} {SESSION}".strip()
-        self._conninfo = psycopg.conninfo.make_conninfo("", **{**CONNECTING, **given, "options": options})
+        self._conninfo = psycopg.conninfo.make_conninfo(
+            "", **{**CONNECTING, **given, "options": options}
+        )
         self._mine = threading.local()
         self._all: set[psycopg.Connection[Any]] = set()
         self._lock = threading.Lock()
@@ -68,20 +73,26 @@ class Connections:
         raise StoreUnavailableError(f"the task store {self.shown} is closed")
 
     def connect(self) -> psycopg.Connection[Any]:
-        """A new connection, for whoever calls; every number is sent as eight bytes, so that a statement is prepared once."""
+        """A new connection, for whoever calls; every number is sent as eight bytes, so that a
+        statement is prepared once."""
         from psycopg.rows import dict_row
         from psycopg.types.numeric import Int8Dumper
 
         from babyagi.taskstore.postgres_bounded import BoundedConnection
 
-        connection = BoundedConnection.connect(self._conninfo, autocommit=True, prepare_threshold=0, row_factory=dict_row)
+        connection = BoundedConnection.connect(
+            self._conninfo, autocommit=True, prepare_threshold=0, row_factory=dict_row
+        )
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.prepared_max = None
         return connection
 
     def has_pid(self, pid: int) -> bool:
         """Whether the server's process of this number serves one of these connections."""
-        return any(not connection.closed and connection.info.backend_pid == pid for connection in tuple(self._all))
+        return any(
+            not connection.closed and connection.info.backend_pid == pid
+            for connection in tuple(self._all)
+        )
 
     def close(self) -> None:
         with self._lock:

@@ -1,4 +1,5 @@
-"""Hearing of what others commit: one connection and one thread per store, which reconnect by themselves."""
+"""Hearing of what others commit: one connection and one thread per store, which reconnect by
+themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psycopg
 
-PING_S = 15.0  # a connection that nobody cut, and that is silent for so long, is asked whether it is alive
+# a connection that nobody cut, and that is silent for so long, is asked whether it is alive
+PING_S = 15.0
 RECONNECT_PAUSE_S = 1.0
 
 
@@ -24,7 +26,13 @@ class Listener:
         is_own: whether the server's process of this number is one of ours.
     """
 
-    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], *, pieces: Mapping[str, str], is_own: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection[Any]],
+        *,
+        pieces: Mapping[str, str],
+        is_own: Callable[[int], bool],
+    ) -> None:
         self._connect = connect
         self._pieces = pieces
         self._is_own = is_own
@@ -35,10 +43,13 @@ class Listener:
         self._closed_fd, self._close_fd = os.pipe()
 
     def n_heard(self) -> int:
-        """A number that changes when somebody else has committed, and when listening begins: nobody knows what was missed; -1 before."""
+        """A number that changes when somebody else has committed, and when listening begins: nobody
+        knows what was missed; -1 before."""
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="taskstore-listener", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="taskstore-listener", daemon=True
+                )
                 self._thread.start()
         return self._n_heard
 

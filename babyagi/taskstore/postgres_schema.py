@@ -1,4 +1,5 @@
-"""The schema on PostgreSQL: made in an empty database by whoever opens it first, brought to a newer version only when asked."""
+"""The schema on PostgreSQL: made in an empty database by whoever opens it first, brought to a newer
+version only when asked."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Schema:
     """The schema that a connection sees.
 
     Args:
-        pieces: the named SQL. scripts: what makes the schema, one script per version. where: the URL, masked.
+        pieces: the named SQL. scripts: what makes the schema, one script per version. where: the
+            URL, masked.
     """
 
     connection: psycopg.Connection[Any]
@@ -29,7 +31,8 @@ class Schema:
     where: str
 
     def require_current(self) -> None:
-        """Make the schema of an empty database. Raises `StoreUnusableError` when there is one of another version, or none of ours."""
+        """Make the schema of an empty database. Raises `StoreUnusableError` when there is one of
+        another version, or none of ours."""
         self._require_utf8()
         version = self.version()
         if version == 0:
@@ -38,13 +41,17 @@ class Schema:
         if version < len(self.scripts):
             raise StoreUnusableError(
                 f"the task store {self.where} was written by an older babyagi",
-                why=f"its schema has version {version}, this program needs version {len(self.scripts)}",
+                why=(
+                    f"its schema has version {version}, this program needs version "
+                    f"{len(self.scripts)}"
+                ),
                 fix="stop every worker, make a backup (pg_dump), then: babyagi migrate",
                 guide="store",
             )
 
     def migrate(self) -> tuple[int, int]:
-        """Bring the schema to this program's version, each version in one transaction; never under living workers.
+        """Bring the schema to this program's version, each version in one transaction; never under
+        living workers.
 
         Returns:
             The version before and after.
@@ -62,7 +69,8 @@ class Schema:
         return pieces.parse_version(names, None if row is None else row["value"], where=self.where)
 
     def _step_up(self) -> int:
-        """One version more, or in an empty database all of them at once, unless another process was faster; returns the version then."""
+        """One version more, or in an empty database all of them at once, unless another process was
+        faster; returns the version then."""
         with rolled_back_on_error(self.connection):
             self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
             self._row("lock_schema")

@@ -1,6 +1,7 @@
 """How proposed tasks enter the list: which of them are there already, and what each comes after.
 
-Everything is judged in the transaction that adds them, so what others proposed meanwhile counts as well.
+Everything is judged in the transaction that adds them, so what others proposed meanwhile counts as
+well.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entered:
-    """What became of the proposals. `id_by_place` is, in their order, the task that each became or repeats, None where it was blank."""
+    """What became of the proposals. `id_by_place` is, in their order, the task that each became or
+    repeats, None where it was blank."""
 
     plan: Plan
     id_by_place: tuple[int | None, ...]
@@ -49,17 +51,26 @@ def enter(
     allow_duplicates: bool = False,
     unhelpful: Mapping[int, Collection[int]] = NOTHING,
 ) -> Entered:
-    """Put the proposals at the end of the list, in their order; what repeats a task is not added, and an event says so.
+    """Put the proposals at the end of the list, in their order; what repeats a task is not added,
+    and an event says so.
 
     Args:
-        unhelpful: by task that lacks something, the results that stood in its prompt: what is proposed for it may repeat these, and
-            nothing of it may wait for it.
+        unhelpful: by task that lacks something, the results that stood in its prompt: what is
+            proposed for it may repeat these, and nothing of it may wait for it.
     """
     last_id = moves.objective_row(tx, objective_id)["last_task_id"]
-    batch = _Batch(tx=tx, objective_id=objective_id, last_id=last_id, named=[_name(one) for one in proposals], unhelpful=unhelpful)
+    batch = _Batch(
+        tx=tx,
+        objective_id=objective_id,
+        last_id=last_id,
+        named=[_name(one) for one in proposals],
+        unhelpful=unhelpful,
+    )
     batch.number(allow_duplicates=allow_duplicates)
     added = batch.insert()
-    return Entered(plan=Plan(added=added, duplicates=batch.note_duplicates()), id_by_place=tuple(batch.ids))
+    return Entered(
+        plan=Plan(added=added, duplicates=batch.note_duplicates()), id_by_place=tuple(batch.ids)
+    )
 
 
 def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
@@ -71,20 +82,34 @@ def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[
     return task_from_row(tx.all("count_blockers", **values)[0])
 
 
-def resolve(tx: Transaction, objective_id: int, after: Sequence[int | str], entered: Entered, proposals: Sequence[Proposal]) -> list[int]:
-    """The ids that `after` means, for a task that is there already; what it does not mean is left out.
+def resolve(
+    tx: Transaction,
+    objective_id: int,
+    after: Sequence[int | str],
+    entered: Entered,
+    proposals: Sequence[Proposal],
+) -> list[int]:
+    """The ids that `after` means, for a task that is there already; what it does not mean is left
+    out.
 
     Args:
         entered: what became of the proposals that it may name.
     """
     last_id = moves.objective_row(tx, objective_id)["last_task_id"] - len(entered.plan.added)
-    batch = _Batch(tx=tx, objective_id=objective_id, last_id=last_id, named=[_name(one) for one in proposals], ids=[*entered.id_by_place])
+    batch = _Batch(
+        tx=tx,
+        objective_id=objective_id,
+        last_id=last_id,
+        named=[_name(one) for one in proposals],
+        ids=[*entered.id_by_place],
+    )
     found = [batch.meant(one) for one in after]
     return list(dict.fromkeys(task_id for task_id in found if task_id is not None))
 
 
 def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after_id: int) -> bool:
-    """Whether the other task waits, over any number of tasks that are still to be done, for this one."""
+    """Whether the other task waits, over any number of tasks that are still to be done, for this
+    one."""
     seen: set[int] = set()
     waiting = [after_id]
     while waiting:
@@ -93,25 +118,35 @@ def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after
             return True
         if current not in seen:
             seen.add(current)
-            waiting += [row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=current)]
+            waiting += [
+                row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=current)
+            ]
     return False
 
 
 def bears_on(name: str, text: str) -> bool:
-    """Whether a result may help with a task of this name: it holds one of the name's marks, or the name has none."""
+    """Whether a result may help with a task of this name: it holds one of the name's marks, or the
+    name has none."""
     marks = find_marks(name)
     return not marks or bool(held_marks(text, marks))
 
 
-# -- the proposals of one commit -------------------------------------------------------------------------------------------------
+# -- the proposals of one commit
+# -------------------------------------------------------------------------------------------------
 
 
 def _name(proposal: Proposal) -> _Named | None:
-    name = rules.one_line(proposal.name, max_chars=None if proposal.origins == ("person",) else rules.MAX_NAME_CHARS)
+    name = rules.one_line(
+        proposal.name, max_chars=None if proposal.origins == ("person",) else rules.MAX_NAME_CHARS
+    )
     if not name:
         return None
     origins = tuple(rules.storable(origin) for origin in proposal.origins)
-    return _Named(proposal=replace(proposal, name=name, origins=origins), key=_key_of(name), sense=name_sense(rearm(name)))
+    return _Named(
+        proposal=replace(proposal, name=name, origins=origins),
+        key=_key_of(name),
+        sense=name_sense(rearm(name)),
+    )
 
 
 def _key_of(name: str) -> str:
@@ -121,8 +156,8 @@ def _key_of(name: str) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _Batch:
-    """Proposals on their way into the list. `ids` is, in their order, the task that each becomes or repeats, None for a blank one;
-    `last_id` is the last task that was there before them."""
+    """Proposals on their way into the list. `ids` is, in their order, the task that each becomes or
+    repeats, None for a blank one; `last_id` is the last task that was there before them."""
 
     tx: Transaction
     objective_id: int
@@ -131,7 +166,8 @@ class _Batch:
     unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
     ids: list[int | None] = field(default_factory=list)
     new: dict[int, _Named] = field(default_factory=dict)  # by the id that it gets
-    id_by_word: dict[str, int | None] = field(default_factory=dict)  # of the new ones, by key and by sense
+    # of the new ones, by key and by sense
+    id_by_word: dict[str, int | None] = field(default_factory=dict)
     after_by_id: dict[int, list[int]] = field(default_factory=dict)
 
     def number(self, *, allow_duplicates: bool) -> None:
@@ -150,10 +186,24 @@ class _Batch:
     def insert(self) -> tuple[Task, ...]:
         """Write the new tasks, all of them before what they come after: each may name another."""
         for task_id, one in self.new.items():
-            values: dict[str, Any] = {"objective_id": self.objective_id, "id": task_id, "parent_id": one.proposal.parent_id}
-            values |= {"name": one.proposal.name, "name_key": one.key, "sense": one.sense, "origins": to_json(one.proposal.origins)}
-            self.tx.run("insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us}))
-        added = [set_after(self.tx, self.objective_id, task_id, self._after(one, task_id)) for task_id, one in self.new.items()]
+            values: dict[str, Any] = {
+                "objective_id": self.objective_id,
+                "id": task_id,
+                "parent_id": one.proposal.parent_id,
+            }
+            values |= {
+                "name": one.proposal.name,
+                "name_key": one.key,
+                "sense": one.sense,
+                "origins": to_json(one.proposal.origins),
+            }
+            self.tx.run(
+                "insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us})
+            )
+        added = [
+            set_after(self.tx, self.objective_id, task_id, self._after(one, task_id))
+            for task_id, one in self.new.items()
+        ]
         for task in added:
             data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}
             moves.append_event(self.tx, self.objective_id, log.TASK_ADDED, task.id, **data)
@@ -166,11 +216,18 @@ class _Batch:
             if one is not None and self.new.get(task_id or 0) is not one:
                 names.append(one.proposal.name)
                 data = {"name": one.proposal.name, "repeats": task_id}
-                moves.append_event(self.tx, self.objective_id, log.TASK_DUPLICATE_DROPPED, one.proposal.parent_id, **data)
+                moves.append_event(
+                    self.tx,
+                    self.objective_id,
+                    log.TASK_DUPLICATE_DROPPED,
+                    one.proposal.parent_id,
+                    **data,
+                )
         return tuple(names)
 
     def meant(self, named: int | str) -> int | None:
-        """The task that a dependency names: by id, by the label or the name of another proposal, or by the name of a listed task."""
+        """The task that a dependency names: by id, by the label or the name of another proposal, or
+        by the name of a listed task."""
         if isinstance(named, int):
             return named if 0 < named <= self.last_id else None
         name = rules.one_line(named, max_chars=rules.MAX_NAME_CHARS)
@@ -178,7 +235,11 @@ class _Batch:
         if not label:
             return None
         key, sense = _key_of(name), name_sense(rearm(name))
-        known = [(one, task_id) for one, task_id in zip(self.named, self.ids, strict=True) if one is not None]
+        known = [
+            (one, task_id)
+            for one, task_id in zip(self.named, self.ids, strict=True)
+            if one is not None
+        ]
         for one, task_id in known:
             if one.proposal.label.strip().casefold() == label:
                 return task_id
@@ -189,14 +250,17 @@ class _Batch:
         return int(rows[-1]["id"]) if rows else None
 
     def _after(self, one: _Named, task_id: int) -> list[int]:
-        """What a new task comes after; a dependency that cannot be kept falls away, and an event says so."""
+        """What a new task comes after; a dependency that cannot be kept falls away, and an event
+        says so."""
         after = self.after_by_id.setdefault(task_id, [])
         for named in one.proposal.after:
             meant = self.meant(named)
             waits_for_this = meant in self.unhelpful and meant == one.proposal.parent_id
             if meant is None or waits_for_this or self._leads(meant, task_id):
                 named_text = rules.storable(str(named), max_chars=200)
-                moves.append_event(self.tx, self.objective_id, log.TASK_AFTER_DROPPED, task_id, named=named_text)
+                moves.append_event(
+                    self.tx, self.objective_id, log.TASK_AFTER_DROPPED, task_id, named=named_text
+                )
             elif meant not in after:
                 after.append(meant)
         return after
@@ -214,14 +278,18 @@ class _Batch:
                 waiting += self.after_by_id.get(current, [])
         return False
 
-    # -- what is there already -------------------------------------------------------------------------------------------------
+    # -- what is there already
+    # ----------------------------------------------------------------------------------------------
 
     def _find_repeated(self, one: _Named) -> int | None:
-        """The task that the proposal repeats: one that is proposed with it, or one of the list that must not come again now."""
+        """The task that the proposal repeats: one that is proposed with it, or one of the list that
+        must not come again now."""
         proposed = self.id_by_word.get(one.key) or self.id_by_word.get(one.sense)
         if proposed:
             return proposed
-        rows = self.tx.all("alike", objective_id=self.objective_id, name_key=one.key, sense=one.sense)
+        rows = self.tx.all(
+            "alike", objective_id=self.objective_id, name_key=one.key, sense=one.sense
+        )
         alike = [task_from_row(row) for row in rows]
         if not alike:
             return None
@@ -229,7 +297,8 @@ class _Batch:
         return undone or (None if self._may_come_again(one, alike) else alike[-1].id)
 
     def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
-        """Whether a task may be repeated that is not open: its answer did not help, its part is missing, or there is news for it."""
+        """Whether a task may be repeated that is not open: its answer did not help, its part is
+        missing, or there is news for it."""
         newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
         if newest.status is TaskStatus.CANCELLED or len(alike) > rules.MAX_REPEATS_IN_ALL:
             return False
@@ -240,5 +309,10 @@ class _Batch:
 
     def _has_news(self, task: Task) -> bool:
         after_us = 0 if task.finished_at is None else from_time(task.finished_at)
-        rows = self.tx.all("newest_results", objective_id=self.objective_id, after_us=after_us, limit=MAX_NEWS)
-        return any(bears_on(task.name, f"{result.task_name}\n{result.text}") for result in map(result_from_row, rows))
+        rows = self.tx.all(
+            "newest_results", objective_id=self.objective_id, after_us=after_us, limit=MAX_NEWS
+        )
+        return any(
+            bears_on(task.name, f"{result.task_name}\n{result.text}")
+            for result in map(result_from_row, rows)
+        )

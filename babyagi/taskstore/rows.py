@@ -1,6 +1,7 @@
 """Rows to nouns and back: the only place that knows how a noun lies in a table.
 
-A value that cannot be read is damage: whoever reads the row raises `StoreUnusableError` with its name.
+A value that cannot be read is damage: whoever reads the row raises `StoreUnusableError` with its
+name.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ from babyagi.taskstore.rules import to_microusd, unconfirmed
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)  # what reading a damaged value raises
+# what reading a damaged value raises
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -73,7 +75,8 @@ def to_json(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
-# -- damage ------------------------------------------------------------------------------------------------------------------
+# -- damage
+# --------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -82,10 +85,14 @@ def naming(what: str) -> Iterator[None]:
     try:
         yield
     except FAULTS as error:
-        raise damaged(what, why=f"it cannot be read: {type(error).__name__}: {error}"[:300]) from error
+        raise damaged(
+            what, why=f"it cannot be read: {type(error).__name__}: {error}"[:300]
+        ) from error
 
 
-def _of(name: str) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
+def _of(
+    name: str,
+) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
     """For what reads a row: `name` says which row it is, with the names of columns in braces."""
 
     def decorate(read: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
@@ -125,20 +132,25 @@ def damaged(what: str, *, why: str) -> StoreUnusableError:
     return StoreUnusableError(
         f"the task store is damaged: {what} is not what was written",
         why=why,
-        fix="babyagi journal verify names every damaged row; then restore a backup of the task store",
+        fix=(
+            "babyagi journal verify names every damaged row; then restore a backup of the "
+            "task store"
+        ),
         guide="store",
     )
 
 
 def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
-    """Raises `TypeError` unless these columns hold text, and whole numbers: SQLite takes anything anywhere."""
+    """Raises `TypeError` unless these columns hold text, and whole numbers: SQLite takes anything
+    anywhere."""
     for columns, kind in ((texts, str), (numbers, int)):
         for column in columns:
             if type(row[column]) is not kind:
                 raise TypeError(f"{column} holds {row[column]!r}"[:200])
 
 
-# -- nouns -------------------------------------------------------------------------------------------------------------------
+# -- nouns
+# --------------------------------------------------------------------------------------------------
 
 
 def spec_to_json(spec: ObjectiveSpec) -> str:
@@ -150,9 +162,12 @@ def spec_from_row(row: Row) -> ObjectiveSpec:
     fields = json.loads(row["spec"])
     fields["limits"] = Limits(**fields["limits"])
     fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
-    fields["tools"] = tuple(ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"])
+    fields["tools"] = tuple(
+        ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"]
+    )
     fields["approval"] = Approval(fields["approval"])
-    fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))  # those begun before there was a choice have none
+    # those begun before there was a choice have none
+    fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
     fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))  # as above
     return ObjectiveSpec(**fields)
 
@@ -240,7 +255,13 @@ def lack_from_json(text: str) -> Lack | None:
 @_of("task {id}")
 def task_name_from_row(row: Row) -> TaskName:
     origins = tuple(json.loads(row["origins"]))
-    return TaskName(id=row["id"], name=row["name"], status=TaskStatus(row["status"]), is_lacking=bool(row["lack"]), origins=origins)
+    return TaskName(
+        id=row["id"],
+        name=row["name"],
+        status=TaskStatus(row["status"]),
+        is_lacking=bool(row["lack"]),
+        origins=origins,
+    )
 
 
 @_of("task {id} of objective {objective_id}")
@@ -299,18 +320,23 @@ def event_from_row(row: Row) -> Event:
 
 _OBJECTIVE_TEXTS = ("uid", "identity", "spec", "status", "stop_detail", "checks", "overspent")
 _OBJECTIVE_NUMBERS = (
-    "id calls prompt_tokens completion_tokens cost_microusd active_us seen_us order_revision ordered_upto last_task_id is_claimed_met "
-    "n_barren n_begun n_fruitless n_answers check_no plan_no report_no created_at_us unconfirmed_tokens unconfirmed_cost_microusd"
+    "id calls prompt_tokens completion_tokens cost_microusd active_us seen_us "
+    "order_revision ordered_upto last_task_id is_claimed_met "
+    "n_barren n_begun n_fruitless n_answers check_no plan_no report_no created_at_us "
+    "unconfirmed_tokens unconfirmed_cost_microusd"
 ).split()
 _TASK_TEXTS = ("name", "name_key", "sense", "status", "after_ids", "origins", "error", "lack")
 _TASK_NUMBERS = (
-    "id objective_id rank blockers try_no claim_no failures n_lost n_lacks calls prompt_tokens completion_tokens cost_microusd "
+    "id objective_id rank blockers try_no claim_no failures n_lost n_lacks calls "
+    "prompt_tokens completion_tokens cost_microusd "
     "created_at_us unconfirmed_tokens unconfirmed_cost_microusd"
 ).split()
 
 
 @_of("worker {worker_id}")
-def joined_from_row(row: Row, *, task_ids: Sequence[int] = (), duties: Sequence[str] = ()) -> Joined:
+def joined_from_row(
+    row: Row, *, task_ids: Sequence[int] = (), duties: Sequence[str] = ()
+) -> Joined:
     require_types(row, texts=("worker_id", "hindrance"), numbers=("objective_id", "since_us"))
     return Joined(
         objective_id=row["objective_id"],
@@ -336,7 +362,11 @@ def lease_from_row(row: Row, *, now_us: int) -> Lease:
 
 @_of("worker {id}")
 def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> Worker:
-    require_types(row, texts=("id", "name", "host", "home"), numbers=("pid", "since_us", "lease_us", "lease_until_us"))
+    require_types(
+        row,
+        texts=("id", "name", "host", "home"),
+        numbers=("pid", "since_us", "lease_us", "lease_until_us"),
+    )
     return Worker(
         id=row["id"],
         name=row["name"],
@@ -350,17 +380,21 @@ def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> 
     )
 
 
-# -- rows with a checksum: a byte that the disk flips inside a text is seen by nobody else ----------------------------------
+# -- rows with a checksum: a byte that the disk flips inside a text is seen by nobody else
+# ----------------------------------
 
 _RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
 _STEP_COLUMNS = (
-    "objective_id owner key kind request_hash state output request model origins is_held held_calls held_tokens held_cost_microusd "
-    "calls prompt_tokens completion_tokens cost_microusd unconfirmed claim_no created_at_us done_at_us"
+    "objective_id owner key kind request_hash state output request model origins is_held "
+    "held_calls held_tokens held_cost_microusd "
+    "calls prompt_tokens completion_tokens cost_microusd unconfirmed claim_no "
+    "created_at_us done_at_us"
 ).split()
 
 
 def _checksum(columns: Sequence[str], values: Mapping[str, Any] | Row) -> str:
-    content = json.dumps([values[column] for column in columns], default=repr)  # damage can turn a value into bytes
+    # damage can turn a value into bytes
+    content = json.dumps([values[column] for column in columns], default=repr)
     return hashlib.sha256(content.encode()).hexdigest()[:32]
 
 
@@ -382,12 +416,22 @@ def _require_sound(is_sound: bool, *, what: str) -> None:
         raise damaged(what, why="its checksum does not fit its content")
 
 
-# -- seals: the checksum of what never changes in a row, which is looked at when the store is verified --------------------------
+# -- seals: the checksum of what never changes in a row, which is looked at when the store is
+# verified --------------------------
 
 _SEALED = {
     "objective": ("uid", "identity", "spec", "created_at_us"),
     "report": ("id", "report"),
-    "task": ("objective_id", "id", "name", "name_key", "sense", "parent_id", "origins", "created_at_us"),
+    "task": (
+        "objective_id",
+        "id",
+        "name",
+        "name_key",
+        "sense",
+        "parent_id",
+        "origins",
+        "created_at_us",
+    ),
     "event": ("objective_id", "task_id", "kind", "data", "at_us"),
 }
 
@@ -398,7 +442,8 @@ def sealed(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_sealed_right(table: str, row: Row) -> bool:
-    """Whether the row is what was written, as far as its seal says; rows of earlier versions have none."""
+    """Whether the row is what was written, as far as its seal says; rows of earlier versions have
+    none."""
     seal = row["report_seal" if table == "report" else "seal"]
     return seal is None or bool(seal == _seal(table, row))
 
@@ -427,7 +472,10 @@ def result_to_values(result: Result) -> dict[str, Any]:
 @_of("the result of task {task_id} of objective {objective_id}")
 def result_from_row(row: Row) -> Result:
     """Raises `StoreUnusableError` when the row was damaged."""
-    _require_sound(is_sound_result(row), what=f"the result of task {row['task_id']} of objective {row['objective_id']}")
+    _require_sound(
+        is_sound_result(row),
+        what=f"the result of task {row['task_id']} of objective {row['objective_id']}",
+    )
     return Result(
         task_id=row["task_id"],
         objective_id=row["objective_id"],
@@ -457,7 +505,9 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
         "held_tokens": step.reservation.tokens,
         "held_cost_microusd": to_microusd(step.reservation.cost_usd),
         **_step_usage_to_values(step.usage),
-        "unconfirmed": to_json([[claim_no, _step_usage_to_values(usage)] for claim_no, usage in step.unconfirmed]),
+        "unconfirmed": to_json(
+            [[claim_no, _step_usage_to_values(usage)] for claim_no, usage in step.unconfirmed]
+        ),
         "claim_no": step.claim_no,
         "created_at_us": from_time(step.created_at),
         "done_at_us": None if step.done_at is None else from_time(step.done_at),
@@ -468,8 +518,14 @@ def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
 @_of("step {key} of {owner} of objective {objective_id}")
 def step_from_row(row: Row) -> Step:
     """Raises `StoreUnusableError` when the row was damaged."""
-    _require_sound(is_sound_step(row), what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}")
-    left_open = [(claim_no, unconfirmed(_step_usage_from_row(values))) for claim_no, values in json.loads(row["unconfirmed"])]
+    _require_sound(
+        is_sound_step(row),
+        what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}",
+    )
+    left_open = [
+        (claim_no, unconfirmed(_step_usage_from_row(values)))
+        for claim_no, values in json.loads(row["unconfirmed"])
+    ]
     in_all = sum((charge for _, charge in left_open), Usage())
     return Step(
         objective_id=row["objective_id"],
@@ -481,9 +537,15 @@ def step_from_row(row: Row) -> Step:
         output=row["output"],
         model=row["model"],
         origins=_texts_from_json(row["origins"]),
-        reservation=Reservation(calls=row["held_calls"], tokens=row["held_tokens"], cost_usd=row["held_cost_microusd"] / 1e6),
+        reservation=Reservation(
+            calls=row["held_calls"],
+            tokens=row["held_tokens"],
+            cost_usd=row["held_cost_microusd"] / 1e6,
+        ),
         usage=replace(
-            _step_usage_from_row(row), unconfirmed_tokens=in_all.unconfirmed_tokens, unconfirmed_cost_usd=in_all.unconfirmed_cost_usd
+            _step_usage_from_row(row),
+            unconfirmed_tokens=in_all.unconfirmed_tokens,
+            unconfirmed_cost_usd=in_all.unconfirmed_cost_usd,
         ),
         unconfirmed=tuple(left_open),
         claim_no=row["claim_no"],

@@ -1,6 +1,8 @@
-"""Every rule of the task store as a pure function, used by all implementations, so that they cannot drift apart.
+"""Every rule of the task store as a pure function, used by all implementations, so that they cannot
+drift apart.
 
-Nothing here reads a clock or keeps state. Money is in whole micro-dollars and time in whole microseconds wherever a name says so.
+Nothing here reads a clock or keeps state. Money is in whole micro-dollars and time in whole
+microseconds wherever a name says so.
 """
 
 from __future__ import annotations
@@ -34,18 +36,25 @@ from babyagi.taskstore.database import Row
 
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
-MAX_COUNT = 10**12  # calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a sum
+# calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a
+# sum
+MAX_COUNT = 10**12
 MAX_COST_MICROUSD = 10**12
 MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
-MAX_FRUITLESS = 20  # tries in a row that brought neither an answer nor, by what they lacked, a new task, before no other is started
+# tries in a row that brought neither an answer nor, by what they lacked, a new task, before no
+# other is started
+MAX_FRUITLESS = 20
 MAX_LACKS = 3  # tries of a task that lack something, before it is given up
-MAX_OPEN_QUESTIONS = 5  # of an objective: a person cannot see more at a glance, and each of them is paid for
+# of an objective: a person cannot see more at a glance, and each of them is paid for
+MAX_OPEN_QUESTIONS = 5
 MAX_REPEATS = 4  # of a name, without a newer answer that bears on it
 MAX_REPEATS_IN_ALL = 12
 MAX_IDLE_CHECKS = 3  # in a row, without a new answer since the one before
 MAX_SLICE_TOKENS = 16_000  # kept back for a check, and for the report
 MIN_CALLS_FOR_CHECK = 20  # from which limit of calls on some are kept back for a check
-MAX_LOST = 10  # workers in a row that are lost with a task, and none of them recorded a step of it, before it is given up
+# workers in a row that are lost with a task, and none of them recorded a step of it, before it is
+# given up
+MAX_LOST = 10
 SUSPECT_FROM = 4  # such workers in a row, from which on a task may be what kills them
 MAX_LOST_PAUSE_S = 60.0
 MAX_STUCK_CHECKS = 10  # in a row, without fewer parts missing
@@ -53,7 +62,8 @@ MAX_STUCK_CHECKS = 10  # in a row, without fewer parts missing
 OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
 AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
 CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
-SETTLED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)  # a task that comes `after` these need not wait for them
+# a task that comes `after` these need not wait for them
+SETTLED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
 CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)
 REOPENED_BY_EXTENDING = (
     StopReason.LIMIT_TASKS,
@@ -68,7 +78,8 @@ REOPENED_BY_EXTENDING = (
 )
 FOR_GOOD = StopReason.CANCELLED  # the end that nothing re-opens
 
-# -- text ------------------------------------------------------------------------------------------------------------------
+# -- text
+# --------------------------------------------------------------------------------------------------
 
 _ARTICLES = frozenset({"a", "an", "the"})
 _OPENING = "\"'`([{«“”‘’„‹"
@@ -78,7 +89,8 @@ _BULLETS = "–—•…"
 
 
 def storable(text: str, *, max_chars: int | None = None) -> str:
-    """The text without what UTF-8 cannot hold (lone surrogates) and PostgreSQL does not take (NUL), cut to `max_chars`."""
+    """The text without what UTF-8 cannot hold (lone surrogates) and PostgreSQL does not take (NUL),
+    cut to `max_chars`."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")[:max_chars]
 
 
@@ -89,18 +101,25 @@ def one_line(text: str, *, max_chars: int | None = None) -> str:
 
 
 def name_key(name: str) -> str:
-    """What two names share when they are the same to a reader; never empty for a name that is not blank.
+    """What two names share when they are the same to a reader; never empty for a name that is not
+    blank.
 
-    Case, articles, white space and the punctuation round a word do not count. Words with a slash (paths, addresses) keep their
-    case, words with a digit keep every sign that could belong to the number.
+    Case, articles, white space and the punctuation round a word do not count. Words with a slash
+    (paths, addresses) keep their case, words with a digit keep every sign that could belong to the
+    number.
     """
     words = name.split()
     kept = [_fold(word) for at, word in enumerate(words) if not _is_article(word, at, len(words))]
-    return " ".join(word for word in kept if word) or " ".join(unicodedata.normalize("NFKC", name).casefold().split()) or name.strip()
+    return (
+        " ".join(word for word in kept if word)
+        or " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        or name.strip()
+    )
 
 
 def _is_article(word: str, at: int, n_words: int) -> bool:
-    """A capital one counts only where a sentence begins, and none at the end: `Plan A` is not `Plan`."""
+    """A capital one counts only where a sentence begins, and none at the end: `Plan A` is not
+    `Plan`."""
     return at < n_words - 1 and (word in _ARTICLES or (at == 0 and word.lower() in _ARTICLES))
 
 
@@ -108,10 +127,16 @@ def _fold(word: str) -> str:
     if "/" in word or "\\" in word:
         return re.sub(r"(?<=[\w/])[.,;]+$", "", word.lstrip(_OPENING).rstrip("\"'`»”’›") or word)
     if any(char.isdigit() for char in word):
-        bare = word[1:-1] if len(word) > 2 and word[0] in _OPENING and word[-1] in _CLOSING else word
-        return unicodedata.normalize("NFKC", (bare.rstrip(".,;:?") or bare).translate(_RAISED)).casefold()
+        bare = (
+            word[1:-1] if len(word) > 2 and word[0] in _OPENING and word[-1] in _CLOSING else word
+        )
+        return unicodedata.normalize(
+            "NFKC", (bare.rstrip(".,;:?") or bare).translate(_RAISED)
+        ).casefold()
     bare = word.lstrip(_OPENING + _BULLETS).rstrip(_CLOSING + _BULLETS + ".,;:!?")
-    return unicodedata.normalize("NFKC", word if not bare and word in (".", "..") else bare).casefold()
+    return unicodedata.normalize(
+        "NFKC", word if not bare and word in (".", "..") else bare
+    ).casefold()
 
 
 def identity_key(spec: ObjectiveSpec) -> str:
@@ -125,7 +150,8 @@ def first_task(spec: ObjectiveSpec) -> Proposal:
     return Proposal(name=one_line(spec.initial_task))
 
 
-# -- order -----------------------------------------------------------------------------------------------------------------
+# -- order
+# --------------------------------------------------------------------------------------------------
 
 
 def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dict[int, int]:
@@ -135,14 +161,16 @@ def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dic
         current: `(id, rank)` of queued tasks.
 
     Returns:
-        The new rank by id. Unknown and repeated ids are ignored; a task that is not wanted keeps its rank.
+        The new rank by id. Unknown and repeated ids are ignored; a task that is not wanted keeps
+        its rank.
     """
     rank_by_id = dict(current)
     named = [task_id for task_id in dict.fromkeys(wanted) if task_id in rank_by_id]
     return dict(zip(named, sorted(rank_by_id[task_id] for task_id in named), strict=True))
 
 
-# -- usage and limits --------------------------------------------------------------------------------------------------------
+# -- usage and limits
+# --------------------------------------------------------------------------------------------------
 
 
 def to_us(seconds: float) -> int:
@@ -173,12 +201,20 @@ def countable_usage(usage: Usage) -> Usage:
 
 
 def countable_reservation(reservation: Reservation) -> Reservation:
-    return Reservation(calls=_count(reservation.calls), tokens=_count(reservation.tokens), cost_usd=to_microusd(reservation.cost_usd) / 1e6)
+    return Reservation(
+        calls=_count(reservation.calls),
+        tokens=_count(reservation.tokens),
+        cost_usd=to_microusd(reservation.cost_usd) / 1e6,
+    )
 
 
 def charge_of(reservation: Reservation) -> Usage:
     """The usage that stands for a call nobody heard of again: all that it had reserved."""
-    return unconfirmed(Usage(calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd))
+    return unconfirmed(
+        Usage(
+            calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd
+        )
+    )
 
 
 def unconfirmed(usage: Usage) -> Usage:
@@ -187,22 +223,28 @@ def unconfirmed(usage: Usage) -> Usage:
 
 
 def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:
-    """The limit (`cost`, `tokens`) that an answer shows cannot be held: it cost more than was reserved for it, or does not say what
-    it cost; '' where there is none."""
-    if limits.max_cost_usd and (to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd) or usage.unconfirmed_cost_usd):
+    """The limit (`cost`, `tokens`) that an answer shows cannot be held: it cost more than was
+    reserved for it, or does not say what it cost; '' where there is none."""
+    if limits.max_cost_usd and (
+        to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd) or usage.unconfirmed_cost_usd
+    ):
         return "cost"
     return "tokens" if limits.max_tokens and usage.tokens > reserved.tokens else ""
 
 
 def kept_back(limits: Limits, owner: str) -> Reservation:
-    """What the owner's calls must leave of each limit: everything a slice for the report, all but checks another for a check.
+    """What the owner's calls must leave of each limit: everything a slice for the report, all but
+    checks another for a check.
 
-    The slice for the report is one call, a tenth of the tokens but at most 16,000, a twentieth of the money; that for a check the same,
-    but two calls of twenty or more.
+    The slice for the report is one call, a tenth of the tokens but at most 16,000, a twentieth of
+    the money; that for a check the same, but two calls of twenty or more.
     """
     if is_report_owner(owner):
         return Reservation()
-    tokens, cost_usd = min(limits.max_tokens // 10, MAX_SLICE_TOKENS), to_microusd(limits.max_cost_usd / 20) / 1e6
+    tokens, cost_usd = (
+        min(limits.max_tokens // 10, MAX_SLICE_TOKENS),
+        to_microusd(limits.max_cost_usd / 20) / 1e6,
+    )
     if owner.startswith("check:"):
         return Reservation(calls=min(limits.max_calls, 1), tokens=tokens, cost_usd=cost_usd)
     n_calls = 3 if limits.max_calls >= MIN_CALLS_FOR_CHECK else min(limits.max_calls, 1)
@@ -210,8 +252,12 @@ def kept_back(limits: Limits, owner: str) -> Reservation:
 
 
 def raise_by_kept_back(limits: Limits) -> Limits:
-    """Limits of which `kept_back` leaves these, for an objective that ends without a check and a report."""
-    n_calls, microusd = limits.max_calls + min(limits.max_calls, 1), to_microusd(limits.max_cost_usd)
+    """Limits of which `kept_back` leaves these, for an objective that ends without a check and a
+    report."""
+    n_calls, microusd = (
+        limits.max_calls + min(limits.max_calls, 1),
+        to_microusd(limits.max_cost_usd),
+    )
     n_tokens = limits.max_tokens + min(2 * (limits.max_tokens // 8), 2 * MAX_SLICE_TOKENS)
     return replace(
         limits,
@@ -221,8 +267,11 @@ def raise_by_kept_back(limits: Limits) -> Limits:
     )
 
 
-def refuse_reservation(limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str) -> str | None:
-    """The name of the first limit that the owner's reservation does not fit under (`calls`, `tokens`, `cost`), None when it fits."""
+def refuse_reservation(
+    limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str
+) -> str | None:
+    """The name of the first limit that the owner's reservation does not fit under (`calls`,
+    `tokens`, `cost`), None when it fits."""
     kept = kept_back(limits, owner)
     sums = (
         ("calls", limits.max_calls, kept.calls, usage.calls + held.calls, reservation.calls),
@@ -254,22 +303,35 @@ def require_call_allowed(objective: Objective, *, owner: str, reservation: Reser
     """
     is_report = is_report_owner(owner)
     if objective.status is ObjectiveStatus.PAUSED:
-        raise ObjectiveStoppedError(f"objective {objective.id} is paused", fix=f"babyagi resume --objective {objective.id}")
+        raise ObjectiveStoppedError(
+            f"objective {objective.id} is paused", fix=f"babyagi resume --objective {objective.id}"
+        )
     if objective.status is ObjectiveStatus.ENDED and not is_report and owner != "index":
         raise ObjectiveStoppedError(f"objective {objective.id} has ended: {objective.stop_reason}")
     limits = objective.spec.limits
     if objective.overspent:
         raise LimitReachedError(
-            f"an answer cost more than was reserved for it, or did not say what it cost: the limit of {objective.overspent} cannot be held",
+            (
+                "an answer cost more than was reserved for it, or did not say what it cost: "
+                f"the limit of {objective.overspent} cannot be held"
+            ),
             limit=objective.overspent,
             is_final=True,
         )
     if not is_report and is_reached(limits.max_time_s, objective.active_s):
-        raise LimitReachedError(f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True)
+        raise LimitReachedError(
+            f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True
+        )
     final = refuse_reservation(limits, objective.usage, Reservation(), reservation, owner=owner)
-    name = final or refuse_reservation(limits, objective.usage, objective.held, reservation, owner=owner)
+    name = final or refuse_reservation(
+        limits, objective.usage, objective.held, reservation, owner=owner
+    )
     if name is not None:
-        raise LimitReachedError(f"the next call does not fit under the limit of {name}", limit=name, is_final=final is not None)
+        raise LimitReachedError(
+            f"the next call does not fit under the limit of {name}",
+            limit=name,
+            is_final=final is not None,
+        )
 
 
 def is_report_owner(owner: str) -> bool:
@@ -277,7 +339,8 @@ def is_report_owner(owner: str) -> bool:
 
 
 def duty_owner(duty: Duty, row: Row) -> str:
-    """The owner of a duty's steps: a new one for each order, planning, check and report, so that no old step is replayed in it."""
+    """The owner of a duty's steps: a new one for each order, planning, check and report, so that no
+    old step is replayed in it."""
     match duty:
         case Duty.ORDER:
             return f"order:{row['order_revision']}"
@@ -295,11 +358,13 @@ DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
 """What the dispatcher of a worker looks for, in this order; the duty to index has its own."""
 
 
-# -- leases and time ---------------------------------------------------------------------------------------------------------
+# -- leases and time
+# --------------------------------------------------------------------------------------------------
 
 
 def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
-    """The counted time so far. What passed since a worker was last seen counts up to one lease, whatever the clock did."""
+    """The counted time so far. What passed since a worker was last seen counts up to one lease,
+    whatever the clock did."""
     return active_us + min(max(since_seen_us, 0), lease_us)
 
 
@@ -307,7 +372,8 @@ def storable_hindrance(text: str) -> str:
     return one_line(text, max_chars=MAX_DETAIL_CHARS)
 
 
-# -- states ------------------------------------------------------------------------------------------------------------------
+# -- states
+# --------------------------------------------------------------------------------------------------
 
 
 def count_barren(n_barren: int, *, n_added: int, is_repeat: bool) -> int:
@@ -321,19 +387,26 @@ def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
 
 
 def pause_after_loss(n_lost: int) -> float:
-    """Seconds before a task is claimed again that so many workers in a row were lost with: none after the first."""
+    """Seconds before a task is claimed again that so many workers in a row were lost with: none
+    after the first."""
     return min(2.0 ** (n_lost - 2), MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
 
 
 def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool:
-    """Whether a delay still lasts. One that would have begun in the future is that of a clock which has jumped back since."""
+    """Whether a delay still lasts. One that would have begun in the future is that of a clock which
+    has jumped back since."""
     return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
 
 
-def status_when_freed(status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool) -> TaskStatus:
-    """What a task that nobody holds any more becomes: queued, or waiting while a person must say something about one of its steps,
-    unless the objective's end cancelled all that was queued. A task that is asking is never dead: its call may have been made."""
-    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (status is TaskStatus.DEAD and is_asking):
+def status_when_freed(
+    status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool
+) -> TaskStatus:
+    """What a task that nobody holds any more becomes: queued, or waiting while a person must say
+    something about one of its steps, unless the objective's end cancelled all that was queued. A
+    task that is asking is never dead: its call may have been made."""
+    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
+        status is TaskStatus.DEAD and is_asking
+    ):
         if stop_reason in CANCELLING:
             return TaskStatus.CANCELLED
         return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
@@ -342,9 +415,10 @@ def status_when_freed(status: TaskStatus, stop_reason: StopReason | None, *, is_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What `conclude` looks at. `n_unblocked` are the queued tasks that wait for no other, delayed or not, `n_resumable` those of them
-    that were begun before; `n_begun` counts every task that was ever begun. `n_barren` is how many tasks in a row brought nothing new,
-    `n_fruitless` how many tries in a row gave no answer."""
+    """What `conclude` looks at. `n_unblocked` are the queued tasks that wait for no other, delayed
+    or not, `n_resumable` those of them that were begun before; `n_begun` counts every task that was
+    ever begun. `n_barren` is how many tasks in a row brought nothing new, `n_fruitless` how many
+    tries in a row gave no answer."""
 
     limits: Limits
     active_s: float
@@ -362,7 +436,9 @@ class Snapshot:
 
     @property
     def is_stalled(self) -> bool:
-        return self.n_unblocked > 0 and not may_start(n_barren=self.n_barren, n_fruitless=self.n_fruitless)
+        return self.n_unblocked > 0 and not may_start(
+            n_barren=self.n_barren, n_fruitless=self.n_fruitless
+        )
 
     @property
     def is_out_of_tasks(self) -> bool:
@@ -371,7 +447,8 @@ class Snapshot:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is under way, nothing is owed, and no task can be started however long one waits."""
+        """Whether nothing is under way, nothing is owed, and no task can be started however long
+        one waits."""
         return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
 
 
@@ -381,14 +458,16 @@ def may_start(*, n_barren: int, n_fruitless: int) -> bool:
 
 
 def needs_check(snapshot: Snapshot) -> bool:
-    """Whether a model must say if the objective is met: somebody claims it, or nothing is left to do and something was answered."""
+    """Whether a model must say if the objective is met: somebody claims it, or nothing is left to
+    do and something was answered."""
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
         return False
     return snapshot.is_claimed_met or (snapshot.is_empty and snapshot.n_done > 0)
 
 
 def conclude(snapshot: Snapshot) -> StopReason | None:
-    """Why nothing more can happen in an active objective, None while something can: an empty list is a question for the check."""
+    """Why nothing more can happen in an active objective, None while something can: an empty list
+    is a question for the check."""
     if snapshot.n_held:
         return None
     if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
@@ -410,19 +489,33 @@ def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = (
     """
     if reason is StopReason.FAILED:
         why = f": {Counter(errors).most_common(1)[0][0]}" if errors else ""
-        return f"no task was answered, {snapshot.n_dead} {'was' if snapshot.n_dead == 1 else 'were'} given up{why}"
+        return (
+            f"no task was answered, {snapshot.n_dead} "
+            f"{'was' if snapshot.n_dead == 1 else 'were'} given up{why}"
+        )
     if reason not in (StopReason.STALLED, StopReason.WAITING) or not snapshot.is_stalled:
         return ""
     if snapshot.n_fruitless >= MAX_FRUITLESS:
         return f"the last {snapshot.n_fruitless} tries in a row gave no answer and no new task"
-    return f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly equal earlier ones"
+    return (
+        f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly "
+        "equal earlier ones"
+    )
 
 
-def after_check(checks: Checks, *, parts: Sequence[CheckedPart], missing: Sequence[str], n_answers: int, is_round: bool) -> Checks:
+def after_check(
+    checks: Checks,
+    *,
+    parts: Sequence[CheckedPart],
+    missing: Sequence[str],
+    n_answers: int,
+    is_round: bool,
+) -> Checks:
     """What is known after one more check that found something missing.
 
     Args:
-        n_answers: how many answers there are now. is_round: the list was empty, so the check counts as one in vain.
+        n_answers: how many answers there are now. is_round: the list was empty, so the check counts
+            as one in vain.
     """
     n_missing = max(1, len(missing))
     is_better = not checks.least_missing or n_missing < checks.least_missing
@@ -445,8 +538,13 @@ def is_in_vain(checks: Checks) -> bool:
 def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
     """Raises `SettingsError` when a living worker holds something of the objective."""
     if is_held:
-        raise SettingsError(f"a worker is at work on objective {objective_id}", fix=f"babyagi pause --objective {objective_id}")
+        raise SettingsError(
+            f"a worker is at work on objective {objective_id}",
+            fix=f"babyagi pause --objective {objective_id}",
+        )
 
 
 def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveSpec:
-    return replace(spec, model_by_role={**spec.model_by_role, Role.EMBEDDING: model}, embedding_space=space)
+    return replace(
+        spec, model_by_role={**spec.model_by_role, Role.EMBEDDING: model}, embedding_space=space
+    )

@@ -59,11 +59,13 @@ async def open_sqlite(
     """Open the task store in this file, creating it when there is none. Its folder must exist.
 
     Args:
-        clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the caller closes it, after the store.
+        clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the
+            caller closes it, after the store.
         tell: says to a person, once for each trouble, that the store cannot be written.
 
     Raises:
-        StoreUnusableError: damaged, newer than this program, no task store, or not writable. StoreUnavailableError: locked, disk full.
+        StoreUnusableError: damaged, newer than this program, no task store, or not writable.
+        StoreUnavailableError: locked, disk full.
     """
     from babyagi.taskstore.sqlite import SqliteDatabase
 
@@ -82,13 +84,15 @@ async def open_postgres(
 
     Args:
         url: `postgresql://user:password@host:port/database`; a secret, never shown whole.
-        offload: runs blocking work in a few threads, each with a connection of its own; the caller closes it, after the store.
+        offload: runs blocking work in a few threads, each with a connection of its own; the caller
+            closes it, after the store.
         tell: see `open_sqlite`.
         clock: for tests; the server's when None.
 
     Raises:
         SettingsError: the driver is not installed, or the URL cannot be read.
-        StoreUnusableError: refused (password, rights), no such database, or of another version. StoreUnavailableError: not reachable.
+        StoreUnusableError: refused (password, rights), no such database, or of another version.
+        StoreUnavailableError: not reachable.
     """
     from babyagi.taskstore.postgres import PostgresDatabase
 
@@ -97,7 +101,8 @@ async def open_postgres(
 
 
 async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
-    """Bring the schema of this database to this program's version, while no worker lives; returns the version before and after.
+    """Bring the schema of this database to this program's version, while no worker lives; returns
+    the version before and after.
 
     Raises:
         As `open_postgres`; StoreUnusableError when a worker has a living lease.
@@ -110,15 +115,23 @@ async def migrate_postgres(url: str, *, offload: Offload) -> tuple[int, int]:
 class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying):
     """All the state there is, in one file or database; several processes may have it open."""
 
-    # -- objectives ------------------------------------------------------------------------------------------------------
+    # -- objectives
+    # ----------------------------------------------------------------------------------------------
 
-    async def create_objective(self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False) -> tuple[Objective, bool]:
+    async def create_objective(
+        self, spec: ObjectiveSpec, *, uid: str, always_new: bool = False
+    ) -> tuple[Objective, bool]:
         def work(tx: Transaction) -> tuple[Objective, bool]:
             identity = rules.identity_key(spec)
             known = None if always_new else tx.one("newest_objective", identity=identity)
             if known is not None:
                 return moves.read_objective(tx, known["id"]), False
-            values = {"uid": uid, "identity": identity, "spec": spec_to_json(spec), "created_at_us": tx.now_us}
+            values = {
+                "uid": uid,
+                "identity": identity,
+                "spec": spec_to_json(spec),
+                "created_at_us": tx.now_us,
+            }
             objective_id = tx.all("insert_objective", **sealed("objective", values))[0]["id"]
             moves.append_event(tx, objective_id, log.OBJECTIVE_CREATED, uid=uid)
             proposals.enter(tx, objective_id, [rules.first_task(spec)])
@@ -131,15 +144,25 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
     async def objectives(self, *, limit: int | None = None) -> list[Objective]:
         rows = ALL_ROWS if limit is None else limit
-        return await self._read(lambda tx: [moves.read_objective(tx, row["id"]) for row in tx.all("objective_ids", limit=rows)][::-1])
+        return await self._read(
+            lambda tx: [
+                moves.read_objective(tx, row["id"]) for row in tx.all("objective_ids", limit=rows)
+            ][::-1]
+        )
 
     async def pause_objective(self, objective_id: int) -> Objective:
-        return await self._switch(objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, log.OBJECTIVE_PAUSED)
+        return await self._switch(
+            objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, log.OBJECTIVE_PAUSED
+        )
 
     async def resume_objective(self, objective_id: int) -> Objective:
-        return await self._switch(objective_id, ObjectiveStatus.PAUSED, ObjectiveStatus.ACTIVE, log.OBJECTIVE_RESUMED)
+        return await self._switch(
+            objective_id, ObjectiveStatus.PAUSED, ObjectiveStatus.ACTIVE, log.OBJECTIVE_RESUMED
+        )
 
-    async def _switch(self, objective_id: int, old: ObjectiveStatus, new: ObjectiveStatus, kind: str) -> Objective:
+    async def _switch(
+        self, objective_id: int, old: ObjectiveStatus, new: ObjectiveStatus, kind: str
+    ) -> Objective:
         def work(tx: Transaction) -> Objective:
             row = moves.objective_row(tx, objective_id)
             if row["status"] == old:
@@ -150,7 +173,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         return await self._write(work, objective_id)
 
-    async def end_objective(self, objective_id: int, *, reason: StopReason, detail: str = "") -> Objective:
+    async def end_objective(
+        self, objective_id: int, *, reason: StopReason, detail: str = ""
+    ) -> Objective:
         def work(tx: Transaction) -> Objective:
             moves.end(tx, objective_id, reason=reason, detail=detail)
             return moves.read_objective(tx, objective_id)
@@ -166,9 +191,19 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             reason = rules.conclude(snapshot)
             if reason is None:
                 return objective
-            dead = tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json([TaskStatus.DEAD]), limit=moves.ALL_ROWS)
+            dead = tx.all(
+                "tasks_with_status",
+                objective_id=objective_id,
+                statuses=to_json([TaskStatus.DEAD]),
+                limit=moves.ALL_ROWS,
+            )
             errors = [task["error"] for task in dead]
-            moves.end(tx, objective_id, reason=reason, detail=rules.explain(reason, snapshot, errors=errors))
+            moves.end(
+                tx,
+                objective_id,
+                reason=reason,
+                detail=rules.explain(reason, snapshot, errors=errors),
+            )
             return moves.read_objective(tx, objective_id)
 
         return await self._write(work, objective_id)
@@ -189,7 +224,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     async def delete_objective(self, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)
-            rules.require_nobody_at_work(objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id))
+            rules.require_nobody_at_work(
+                objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
+            )
             tx.run("delete_objective", objective_id=objective_id)
 
         await self._write(work, objective_id)
@@ -197,7 +234,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
         return await self._look(objective_id, lambda tx: moves.counts(tx, objective_id))
 
-    # -- looking ---------------------------------------------------------------------------------------------------------
+    # -- looking
+    # ----------------------------------------------------------------------------------------------
 
     async def report(self, objective_id: int) -> str | None:
         def work(tx: Transaction) -> str | None:
@@ -206,12 +244,21 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         return await self._read(work)
 
-    async def window(self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0) -> Window:
+    async def window(
+        self, objective_id: int, *, n_head: int, n_new: int, n_finished: int = 0
+    ) -> Window:
         def work(tx: Transaction) -> Window:
             row = moves.objective_row(tx, objective_id)
             head = tx.all("queue_head", objective_id=objective_id, limit=n_head)
-            news = tx.all("queue_news", objective_id=objective_id, after_id=row["ordered_upto"], limit=n_new)
-            at_work = tx.all("tasks_with_status", objective_id=objective_id, statuses=to_json(rules.AT_WORK), limit=ALL_ROWS)
+            news = tx.all(
+                "queue_news", objective_id=objective_id, after_id=row["ordered_upto"], limit=n_new
+            )
+            at_work = tx.all(
+                "tasks_with_status",
+                objective_id=objective_id,
+                statuses=to_json(rules.AT_WORK),
+                limit=ALL_ROWS,
+            )
             finished = tx.all("last_finished", objective_id=objective_id, limit=n_finished)
             tasks = {found["id"]: task_from_row(found) for found in [*head, *news]}
             return Window(
@@ -226,50 +273,83 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     async def task(self, objective_id: int, task_id: int) -> Task:
         return await self._look(objective_id, lambda tx: moves.read_task(tx, objective_id, task_id))
 
-    async def tasks(self, objective_id: int, *, statuses: Sequence[TaskStatus] | None = None, limit: int | None = None) -> list[Task]:
+    async def tasks(
+        self,
+        objective_id: int,
+        *,
+        statuses: Sequence[TaskStatus] | None = None,
+        limit: int | None = None,
+    ) -> list[Task]:
         rows = ALL_ROWS if limit is None else limit
         if statuses is None:
             return await self._list(objective_id, "tasks", task_from_row, limit=rows)
-        return await self._list(objective_id, "tasks_with_status", task_from_row, statuses=to_json(list(statuses)), limit=rows)
+        return await self._list(
+            objective_id,
+            "tasks_with_status",
+            task_from_row,
+            statuses=to_json(list(statuses)),
+            limit=rows,
+        )
 
     async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
         return (await self._list(objective_id, "task_names", task_name_from_row, limit=limit))[::-1]
 
     async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
-        return await self._list(objective_id, "recorded_ids", lambda row: int(row["id"]), limit=limit)
+        return await self._list(
+            objective_id, "recorded_ids", lambda row: int(row["id"]), limit=limit
+        )
 
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
         return await self._list(objective_id, "last_finished", task_from_row, limit=limit)
 
-    async def results(self, objective_id: int, *, task_ids: Sequence[int] | None = None) -> list[Result]:
+    async def results(
+        self, objective_id: int, *, task_ids: Sequence[int] | None = None
+    ) -> list[Result]:
         if task_ids is None:
             return await self._list(objective_id, "results", result_from_row)
-        return await self._list(objective_id, "results_of", result_from_row, task_ids=to_json(list(task_ids)))
+        return await self._list(
+            objective_id, "results_of", result_from_row, task_ids=to_json(list(task_ids))
+        )
 
     async def count_results(self, objective_id: int) -> int:
         return (await self._list(objective_id, "n_results", lambda row: int(row["n"])))[0]
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
         return await self._list(
-            objective_id, "result_ids", lambda row: int(row["task_id"]), is_indexed=None if is_indexed is None else int(is_indexed)
+            objective_id,
+            "result_ids",
+            lambda row: int(row["task_id"]),
+            is_indexed=None if is_indexed is None else int(is_indexed),
         )
 
-    # -- events ----------------------------------------------------------------------------------------------------------
+    # -- events
+    # ----------------------------------------------------------------------------------------------
 
-    async def events(self, objective_id: int, *, after_id: int = 0, limit: int = 1000) -> list[Event]:
-        return await self._list(objective_id, "events", event_from_row, after_id=after_id, limit=limit)
+    async def events(
+        self, objective_id: int, *, after_id: int = 0, limit: int = 1000
+    ) -> list[Event]:
+        return await self._list(
+            objective_id, "events", event_from_row, after_id=after_id, limit=limit
+        )
 
-    async def events_of(self, objective_id: int, *, kinds: Sequence[str], limit: int) -> list[Event]:
-        return await self._list(objective_id, "events_of", event_from_row, kinds=to_json(list(kinds)), limit=limit)
+    async def events_of(
+        self, objective_id: int, *, kinds: Sequence[str], limit: int
+    ) -> list[Event]:
+        return await self._list(
+            objective_id, "events_of", event_from_row, kinds=to_json(list(kinds)), limit=limit
+        )
 
-    async def append_event(self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]) -> None:
+    async def append_event(
+        self, objective_id: int, *, kind: str, task_id: int | None = None, data: Mapping[str, Any]
+    ) -> None:
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)
             moves.append_event(tx, objective_id, kind, task_id, **data)
 
         await self._write(work, objective_id)
 
-    # -- the duty to index -----------------------------------------------------------------------------------------------
+    # -- the duty to index
+    # ----------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
         return await self._list(objective_id, "unindexed_results", result_from_row, limit=limit)
@@ -277,10 +357,14 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
             moves.objective_row(tx, objective_id)
-            n_marked = tx.run("mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            n_marked = tx.run(
+                "mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids))
+            )
             if n_marked:
                 (left,) = tx.all("n_unindexed", objective_id=objective_id)
-                moves.append_event(tx, objective_id, log.RESULTS_INDEXED, n=n_marked, n_owed=left["n"])
+                moves.append_event(
+                    tx, objective_id, log.RESULTS_INDEXED, n=n_marked, n_owed=left["n"]
+                )
 
         await self._write(work, objective_id, is_lasting=False)
 
@@ -294,8 +378,12 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     async def change_space(self, objective_id: int, *, model: str, space: str) -> Objective:
         def work(tx: Transaction) -> Objective:
             row = moves.objective_row(tx, objective_id)
-            rules.require_nobody_at_work(objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id))
-            moves.set_spec(tx, row, rules.in_other_space(spec_from_row(row), model=model, space=space))
+            rules.require_nobody_at_work(
+                objective_id, is_held=tx.has("is_held_by_the_living", objective_id=objective_id)
+            )
+            moves.set_spec(
+                tx, row, rules.in_other_space(spec_from_row(row), model=model, space=space)
+            )
             tx.run("owe_index", objective_id=objective_id)
             moves.append_event(tx, objective_id, log.OBJECTIVE_SPACE_CHANGED, space=space)
             return moves.read_objective(tx, objective_id)
@@ -304,16 +392,31 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
         def work(tx: Transaction) -> list[int]:
-            counted = tx.all("word_counts", objective_id=objective_id, words=to_json(list(words)), limit=full_text.COMMON_WORD + 1)
+            counted = tx.all(
+                "word_counts",
+                objective_id=objective_id,
+                words=to_json(list(words)),
+                limit=full_text.COMMON_WORD + 1,
+            )
             rare = full_text.choose_words({row["word"]: row["n"] for row in counted})
             rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
-            return full_text.order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[:limit]
+            return full_text.order_by_words(
+                (row["word"], row["task_id"], row["n_chars"]) for row in rows
+            )[:limit]
 
         return await self._look(objective_id, work)
 
-    async def store_vectors(self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]) -> None:
+    async def store_vectors(
+        self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
+    ) -> None:
         rows = [
-            {"objective_id": objective_id, "space": space, "task_id": task_id, "vector": vector, "seal": seal_vector(vector)}
+            {
+                "objective_id": objective_id,
+                "space": space,
+                "task_id": task_id,
+                "vector": vector,
+                "seal": seal_vector(vector),
+            }
             for task_id, vector in vectors.items()
         ]
 
@@ -323,12 +426,19 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         await self._write(work, objective_id, is_lasting=False)
 
-    async def vectors(self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None) -> Mapping[int, bytes]:
+    async def vectors(
+        self, objective_id: int, *, space: str, task_ids: Sequence[int] | None = None
+    ) -> Mapping[int, bytes]:
         def work(tx: Transaction) -> dict[int, bytes]:
             if task_ids is None:
                 rows = tx.all("vectors", objective_id=objective_id, space=space)
             else:
-                rows = tx.all("vectors_of", objective_id=objective_id, space=space, task_ids=to_json(list(task_ids)))
+                rows = tx.all(
+                    "vectors_of",
+                    objective_id=objective_id,
+                    space=space,
+                    task_ids=to_json(list(task_ids)),
+                )
             return {row["task_id"]: row["vector"] for row in rows}
 
         return await self._look(objective_id, work)

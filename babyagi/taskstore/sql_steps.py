@@ -16,11 +16,22 @@ from babyagi.taskstore.sql_room import SqlRoom
 class Steps(SqlRoom):
     """Intend, record, abandon."""
 
-    async def intend_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, reservation: Reservation, model: str = "") -> Step:
+    async def intend_step(
+        self,
+        fence: Fence,
+        *,
+        key: str,
+        kind: str,
+        request_hash: str,
+        reservation: Reservation,
+        model: str = "",
+    ) -> Step:
         def work(tx: Transaction) -> Step:
             moves.check_fence(tx, fence)
             known, is_held = _find(tx, fence, key)
-            if known is not None and (known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)):
+            if known is not None and (
+                known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
+            ):
                 return known
             wanted = rules.countable_reservation(reservation)
             _check_limits(tx, fence, wanted)
@@ -34,16 +45,29 @@ class Steps(SqlRoom):
             )
             tx.run("put_step", **step_to_values(step, is_held=True))
             data = {"owner": step.owner, "key": key, "kind": kind, "model": model}
-            moves.append_event(tx, fence.objective_id, log.STEP_INTENDED, changes.task_of(fence.owner), **data)
+            moves.append_event(
+                tx, fence.objective_id, log.STEP_INTENDED, changes.task_of(fence.owner), **data
+            )
             return step
 
         return await self._write(work, fence.objective_id)
 
-    async def record_step(self, fence: Fence, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()) -> Step:
+    async def record_step(
+        self,
+        fence: Fence,
+        *,
+        key: str,
+        output: str,
+        usage: Usage,
+        model: str = "",
+        origins: Sequence[str] = (),
+    ) -> Step:
         def work(tx: Transaction) -> Step:
             moves.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
-            if known is not None and changes.is_repeated(known, claim_no=fence.claim_no, is_held=is_held):
+            if known is not None and changes.is_repeated(
+                known, claim_no=fence.claim_no, is_held=is_held
+            ):
                 return known
             at = to_time(tx.now_us)
             step = known or changes.new_step(fence, key=key, at=at)
@@ -82,31 +106,50 @@ class Steps(SqlRoom):
                 tx.run("put_step", **step_to_values(step, is_held=is_held))
             moves.charge(tx, fence.objective_id, fence.owner, counted)
             data = changes.step_data(step, counted)
-            moves.append_event(tx, fence.objective_id, log.STEP_ABANDONED, changes.task_of(fence.owner), **data)
+            moves.append_event(
+                tx, fence.objective_id, log.STEP_ABANDONED, changes.task_of(fence.owner), **data
+            )
 
         await self._write(work, fence.objective_id)
 
-    async def put_step(self, fence: Fence, *, key: str, kind: str, request_hash: str, output: str, origins: Sequence[str] = ()) -> Step:
+    async def put_step(
+        self,
+        fence: Fence,
+        *,
+        key: str,
+        kind: str,
+        request_hash: str,
+        output: str,
+        origins: Sequence[str] = (),
+    ) -> Step:
         def work(tx: Transaction) -> Step:
             moves.check_fence(tx, fence)
             known, _ = _find(tx, fence, key)
             if known is not None:
                 return known
             at = to_time(tx.now_us)
-            step = replace(changes.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash)
+            step = replace(
+                changes.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash
+            )
             step = changes.done_step(step, output=output, model="", origins=origins, at=at)
             tx.run("put_step", **step_to_values(step, is_held=False))
             if kind != changes.INPUTS:
                 moves.note_progress(tx, fence.objective_id, fence.owner)
             data = changes.step_data(step, Usage())
-            moves.append_event(tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data)
+            moves.append_event(
+                tx, fence.objective_id, log.STEP_RECORDED, changes.task_of(fence.owner), **data
+            )
             return step
 
         return await self._write(work, fence.objective_id, is_lasting=False)
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         return await self._look(
-            objective_id, lambda tx: [step_from_row(row) for row in tx.all("steps", objective_id=objective_id, owner=owner)]
+            objective_id,
+            lambda tx: [
+                step_from_row(row)
+                for row in tx.all("steps", objective_id=objective_id, owner=owner)
+            ],
         )
 
     async def secret(self, candidate: str) -> str:

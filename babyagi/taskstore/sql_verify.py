@@ -1,6 +1,7 @@
 """The task store on SQL: reading every row of every table, to find what is not what was written.
 
-Does not cover: a number that was changed to another one and contradicts nothing (a rank, a count of failures, a lease).
+Does not cover: a number that was changed to another one and contradicts nothing (a rank, a count of
+failures, a lease).
 """
 
 from __future__ import annotations
@@ -28,12 +29,15 @@ class Verifying(SqlRoom):
 
         found = await self._offload(lambda: self._database.read_as_it_lies(work))
         in_file = await self._offload(self._database.find_damage)
-        return replace(found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file)))
+        return replace(
+            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
+        )
 
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """One reading of the tables; what a row says of others is compared when all of them are read."""
+    """One reading of the tables; what a row says of others is compared when all of them are
+    read."""
 
     tx: Transaction
     objective_id: int | None
@@ -44,24 +48,46 @@ class _Reading:
 
     def read(self) -> Verification:
         worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", _check_worker)}
-        last_by_objective = {row["id"]: row["last_task_id"] for row in self._sound("every_objective", "objective {id}", _check_objective)}
+        last_by_objective = {
+            row["id"]: row["last_task_id"]
+            for row in self._sound("every_objective", "objective {id}", _check_objective)
+        }
         for row in self._sound("every_task", "task {id} of objective {objective_id}", _check_task):
             self._note_task(row, worker_ids, last_by_objective)
         self._compare_after()
         self._compare_counts()
-        self._require_task("every_step", "step {key} of {owner} of objective {objective_id} (row {id})", _check_step)
-        self._require_task("every_result", "the result of task {task_id} of objective {objective_id} (row {id})", rows.result_from_row)
-        self._require_task("every_vector", "the vector of task {task_id} of objective {objective_id} in {space}", _check_vector)
+        self._require_task(
+            "every_step",
+            "step {key} of {owner} of objective {objective_id} (row {id})",
+            _check_step,
+        )
+        self._require_task(
+            "every_result",
+            "the result of task {task_id} of objective {objective_id} (row {id})",
+            rows.result_from_row,
+        )
+        self._require_task(
+            "every_vector",
+            "the vector of task {task_id} of objective {objective_id} in {space}",
+            _check_vector,
+        )
         self._require_task("every_event", "event {id} of objective {objective_id}", _check_event)
-        for row in self._sound("every_duty", "the duty to {duty} of objective {objective_id}", _check_duty):
+        for row in self._sound(
+            "every_duty", "the duty to {duty} of objective {objective_id}", _check_duty
+        ):
             if row["worker_id"] is not None and row["worker_id"] not in worker_ids:
                 self._note("the duty to {duty} of objective {objective_id}", row)
-        for row in self._sound("every_joined", "what worker {worker_id} serves", rows.joined_from_row):
+        for row in self._sound(
+            "every_joined", "what worker {worker_id} serves", rows.joined_from_row
+        ):
             if row["worker_id"] not in worker_ids:
                 self._note("what worker {worker_id} serves", row)
         n = self.n_by_piece
         return Verification(
-            n_rows=n.total(), n_steps=n["every_step"], n_results=n["every_result"], damages=tuple(dict.fromkeys(self.damages))
+            n_rows=n.total(),
+            n_steps=n["every_step"],
+            n_results=n["every_result"],
+            damages=tuple(dict.fromkeys(self.damages)),
         )
 
     def _sound(self, piece: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
@@ -81,14 +107,19 @@ class _Reading:
     def _note(self, name: str, row: Row) -> None:
         self.damages.append(rows.name_row(name, row).encode("utf-8", "replace").decode())
 
-    # -- what rows say of each other -------------------------------------------------------------------------------------------
+    # -- what rows say of each other
+    # -------------------------------------------------------------------------------------------
 
     def _note_task(self, row: Row, worker_ids: set[str], last_by_objective: dict[int, int]) -> None:
         task = rows.task_from_row(row)
         key = (task.objective_id, task.id)
-        self.task_by_id[key] = _Links(status=task.status, blockers=row["blockers"], after=frozenset(task.after))
+        self.task_by_id[key] = _Links(
+            status=task.status, blockers=row["blockers"], after=frozenset(task.after)
+        )
         is_held_by_nobody = row["worker_id"] is not None and row["worker_id"] not in worker_ids
-        if is_held_by_nobody or not 0 < task.id <= last_by_objective.get(task.objective_id, task.id):
+        if is_held_by_nobody or not 0 < task.id <= last_by_objective.get(
+            task.objective_id, task.id
+        ):
             self._note("task {id} of objective {objective_id}", row)
             self.damaged_tasks.add(key)
 
@@ -96,10 +127,16 @@ class _Reading:
         after_by_id: dict[tuple[int, int], set[int]] = {}
         for row in self.tx.each("every_after", objective_id=self.objective_id):
             self.n_by_piece["every_after"] += 1
-            after_by_id.setdefault((row["objective_id"], row["task_id"]), set()).add(row["after_id"])
+            after_by_id.setdefault((row["objective_id"], row["task_id"]), set()).add(
+                row["after_id"]
+            )
         for key in sorted(self.task_by_id.keys() | after_by_id.keys(), key=str):
             task, after = self.task_by_id.get(key), after_by_id.get(key, set())
-            if task is not None and task.after == after and task.blockers == self._count_blockers(key[0], after):
+            if (
+                task is not None
+                and task.after == after
+                and task.blockers == self._count_blockers(key[0], after)
+            ):
                 continue
             if key not in self.damaged_tasks and not self._leads_to_damage(key[0], after):
                 self.damages.append(f"what task {key[1]} of objective {key[0]} comes after")
@@ -107,20 +144,30 @@ class _Reading:
     def _count_blockers(self, objective_id: int, after: set[int]) -> int:
         """How many of the tasks are still to be done; -1 when one of them is not there."""
         named = [self.task_by_id.get((objective_id, task_id)) for task_id in after]
-        return -1 if None in named else sum(task is not None and task.status not in rules.SETTLED for task in named)
+        return (
+            -1
+            if None in named
+            else sum(task is not None and task.status not in rules.SETTLED for task in named)
+        )
 
     def _leads_to_damage(self, objective_id: int, after: set[int]) -> bool:
         return any((objective_id, task_id) in self.damaged_tasks for task_id in after)
 
     def _compare_counts(self) -> None:
-        n_by_status = Counter((objective_id, str(task.status)) for (objective_id, _), task in self.task_by_id.items())
+        n_by_status = Counter(
+            (objective_id, str(task.status)) for (objective_id, _), task in self.task_by_id.items()
+        )
         of_damaged = {objective_id for objective_id, _ in self.damaged_tasks}
         for row in self.tx.each("every_count", objective_id=self.objective_id):
             self.n_by_piece["every_count"] += 1
             n = n_by_status.pop((row["objective_id"], row["status"]), 0)
             if n != row["n"] and row["objective_id"] not in of_damaged:
                 self._note("the count of {status} tasks of objective {objective_id}", row)
-        self.damages += [f"the count of {status} tasks of objective {of}" for of, status in n_by_status if of not in of_damaged]
+        self.damages += [
+            f"the count of {status} tasks of objective {of}"
+            for of, status in n_by_status
+            if of not in of_damaged
+        ]
 
     def _require_task(self, piece: str, name: str, check: Callable[[Row], object]) -> None:
         """The rows are sound, and the tasks that they are about are there."""
@@ -140,11 +187,13 @@ class _Links:
     after: frozenset[int]
 
 
-# -- one row -----------------------------------------------------------------------------------------------------------------
+# -- one row
+# --------------------------------------------------------------------------------------------------
 
 
 def _require_text(row: Row) -> None:
-    """Raises `ValueError` where a text is no UTF-8 any more, which is handed out all the same when it is read as it lies."""
+    """Raises `ValueError` where a text is no UTF-8 any more, which is handed out all the same when
+    it is read as it lies."""
     for column in row.keys():  # noqa: SIM118  # iterating over one of SQLite's rows gives values
         if isinstance(row[column], str):
             row[column].encode()
@@ -161,7 +210,10 @@ def _check_worker(row: Row) -> None:
 
 def _check_objective(row: Row) -> None:
     rows.objective_from_row(row, held=Reservation(), active_us=row["active_us"])
-    _require(rows.is_sealed_right("objective", row) and (row["report"] is None or rows.is_sealed_right("report", row)))
+    _require(
+        rows.is_sealed_right("objective", row)
+        and (row["report"] is None or rows.is_sealed_right("report", row))
+    )
 
 
 def _check_task(row: Row) -> None:

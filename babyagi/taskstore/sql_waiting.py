@@ -11,14 +11,18 @@ from babyagi.taskstore.offload import run_inline
 from babyagi.taskstore.sql_room import SqlRoom
 
 POLL_S = 0.05
-LOOK_PAUSE_S = 0.08  # between two looks: who waits is awake within 100 ms, and on a busy board no more often
+# between two looks: who waits is awake within 100 ms, and on a busy board no more often
+LOOK_PAUSE_S = 0.08
 
 
 class Waiting(SqlRoom):
     """Wait for events, and for a change by somebody else."""
 
     async def last_event_id(self, objective_id: int) -> int:
-        return await self._look(objective_id, lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]))
+        return await self._look(
+            objective_id,
+            lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]),
+        )
 
     async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
         try:
@@ -54,8 +58,10 @@ class Waiting(SqlRoom):
             return
 
     async def _next_sign(self) -> None:
-        """Return when somebody may have committed since the last look, or when the last look saw nothing."""
-        if self._offload is run_inline:  # the time of a simulation is its own: no thread may take part
+        """Return when somebody may have committed since the last look, or when the last look saw
+        nothing."""
+        # the time of a simulation is its own: no thread may take part
+        if self._offload is run_inline:
             await asyncio.sleep(LOOK_PAUSE_S)
             return
         loop = asyncio.get_running_loop()
@@ -82,4 +88,8 @@ class Waiting(SqlRoom):
             return None
 
     async def _data_version(self) -> int:
-        return self._database.data_version() if self._database.is_told else await self._offload(self._database.data_version)
+        return (
+            self._database.data_version()
+            if self._database.is_told
+            else await self._offload(self._database.data_version)
+        )

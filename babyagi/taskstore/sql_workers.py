@@ -1,6 +1,7 @@
 """The task store on SQL: workers, their leases, and which objectives they serve.
 
-A verb over several objectives runs while nobody else writes: who is alive is decided in one place at a time.
+A verb over several objectives runs while nobody else writes: who is alive is decided in one place
+at a time.
 """
 
 from __future__ import annotations
@@ -24,17 +25,30 @@ class Workers(SqlRoom):
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
-            values = {"name": worker.name, "host": worker.host, "pid": worker.pid, "home": worker.home}
+            values = {
+                "name": worker.name,
+                "host": worker.host,
+                "pid": worker.pid,
+                "home": worker.home,
+            }
             tx.run("put_worker", worker_id=worker.id, **values, lease_us=rules.to_us(lease_s))
 
         await self._write_all(work)
 
-    async def join_objective(self, worker_id: str, objective_id: int, *, hindrance: str = "") -> None:
+    async def join_objective(
+        self, worker_id: str, objective_id: int, *, hindrance: str = ""
+    ) -> None:
         def work(tx: Transaction) -> None:
-            row, worker = moves.objective_row(tx, objective_id), tx.one("worker", worker_id=worker_id)
+            row, worker = (
+                moves.objective_row(tx, objective_id),
+                tx.one("worker", worker_id=worker_id),
+            )
             if worker is None:
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
-            known, reason = tx.one("joined", worker_id=worker_id, objective_id=objective_id), rules.storable_hindrance(hindrance)
+            known, reason = (
+                tx.one("joined", worker_id=worker_id, objective_id=objective_id),
+                rules.storable_hindrance(hindrance),
+            )
             if known is not None and known["hindrance"] == reason:
                 return
             moves.carry_time(tx, row)
@@ -47,14 +61,19 @@ class Workers(SqlRoom):
     async def leave_objective(self, worker_id: str, objective_id: int) -> None:
         def work(tx: Transaction) -> None:
             worker = tx.one("worker", worker_id=worker_id)
-            if worker is not None and tx.has("joined", worker_id=worker_id, objective_id=objective_id):
+            if worker is not None and tx.has(
+                "joined", worker_id=worker_id, objective_id=objective_id
+            ):
                 self._leave(tx, worker, objective_id, log.WORKER_LEFT)
 
         await self._write(work, objective_id)
 
     async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
-            rows = [moves.objective_row(tx, joined["objective_id"]) for joined in tx.all("joined_by", worker_id=worker_id)]
+            rows = [
+                moves.objective_row(tx, joined["objective_id"])
+                for joined in tx.all("joined_by", worker_id=worker_id)
+            ]
             if tx.run("renew_worker", worker_id=worker_id, lease_us=rules.to_us(lease_s)) == 0:
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
             for row in rows:
@@ -71,7 +90,9 @@ class Workers(SqlRoom):
         await self._write_all(work)
 
     async def leases(self) -> list[Lease]:
-        return await self._read(lambda tx: [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")])
+        return await self._read(
+            lambda tx: [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
+        )
 
     async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
         def find(tx: Transaction) -> Sequence[Row]:
@@ -79,7 +100,9 @@ class Workers(SqlRoom):
             if silent is None:
                 return found
             until_us = {worker_id: from_time(until) for worker_id, until in silent.items()}
-            return [worker for worker in found if until_us.get(worker["id"]) == worker["lease_until_us"]]
+            return [
+                worker for worker in found if until_us.get(worker["id"]) == worker["lease_until_us"]
+            ]
 
         def work(tx: Transaction) -> int:
             return sum(self._forget(tx, worker, log.WORKER_LOST) for worker in find(tx))
@@ -88,13 +111,20 @@ class Workers(SqlRoom):
 
     async def reap_gone(self, worker_ids: Collection[str]) -> int:
         def work(tx: Transaction) -> int:
-            return sum(self._forget(tx, worker, log.WORKER_LOST) for worker in tx.all("workers") if worker["id"] in worker_ids)
+            return sum(
+                self._forget(tx, worker, log.WORKER_LOST)
+                for worker in tx.all("workers")
+                if worker["id"] in worker_ids
+            )
 
         return await self._write_all(work) if worker_ids else 0
 
     async def workers(self) -> list[Worker]:
         def work(tx: Transaction) -> list[Worker]:
-            return [worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"])) for row in tx.all("workers")]
+            return [
+                worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
+                for row in tx.all("workers")
+            ]
 
         return await self._read(work)
 
@@ -128,5 +158,11 @@ def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
     for row in tx.all("joined_by", worker_id=worker_id):
         at = {"worker_id": worker_id, "objective_id": row["objective_id"]}
         task_ids = [held["id"] for held in tx.all("tasks_held_by", **at)]
-        found.append(joined_from_row(row, task_ids=task_ids, duties=[held["duty"] for held in tx.all("duties_held_by", **at)]))
+        found.append(
+            joined_from_row(
+                row,
+                task_ids=task_ids,
+                duties=[held["duty"] for held in tx.all("duties_held_by", **at)],
+            )
+        )
     return found

@@ -1,6 +1,7 @@
 """SQLite in a file: the file, its lock, its upgrades and its closing.
 
-Writers of all processes queue on an flock beside the file: SQLite's own waiting is not fair (of eight writers one starved for seconds),
+Writers of all processes queue on an flock beside the file: SQLite's own waiting is not fair (of
+eight writers one starved for seconds),
 and the lock is also held while the file is opened, checkpointed and closed.
 
 Needs a local disk: flock and WAL do not work over most network file systems.
@@ -26,14 +27,18 @@ from babyagi.taskstore.sqlite_watch import FileWatch
 
 T = TypeVar("T")
 
-QUICK_CHECK_MAX_BYTES = 64_000_000  # read in about 0.1 s; a larger file is checked row by row as it is read
+# read in about 0.1 s; a larger file is checked row by row as it is read
+QUICK_CHECK_MAX_BYTES = 64_000_000
 
 
 class SqliteDatabase(SqliteEngine):
     """An open file. Every method blocks and belongs into the store's thread."""
 
-    def __init__(self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None) -> None:
-        """Open the file, creating it (mode 0600) when there is none, and bring its schema to this program's version.
+    def __init__(
+        self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
+    ) -> None:
+        """Open the file, creating it (mode 0600) when there is none, and bring its schema to this
+        program's version.
 
         Args:
             scripts: what makes the schema, one script per version, when not those of this program.
@@ -58,11 +63,15 @@ class SqliteDatabase(SqliteEngine):
             self._abandon()
             raise
 
-    def write(self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True) -> T:
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
         self._require_own_file()
         with self._errors(), self._lock.held():
             if is_lasting is not self._is_lasting:
-                self._open().execute(f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}").fetchall()
+                self._open().execute(
+                    f"PRAGMA synchronous = {'FULL' if is_lasting else 'NORMAL'}"
+                ).fetchall()
                 self._is_lasting = is_lasting
             return self._transact("BEGIN IMMEDIATE", work)
 
@@ -87,7 +96,8 @@ class SqliteDatabase(SqliteEngine):
                 self._connection = None
         self._lock.close()
 
-    # -- opening ---------------------------------------------------------------------------------------------------------
+    # -- opening
+    # ----------------------------------------------------------------------------------------------
 
     def _open_private(self, path: Path) -> int:
         try:
@@ -104,40 +114,54 @@ class SqliteDatabase(SqliteEngine):
         if self.path.stat().st_size > QUICK_CHECK_MAX_BYTES:
             return
         connection = self._open()
-        connection.execute("PRAGMA ignore_check_constraints = ON")  # a row is named by whoever reads it; here the pages count
+        # a row is named by whoever reads it; here the pages count
+        connection.execute("PRAGMA ignore_check_constraints = ON")
         found = [str(row[0]) for row in connection.execute("PRAGMA quick_check(1)")]
         connection.execute("PRAGMA ignore_check_constraints = OFF")
         if found != ["ok"]:
             raise self._damaged(" ".join(" ".join(found).split())[:200])
 
     def _migrate(self) -> None:
-        """Bring the schema to this program's version, each version in one transaction; never under living workers, and with a copy
-        of the file as it was beside it."""
+        """Bring the schema to this program's version, each version in one transaction; never under
+        living workers, and with a copy of the file as it was beside it."""
         version = self._schema_version()
         pieces.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
-        connection.execute("PRAGMA journal_mode = WAL").fetchall()  # the first change, and made to no file but our own
+        # the first change, and made to no file but our own
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
         if 0 < version < len(self._scripts):
             self._require_no_worker(version)
             self._back_up(version)
         self._run_scripts(version)
 
     def _require_own_file(self) -> None:
-        """Raises `StoreUnusableError` when the path leads to another file than the one that is open, or to none: SQLite would go on writing
-        to a file that nobody finds any more."""
+        """Raises `StoreUnusableError` when the path leads to another file than the one that is
+        open, or to none: SQLite would go on writing to a file that nobody finds any more."""
         found = _identity(self.path)
         if found != self._opened:
             raise StoreUnusableError(
-                f"the task store {self.path} is {'gone' if found is None else 'another file than this process opened'}",
-                why="the file or its folder was removed, moved or replaced while this process was at work; nothing more is written to it",
+                (
+                    f"the task store {self.path} is "
+                    f"{'gone' if found is None else 'another file than this process opened'}"
+                ),
+                why=(
+                    "the file or its folder was removed, moved or replaced while this "
+                    "process was at work; nothing more is written to it"
+                ),
                 fix="put back what was moved, or restore a backup, then: babyagi resume",
                 guide="store",
             )
 
     def _schema_version(self) -> int:
         names = [str(row["name"]) for row in self._open().execute(self._pieces["tables"])]
-        row = self._open().execute(self._pieces["schema_version"]).fetchone() if "meta" in names else None
-        return pieces.parse_version(names, None if row is None else str(row["value"]), where=str(self.path))
+        row = (
+            self._open().execute(self._pieces["schema_version"]).fetchone()
+            if "meta" in names
+            else None
+        )
+        return pieces.parse_version(
+            names, None if row is None else str(row["value"]), where=str(self.path)
+        )
 
     def _require_no_worker(self, version: int) -> None:
         if self.read(lambda tx: tx.has("has_living_worker")):
@@ -164,7 +188,10 @@ class SqliteDatabase(SqliteEngine):
         return StoreUnusableError(
             f"the task store {self.path} cannot be used",
             why=why,
-            fix=f"restore a backup of {self.path}, or move it (with its -wal and -shm) away to start afresh",
+            fix=(
+                f"restore a backup of {self.path}, or move it (with its -wal and -shm) away "
+                "to start afresh"
+            ),
             guide="store",
         )
 

@@ -1,6 +1,8 @@
-"""SQLite's connection, transactions, schema and errors, wherever the database lies: in a file (`sqlite`) or in memory (`memory`).
+"""SQLite's connection, transactions, schema and errors, wherever the database lies: in a file
+(`sqlite`) or in memory (`memory`).
 
-One connection, used by one thread at a time. It knows no verb and no rule. Needs SQLite 3.35 or later.
+One connection, used by one thread at a time. It knows no verb and no rule. Needs SQLite 3.35 or
+later.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ LASTING_CODES = (
 
 
 class SqliteEngine:
-    """A database of SQLite. Whoever derives from it opens the connection and brings the schema to this program's version.
+    """A database of SQLite. Whoever derives from it opens the connection and brings the schema to
+    this program's version.
 
     Args:
         where: the file, or what else names the database, for a person.
@@ -50,7 +53,9 @@ class SqliteEngine:
 
     is_told = False
 
-    def __init__(self, where: str, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, where: str, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
+    ) -> None:
         self._clock = clock
         self._scripts = pieces.load_scripts("schema") if scripts is None else scripts
         self.where, self.known_version = where, len(self._scripts)
@@ -88,7 +93,9 @@ class SqliteEngine:
         connection = self._open()
         connection.execute(begin)
         try:
-            done = work(Transaction(connection, pieces=self._pieces, now_us=from_time(self._clock())))
+            done = work(
+                Transaction(connection, pieces=self._pieces, now_us=from_time(self._clock()))
+            )
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -97,7 +104,9 @@ class SqliteEngine:
         return done
 
     def _connect(self, *pragmas: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.where, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self.where, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
         connection.row_factory = sqlite3.Row
         try:
             for pragma in (*pragmas, "foreign_keys = ON"):
@@ -119,7 +128,8 @@ class SqliteEngine:
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Say SQLite's errors in our words. A statement that is wrong is a programmer's error and stays as it is."""
+        """Say SQLite's errors in our words. A statement that is wrong is a programmer's error and
+        stays as it is."""
         try:
             yield
         except UnicodeDecodeError as error:  # a damaged schema, in what SQLite says of it
@@ -127,10 +137,15 @@ class SqliteEngine:
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code is not None and code & 0xFF in PASSING_CODES:
-                raise StoreUnavailableError(f"the task store {self.where} cannot answer now", why=str(error), guide="store") from error
-            if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in str(error):
+                raise StoreUnavailableError(
+                    f"the task store {self.where} cannot answer now", why=str(error), guide="store"
+                ) from error
+            if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in str(
+                error
+            ):
                 raise self._damaged(str(error)) from error
-            if str(error).startswith(("no such table", "no such column")):  # the text of the schema is in the file, too
+            # the text of the schema is in the file, too
+            if str(error).startswith(("no such table", "no such column")):
                 raise self._damaged(str(error)) from error
             if code == sqlite3.SQLITE_CONSTRAINT_CHECK:
                 raise self._contradictory(str(error)) from error
@@ -138,10 +153,18 @@ class SqliteEngine:
 
     def _contradictory(self, why: str) -> StoreUnusableError:
         """A count would fall below nothing: what this program writes fits what it wrote before."""
-        fix = "babyagi journal verify names every damaged row; then restore a backup of the task store"
+        fix = (
+            "babyagi journal verify names every damaged row; then restore a backup of the "
+            "task store"
+        )
         return StoreUnusableError(
-            f"the task store {self.where} is damaged: its rows contradict each other", why=why, fix=fix, guide="store"
+            f"the task store {self.where} is damaged: its rows contradict each other",
+            why=why,
+            fix=fix,
+            guide="store",
         )
 
     def _damaged(self, why: str) -> StoreUnusableError:
-        return StoreUnusableError(f"the task store {self.where} cannot be used", why=why, guide="store")
+        return StoreUnusableError(
+            f"the task store {self.where} cannot be used", why=why, guide="store"
+        )

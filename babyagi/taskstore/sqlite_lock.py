@@ -1,7 +1,8 @@
 """The lock that writers of one file queue on: fair, and with a bound.
 
-SQLite's own waiting is not fair, nor is asking for the lock again and again: of four writers one waited for a second. The kernel lets
-those who sleep in flock in one after the other, but cannot be told for how long; so whoever must wait does it in a thread that can be left.
+SQLite's own waiting is not fair, nor is asking for the lock again and again: of four writers one
+waited for a second. The kernel lets those who sleep in flock in one after the other, but cannot be
+told for how long; so whoever must wait does it in a thread that can be left.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ class FileLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Raises `StoreUnavailableError` when another process keeps it, so that a writer frozen by a debugger hangs nobody for ever."""
+        """Raises `StoreUnavailableError` when another process keeps it, so that a writer frozen by
+        a debugger hangs nobody for ever."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -63,7 +65,8 @@ class FileLock:
 
 
 class _Wait:
-    """Waiting for the lock in a thread; whoever gives up leaves file and thread behind, to end when the lock is free."""
+    """Waiting for the lock in a thread; whoever gives up leaves file and thread behind, to end when
+    the lock is free."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd

@@ -1,7 +1,7 @@
 """Seeing that somebody has committed to a file: a thread that looks at its write-ahead log.
 
-A look costs half as much in a thread that does nothing else as in the event loop, which wakes up in many steps (the figures are in
-`docs/log.md`).
+A look costs half as much in a thread that does nothing else as in the event loop, which wakes up in
+many steps (the figures are in `docs/log.md`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ LOOK_S = 0.08  # who waits is awake within 100 ms of a commit
 
 
 class FileWatch:
-    """Calls `on_sign` at the first look, when the file's time or size has changed, and at the look after that: two commits close together
-    may leave the same time and size, and the second come after whoever was called has looked."""
+    """Calls `on_sign` at the first look, when the file's time or size has changed, and at the look
+    after that: two commits close together may leave the same time and size, and the second come
+    after whoever was called has looked."""
 
     def __init__(self, path: Path, *, on_sign: Callable[[], None]) -> None:
         self._path = str(path)

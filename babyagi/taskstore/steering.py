@@ -1,4 +1,5 @@
-"""What a person may change in a list that others work on, as pure functions that all implementations use (see `rules`)."""
+"""What a person may change in a list that others work on, as pure functions that all
+implementations use (see `rules`)."""
 
 from __future__ import annotations
 
@@ -25,14 +26,18 @@ def require_changeable(task: Task) -> None:
 def require_dead(task: Task) -> None:
     if task.status is not TaskStatus.DEAD:
         raise SettingsError(
-            f"task {task.id} is {task.status.value}; only a task that was given up can be tried again",
+            (
+                f"task {task.id} is {task.status.value}; only a task that was given up can "
+                "be tried again"
+            ),
             fix="babyagi tasks shows which tasks are dead",
             guide="tasks",
         )
 
 
 def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
-    """Raises `ObjectiveStoppedError` when the objective ended for good; one that has not ended is fine."""
+    """Raises `ObjectiveStoppedError` when the objective ended for good; one that has not ended is
+    fine."""
     if reason is rules.FOR_GOOD:
         raise ObjectiveStoppedError(
             f"objective {objective_id} has ended for good: {reason.value}",
@@ -47,7 +52,9 @@ def replacement(task: Task, name: str) -> Proposal:
     line = rules.one_line(name)
     if not line:
         raise SettingsError(
-            f"the new name of task {task.id} is empty", fix=f'babyagi tasks edit {task.id} "what to do instead"', guide="tasks"
+            f"the new name of task {task.id} is empty",
+            fix=f'babyagi tasks edit {task.id} "what to do instead"',
+            guide="tasks",
         )
     return Proposal(name=line, after=task.after)
 

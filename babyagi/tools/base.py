@@ -30,15 +30,21 @@ class Observation:
         fields = json.loads(text)
         passage = fields["passage"]
         sources = tuple(passage.get("sources", ()))
-        return cls(passage=Passage(text=passage["text"], origin=passage["origin"], sources=sources), is_error=fields["is_error"])
+        return cls(
+            passage=Passage(text=passage["text"], origin=passage["origin"], sources=sources),
+            is_error=fields["is_error"],
+        )
 
 
 class Calls(Protocol):
-    """The way to a model and to tools, as the journal gives it: what was called at a path once is read from there ever after."""
+    """The way to a model and to tools, as the journal gives it: what was called at a path once is
+    read from there ever after."""
 
     async def complete(self, path: str, prompt: Prompt, *, role: Role) -> Completion: ...
 
-    async def call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation: ...
+    async def call_tool(
+        self, path: str, tool: Tool, arguments: Mapping[str, Any]
+    ) -> Observation: ...
 
     async def recall(self, path: str) -> str | None:
         """Return the word that was kept at the path, None when none was."""
@@ -57,10 +63,12 @@ class Preview:
     """What a call would change, for the person who approves it.
 
     Attributes:
-        state: a digest of what is there now; the call that was approved is not made when it has become another.
+        state: a digest of what is there now; the call that was approved is not made when it has
+            become another.
         note: one sentence of ours.
-        parameter: the one whose value `lines` show as a difference, each with its sign (`+`, `-`, blank, or `@` for lines that are left
-            out because they stay as they are); empty where there is nothing to compare with.
+        parameter: the one whose value `lines` show as a difference, each with its sign (`+`, `-`,
+            blank, or `@` for lines that are left out because they stay as they are); empty where
+            there is nothing to compare with.
     """
 
     state: str
@@ -71,15 +79,17 @@ class Preview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool. `run` takes the arguments, already checked against `parameters` (a JSON Schema of type object), and returns a
-    passage; it raises `ToolError` with one line for the model.
+    """A tool. `run` takes the arguments, already checked against `parameters` (a JSON Schema of
+    type object), and returns a passage; it raises `ToolError` with one line for the model.
 
-    `effect` comes from our configuration, never from a server's word. With `asks_person` the call is a question to a person: `run` is
-    never called, and the task waits for the answer. With `compose` the tool is made of other calls, each a step of its own beneath
-    the call's path: `compose` is called instead of `run`, and `timeout_s` bounds its parts, not the whole.
+    `effect` comes from our configuration, never from a server's word. With `asks_person` the call
+    is a question to a person: `run` is never called, and the task waits for the answer. With
+    `compose` the tool is made of other calls, each a step of its own beneath the call's path:
+    `compose` is called instead of `run`, and `timeout_s` bounds its parts, not the whole.
 
-    `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose output does not fit may be put
-    differently and made again. `preview`: what a call with these arguments would change, found out without changing it.
+    `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose
+    output does not fit may be put differently and made again. `preview`: what a call with these
+    arguments would change, found out without changing it.
     """
 
     name: str
@@ -97,7 +107,9 @@ class Tool:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"a tool's name has 1 to 64 letters, digits, _ or -, got {self.name[:100]!r}")
+            raise ValueError(
+                f"a tool's name has 1 to 64 letters, digits, _ or -, got {self.name[:100]!r}"
+            )
         if self.reflect and (self.effect is Effect.ONCE or self.asks_person):
             raise ValueError(f"{self.name} must not be repeated, so it cannot be reflected upon")
 
@@ -112,7 +124,8 @@ class Tool:
 
 
 def takes(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The `parameters` of a tool: a JSON Schema for each, and the names of those that must be given."""
+    """The `parameters` of a tool: a JSON Schema for each, and the names of those that must be
+    given."""
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, **needed, "additionalProperties": False}
 

@@ -1,8 +1,10 @@
-"""Arithmetic as people write it, bounded before it is computed: there are no names but functions and constants, no text, no attributes.
+"""Arithmetic as people write it, bounded before it is computed: there are no names but functions
+and constants, no text, no attributes.
 
-Read are `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`, `5 mod 3`, `what is 2+2?` and the like; `^` is power. What can mean
-two things is refused with a word about what to write. Whole and decimal numbers are exact, as fractions of at most `MAX_BITS` on either
-side; roots, logarithms and the like are floating point as Python has it.
+Read are `2(3+4)`, `50% of 80`, `3!`, `√9`, `10²`, `$1,234.50`, `3 × 4`, `5 mod 3`, `what is 2+2?`
+and the like; `^` is power. What can mean two things is refused with a word about what to write.
+Whole and decimal numbers are exact, as fractions of at most `MAX_BITS` on either side; roots,
+logarithms and the like are floating point as Python has it.
 """
 
 from __future__ import annotations
@@ -30,14 +32,42 @@ MAX_DEPTH = 50  # of brackets
 
 Number = Fraction | float
 
-_CONSTANTS: Mapping[str, float] = {"pi": math.pi, "π": math.pi, "e": math.e, "tau": math.tau, "τ": math.tau}
-_SCALES = {"k": 10**3, "K": 10**3, "thousand": 10**3, "M": 10**6, "million": 10**6, "bn": 10**9, "billion": 10**9, "trillion": 10**12}
-_CURRENCIES = {"$": "USD", "US$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR", "dollar": "USD", "euro": "EUR", "pound": "GBP"}
+_CONSTANTS: Mapping[str, float] = {
+    "pi": math.pi,
+    "π": math.pi,
+    "e": math.e,
+    "tau": math.tau,
+    "τ": math.tau,
+}
+_SCALES = {
+    "k": 10**3,
+    "K": 10**3,
+    "thousand": 10**3,
+    "M": 10**6,
+    "million": 10**6,
+    "bn": 10**9,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
+_CURRENCIES = {
+    "$": "USD",
+    "US$": "USD",
+    "€": "EUR",
+    "£": "GBP",
+    "¥": "JPY",
+    "₹": "INR",
+    "dollar": "USD",
+    "euro": "EUR",
+    "pound": "GBP",
+}
 _CURRENCIES |= {code: code for code in "USD EUR GBP JPY INR CHF CAD AUD CNY".split()}
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|"}
 
 _PHRASES = {  # a phrase, and what it stands for
-    r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)": " ",
+    (
+        r"^\s*(?:(?:please\s+)?(?:what\s+is|what['’]s|whats|calculate|compute|evaluate"
+        r"|how\s+much\s+(?:is|are)|solve)\b\s*:?|=)"
+    ): " ",
     r"(?:=\s*\??|\bequals?\s*\??|\?|(?<=\S)\.(?=\s*$))\s*$": " ",
     r"\b(?:divided\s+by|over)\b": " / ",
     r"\b(?:multiplied\s+by|times)\b": " * ",
@@ -59,7 +89,13 @@ _PHRASES = {  # a phrase, and what it stands for
     r"(?<=[\d)\s])(?<!\b0)[xX](?=\s*[\d(.$€£])": "*",
 }
 _SIGNS = str.maketrans(
-    {**dict.fromkeys("×·∙⋅•∗✕✖", "*"), **dict.fromkeys("÷∕⁄", "/"), **dict.fromkeys("−–—‒‐‑﹣", "-"), **dict.fromkeys("“”", '"'), "％": "%"}
+    {
+        **dict.fromkeys("×·∙⋅•∗✕✖", "*"),
+        **dict.fromkeys("÷∕⁄", "/"),
+        **dict.fromkeys("−–—‒‐‑﹣", "-"),
+        **dict.fromkeys("“”", '"'),
+        "％": "%",
+    }
 )
 _TOKEN = re.compile(
     r"""(?P<hex>0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)
@@ -81,9 +117,16 @@ def build_calculator() -> Tool:
 
     return Tool(
         name="calculator",
-        description="Compute arithmetic, such as (1 + 2) * 47^0.23, 15% of 80 or comb(5, 2), with sqrt, log, sin, round and the like.",
+        description=(
+            "Compute arithmetic, such as (1 + 2) * 47^0.23, 15% of 80 or comb(5, 2), with "
+            "sqrt, log, sin, round and the like."
+        ),
         parameters=takes_text(
-            "expression", "Numbers, + - * / // ^ mod, %, !, brackets, functions, pi and e; log is the natural logarithm."
+            "expression",
+            (
+                "Numbers, + - * / // ^ mod, %, !, brackets, functions, pi and e; log is the "
+                "natural logarithm."
+            ),
         ),
         effect=Effect.READ,
         run=calculator,
@@ -94,7 +137,8 @@ def calculate(expression: str) -> str:
     """Return the value of the expression as Python writes the number.
 
     Raises:
-        ToolError: it is no arithmetic, has no value, can mean two things, or is too large to be computed here.
+        ToolError: it is no arithmetic, has no value, can mean two things, or is too large to be
+        computed here.
     """
     if len(expression) > MAX_CHARS:
         raise ToolError(f"the expression is over {MAX_CHARS} characters; compute it in parts")
@@ -108,7 +152,8 @@ def calculate(expression: str) -> str:
         raise ToolError(f"{_show(expression)} is too large") from None
 
 
-# -- words and signs ----------------------------------------------------------------------------------------------------------------
+# -- words and signs
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,14 +174,32 @@ def _tokenize(expression: str) -> Sequence[_Token]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if not match or not match.lastgroup:
-            raise ToolError(f"the calculator does not know {_show(text[at])}; it computes numbers, + - * / ^ %, brackets and functions")
-        kind = next(kind for kind in ("hex", "number", "part", "raised", "currency", "name", "sign", "space") if match[kind])
+            raise ToolError(
+                f"the calculator does not know {_show(text[at])}; it computes numbers, + - * "
+                "/ ^ %, brackets and functions"
+            )
+        kind = next(
+            kind
+            for kind in ("hex", "number", "part", "raised", "currency", "name", "sign", "space")
+            if match[kind]
+        )
         if kind != "space":
-            apart = at == 0 or text[at - 1].isspace(), match.end() == len(text) or text[match.end()].isspace()
-            tokens.append(_Token(kind=kind, text=match[0], is_apart_before=apart[0], is_apart_after=apart[1]))
+            apart = (
+                at == 0 or text[at - 1].isspace(),
+                match.end() == len(text) or text[match.end()].isspace(),
+            )
+            tokens.append(
+                _Token(kind=kind, text=match[0], is_apart_before=apart[0], is_apart_after=apart[1])
+            )
         at = match.end()
-    if len(currencies := {_currency(token.text) for token in tokens if token.kind == "currency"}) > 1:
-        raise ToolError(f"the amounts are in different currencies ({', '.join(sorted(currencies))}); convert them, and write numbers")
+    if (
+        len(currencies := {_currency(token.text) for token in tokens if token.kind == "currency"})
+        > 1
+    ):
+        raise ToolError(
+            f"the amounts are in different currencies ({', '.join(sorted(currencies))}); "
+            "convert them, and write numbers"
+        )
     return tokens
 
 
@@ -151,7 +214,8 @@ def _currency(text: str) -> str:
     return _CURRENCIES.get(text) or _CURRENCIES[text.removesuffix("s").lower()]
 
 
-# -- reading ------------------------------------------------------------------------------------------------------------------------
+# -- reading
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +261,8 @@ class _Reader:
             right = self._product()
             if right.is_percent and not left.is_percent and left.value != 1:
                 raise ToolError(
-                    f"a number {sign} a percentage can mean two things: write 80 * (1 {sign} 10%) or 80 {sign} (10%), with your numbers"
+                    f"a number {sign} a percentage can mean two things: write 80 * (1 "
+                    f"{sign} 10%) or 80 {sign} (10%), with your numbers"
                 )
             value = _compute(sign, left.value, right.value)
             left = _Term(value=value, is_percent=left.is_percent and right.is_percent)
@@ -213,7 +278,10 @@ class _Reader:
                 left, last = _Term(value=_compute(sign, left.value, right.value)), sign
             elif self._begins_operand():
                 if last in ("/", "//", "%", "mod"):
-                    raise ToolError("a product without a sign after a division can mean two things: set brackets, as in (6/2)*3 or 6/(2*3)")
+                    raise ToolError(
+                        "a product without a sign after a division can mean two things: set "
+                        "brackets, as in (6/2)*3 or 6/(2*3)"
+                    )
                 left, last = _Term(value=_compute("*", left.value, self._power().value)), "*"
             else:
                 return left
@@ -226,12 +294,21 @@ class _Reader:
     def _begins_operand(self) -> bool:
         """Whether the next token begins something that is multiplied without a sign."""
         token = self._next
-        if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (")", "]", "}", "!"):
+        if token.kind in ("number", "hex", "part") and self._tokens[self._at - 1].text not in (
+            ")",
+            "]",
+            "}",
+            "!",
+        ):
             both = f"{self._tokens[self._at - 1].text} {token.text}"
-            raise ToolError(f"{_show(both)}: two numbers side by side; put a sign between them, such as + or *")
+            raise ToolError(
+                f"{_show(both)}: two numbers side by side; put a sign between them, such as + or *"
+            )
         if token.kind == "name":
             return token.text not in _PRODUCT_SIGNS
-        return token.kind in ("number", "hex", "part", "currency") or (token.text in "([{√∛∜" and token.kind == "sign")
+        return token.kind in ("number", "hex", "part", "currency") or (
+            token.text in "([{√∛∜" and token.kind == "sign"
+        )
 
     def _signed(self) -> _Term:
         is_negative = False
@@ -248,7 +325,10 @@ class _Reader:
         if self._take("^", "**"):
             value = _compute("^", base.value, self._signed().value)
             if self._next.text in ("(", "[", "{"):
-                raise ToolError("a bracket right after a power can mean two things: set brackets, as in (2^3)*4 or 2^(3*4)")
+                raise ToolError(
+                    "a bracket right after a power can mean two things: set brackets, as in "
+                    "(2^3)*4 or 2^(3*4)"
+                )
             return _Term(value=value)
         return base
 
@@ -272,20 +352,38 @@ class _Reader:
                 return _Term(value=value, is_percent=is_percent)
 
     def _is_modulo(self) -> bool:
-        """Whether the next token, a %, stands between two numbers to divide them; behind one alone it is a percentage."""
-        token, after = self._next, self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END
+        """Whether the next token, a %, stands between two numbers to divide them; behind one alone
+        it is a percentage."""
+        token, after = (
+            self._next,
+            self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else _END,
+        )
         is_attached = not token.is_apart_before
         if token.text == "٪":
             return False
         if after.text in ("+", "-"):
             if is_attached and not token.is_apart_after:
-                raise ToolError("% can be a percentage or a remainder here: write (7%) - 4 or 7 mod -4, with your numbers")
+                raise ToolError(
+                    "% can be a percentage or a remainder here: write (7%) - 4 or 7 mod -4, "
+                    "with your numbers"
+                )
             return not is_attached
-        is_operand = after.text.casefold() in {**_FUNCTIONS, **_CONSTANTS} or after.text in ("(", "[", "{", "|", "√", "∛", "∜")
+        is_operand = after.text.casefold() in {**_FUNCTIONS, **_CONSTANTS} or after.text in (
+            "(",
+            "[",
+            "{",
+            "|",
+            "√",
+            "∛",
+            "∜",
+        )
         if not is_operand and after.kind not in ("number", "hex", "part", "currency"):
             return False
         if is_attached and token.is_apart_after:
-            raise ToolError("% can be a percentage or a remainder here: write 50% of 80 or 50 mod 80, with your numbers")
+            raise ToolError(
+                "% can be a percentage or a remainder here: write 50% of 80 or 50 mod 80, "
+                "with your numbers"
+            )
         return True
 
     def _primary(self) -> Number:
@@ -313,11 +411,15 @@ class _Reader:
         value = _parse(text)
         if "," in text and self._function and _FUNCTIONS[self._function].most != 1:
             apart, joined = text.replace(",", ", "), text.replace(",", "")
-            raise ToolError(f"{text} within {self._function}(…) can be one number or several: write {apart} or {joined}")
+            raise ToolError(
+                f"{text} within {self._function}(…) can be one number or several: write "
+                f"{apart} or {joined}"
+            )
         if self._next.text == "," and not self._function:
             decimals = self._tokens[self._at + 1].text if self._at + 1 < len(self._tokens) else ""
             raise ToolError(
-                f"{_show(f'{text},{decimals}')}: write decimals with a point, {text.replace('.', '')}.{decimals}; a comma parts thousands"
+                f"{_show(f'{text},{decimals}')}: write decimals with a point, "
+                f"{text.replace('.', '')}.{decimals}; a comma parts thousands"
             )
         return value + _vulgar(self._take(self._next.text)) if self._next.kind == "part" else value
 
@@ -338,9 +440,12 @@ class _Reader:
                 raise ToolError(f"{text} is no function; write {text} * (…)")
             return _CONSTANTS[name]
         if name in _FUNCTIONS:
-            raise ToolError(f"{text} is a function; write {text}(…) with brackets around its values")
+            raise ToolError(
+                f"{text} is a function; write {text}(…) with brackets around its values"
+            )
         raise ToolError(
-            f"the calculator does not know {_show(text)}; leave words and units out. There are: {', '.join(sorted(_FUNCTIONS))}, pi, e"
+            f"the calculator does not know {_show(text)}; leave words and units out. "
+            f"There are: {', '.join(sorted(_FUNCTIONS))}, pi, e"
         )
 
     def _arguments(self, name: str) -> list[Number]:
@@ -368,7 +473,9 @@ class _Reader:
     def _refuse_next(self, *, missing: str = "") -> NoReturn:
         text = self._next.text
         if self._next.kind == "end":
-            raise ToolError(f"the expression ends too early{f'; {missing} is missing' if missing else ''}")
+            raise ToolError(
+                f"the expression ends too early{f'; {missing} is missing' if missing else ''}"
+            )
         hint = {
             "=": "leave out = and what follows it",
             ":": "write / for a division",
@@ -378,7 +485,8 @@ class _Reader:
         raise ToolError(f"{_show(text)} does not fit where it stands; {hint}")
 
 
-# -- computing ----------------------------------------------------------------------------------------------------------------------
+# -- computing
+# --------------------------------------------------------------------------------------------------
 
 
 def _parse(text: str) -> Number:
@@ -400,7 +508,9 @@ def _compute(sign: str, left: Number, right: Number) -> Number:
 
 def _raise(base: Number, exponent: Number) -> Number:
     if isinstance(base, Fraction) and isinstance(exponent, Fraction) and exponent.denominator == 1:
-        n_bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(exponent.numerator)
+        n_bits = max(base.numerator.bit_length(), base.denominator.bit_length()) * abs(
+            exponent.numerator
+        )
         if abs(base.numerator) <= 1 and base.denominator == 1:
             n_bits = 1
         if n_bits <= MAX_BITS:
@@ -487,9 +597,13 @@ _MANY = MAX_CHARS
 _FUNCTIONS: Mapping[str, _Function] = {
     **{
         name: _Function(compute=_floating(getattr(math, name)))
-        for name in "sqrt exp log2 log10 sin cos tan asin acos atan sinh cosh tanh degrees radians".split()
+        for name in "sqrt exp log2 log10 sin cos tan asin acos atan "
+        "sinh cosh tanh degrees radians".split()
     },
-    **{f"arc{name}": _Function(compute=_floating(getattr(math, f"a{name}"))) for name in ("sin", "cos", "tan")},
+    **{
+        f"arc{name}": _Function(compute=_floating(getattr(math, f"a{name}")))
+        for name in ("sin", "cos", "tan")
+    },
     "log": _Function(compute=_floating(math.log), most=2),
     "ln": _Function(compute=_floating(math.log)),
     "atan2": _Function(compute=_floating(math.atan2), least=2, most=2),
@@ -502,14 +616,28 @@ _FUNCTIONS: Mapping[str, _Function] = {
     "min": _Function(compute=min, least=2, most=_MANY),
     "max": _Function(compute=max, least=2, most=_MANY),
     "sum": _Function(compute=lambda *values: sum(values), most=_MANY),
-    **{name: _Function(compute=lambda *values: sum(values) / len(values), most=_MANY) for name in ("mean", "avg", "average")},
-    **{name: _Function(compute=_of_whole(getattr(math, name)), most=_MANY) for name in ("gcd", "lcm")},
-    **{name: _Function(compute=_count(math.comb), least=2, most=2) for name in ("comb", "ncr", "c")},
-    **{name: _Function(compute=_count(math.perm), least=2, most=2) for name in ("perm", "npr", "p")},
+    **{
+        name: _Function(compute=lambda *values: sum(values) / len(values), most=_MANY)
+        for name in ("mean", "avg", "average")
+    },
+    **{
+        name: _Function(compute=_of_whole(getattr(math, name)), most=_MANY)
+        for name in ("gcd", "lcm")
+    },
+    **{
+        name: _Function(compute=_count(math.comb), least=2, most=2) for name in ("comb", "ncr", "c")
+    },
+    **{
+        name: _Function(compute=_count(math.perm), least=2, most=2) for name in ("perm", "npr", "p")
+    },
     "pow": _Function(compute=_raise, least=2, most=2),
     "mod": _Function(compute=operator.mod, least=2, most=2),
 }
-_ROOTS: Mapping[str, Callable[[Number], float]] = {"√": math.sqrt, "∛": _cube_root, "∜": lambda value: math.sqrt(math.sqrt(value))}
+_ROOTS: Mapping[str, Callable[[Number], float]] = {
+    "√": math.sqrt,
+    "∛": _cube_root,
+    "∜": lambda value: math.sqrt(math.sqrt(value)),
+}
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -527,9 +655,16 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
 def _call(name: str, values: Sequence[Number]) -> Number:
     function = _FUNCTIONS[name]
     if not function.least <= len(values) <= function.most:
-        wanted = f"{function.least} to {function.most}" if function.least < function.most else str(function.least)
+        wanted = (
+            f"{function.least} to {function.most}"
+            if function.least < function.most
+            else str(function.least)
+        )
         wanted = f"{function.least} or more" if function.most == _MANY else wanted
-        raise ToolError(f"{name} takes {wanted} value{'' if wanted == '1' else 's'}, and was given {len(values)}")
+        raise ToolError(
+            f"{name} takes {wanted} value{'' if wanted == '1' else 's'}, and was given "
+            f"{len(values)}"
+        )
     return _bounded(function.compute(*values))
 
 

@@ -19,14 +19,19 @@ TOOL_NAMES = (*READING, *ON_DEMAND, ASK_USER)
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
-    """Return what a new objective may use: reading where it has a folder, what was named, asking where that is allowed.
+    """Return what a new objective may use: reading where it has a folder, what was named, asking
+    where that is allowed.
 
     Raises:
         SettingsError: a tool was named that needs a folder, and there is none.
     """
     if not has_folder and (lacking := [name for name in more if name in NEED_A_FOLDER]):
-        raise SettingsError(f"the tool {lacking[0]} needs a folder", fix="name it: --files FOLDER", guide="tools")
-    names = dict.fromkeys([*(READING if has_folder else ()), *more, *([ASK_USER] if may_ask else [])])
+        raise SettingsError(
+            f"the tool {lacking[0]} needs a folder", fix="name it: --files FOLDER", guide="tools"
+        )
+    names = dict.fromkeys(
+        [*(READING if has_folder else ()), *more, *([ASK_USER] if may_ask else [])]
+    )
     return tuple(ToolGrant(name=name, effect=effect_of(name)) for name in names)
 
 
@@ -34,7 +39,16 @@ def effect_of(name: str) -> Effect:
     return {"write_file": Effect.ONCE, ASK_USER: Effect.IDEMPOTENT}.get(name, Effect.READ)
 
 
-def open_tools(names: Collection[str], *, folder: Folder | None, offload: Offload) -> tuple[Tool, ...]:
-    """Return the tools of these names that can be opened here; without a folder none that needs one."""
-    on_folder = () if folder is None else (*build_file_tools(folder, offload=offload), build_write_file(folder, offload=offload))
-    return tuple(tool for tool in (*on_folder, build_calculator(), build_ask_user()) if tool.name in names)
+def open_tools(
+    names: Collection[str], *, folder: Folder | None, offload: Offload
+) -> tuple[Tool, ...]:
+    """Return the tools of these names that can be opened here; without a folder none that needs
+    one."""
+    on_folder = (
+        ()
+        if folder is None
+        else (*build_file_tools(folder, offload=offload), build_write_file(folder, offload=offload))
+    )
+    return tuple(
+        tool for tool in (*on_folder, build_calculator(), build_ask_user()) if tool.name in names
+    )

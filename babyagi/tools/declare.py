@@ -1,6 +1,8 @@
-"""`@tool`: a tool from a typed function or method; its signature and its docstring say the same, or it is no tool.
+"""`@tool`: a tool from a typed function or method; its signature and its docstring say the same, or
+it is no tool.
 
-Types: str, int, float, bool, list and list[…] of these, dict, Literal of texts or numbers, any of them `| None`. The docstring is
+Types: str, int, float, bool, list and list[…] of these, dict, Literal of texts or numbers, any of
+them `| None`. The docstring is
 Google style: what the tool does, then `Args:` with one entry for each parameter.
 """
 
@@ -20,16 +22,27 @@ from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool
 from babyagi.tools.running import in_thread
 
-_TYPES: Mapping[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
+_TYPES: Mapping[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+}
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
-_SECTION = re.compile(r"(Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes|Source):\s*$")
+_SECTION = re.compile(
+    r"(Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes"
+    r"|Source):\s*$"
+)
 
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionTool(Tool):
-    """A tool made from a function, which can still be called as one. In a class it is a tool of each instance."""
+    """A tool made from a function, which can still be called as one. In a class it is a tool of
+    each instance."""
 
     function: Function
     is_method: bool = False
@@ -60,15 +73,20 @@ def tool(
 ) -> Callable[[Function], FunctionTool]: ...
 
 
-def tool(function: Function | None = None, /, **options: Any) -> FunctionTool | Callable[[Function], FunctionTool]:
+def tool(
+    function: Function | None = None, /, **options: Any
+) -> FunctionTool | Callable[[Function], FunctionTool]:
     """Make a tool from a function or a method, async or not; what is not async runs in a thread.
 
     Args:
-        function: what is called. Text and passages are given to the model as they are, other values as JSON.
-        options: those of `Tool`. `effect` is `once` unless said otherwise: a call that reads only should say `read`.
+        function: what is called. Text and passages are given to the model as they are, other values
+            as JSON.
+        options: those of `Tool`. `effect` is `once` unless said otherwise: a call that reads only
+            should say `read`.
 
     Raises:
-        ValueError: signature and docstring do not agree, a parameter has no type, or none that a model can be told.
+        ValueError: signature and docstring do not agree, a parameter has no type, or none that a
+        model can be told.
     """
     if function is None:
         return lambda given: _declare(given, **options)
@@ -76,12 +94,17 @@ def tool(function: Function | None = None, /, **options: Any) -> FunctionTool | 
 
 
 def tools_of(instance: object) -> tuple[FunctionTool, ...]:
-    """The tools of an object, in the order of its class: what its `@tool` methods are made of, sharing its state."""
+    """The tools of an object, in the order of its class: what its `@tool` methods are made of,
+    sharing its state."""
     names = dict.fromkeys(name for kind in reversed(type(instance).__mro__) for name in vars(kind))
-    return tuple(found for name in names if isinstance(found := getattr(instance, name, None), FunctionTool))
+    return tuple(
+        found for name in names if isinstance(found := getattr(instance, name, None), FunctionTool)
+    )
 
 
-def _declare(function: Function, *, name: str = "", effect: Effect | str = Effect.ONCE, **options: Any) -> FunctionTool:
+def _declare(
+    function: Function, *, name: str = "", effect: Effect | str = Effect.ONCE, **options: Any
+) -> FunctionTool:
     name = name or function.__name__
     description, said = _read_docstring(name, inspect.getdoc(function) or "")
     signature = list(inspect.signature(function).parameters.values())
@@ -92,12 +115,22 @@ def _declare(function: Function, *, name: str = "", effect: Effect | str = Effec
         where = "signature" if wrong & set(said) else "docstring"
         raise ValueError(f"tool {name}: {', '.join(sorted(wrong))} is missing in the {where}")
     hints = typing.get_type_hints(function)
-    properties = {parameter.name: _property(name, parameter, hints, said[parameter.name]) for parameter in parameters}
-    required = [parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty]
+    properties = {
+        parameter.name: _property(name, parameter, hints, said[parameter.name])
+        for parameter in parameters
+    }
+    required = [
+        parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty
+    ]
     return FunctionTool(
         name=name,
         description=description,
-        parameters={"type": "object", "properties": properties, "required": required, "additionalProperties": False},
+        parameters={
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": False,
+        },
         effect=Effect(effect),
         run=_make_run(function, name),
         function=function,
@@ -112,7 +145,11 @@ def _make_run(function: Function, name: str) -> Callable[[Mapping[str, Any]], Aw
             value = await function(**arguments)
         else:
             value = await in_thread(partial(function, **arguments))
-        return value if isinstance(value, Passage) else Passage(text=to_text(value), origin=f"tool:{name}")
+        return (
+            value
+            if isinstance(value, Passage)
+            else Passage(text=to_text(value), origin=f"tool:{name}")
+        )
 
     return run
 
@@ -154,9 +191,15 @@ def _read_entries(lines: Sequence[str]) -> dict[str, str]:
     return said
 
 
-def _property(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any], said: str) -> dict[str, Any]:
+def _property(
+    name: str, parameter: inspect.Parameter, hints: Mapping[str, Any], said: str
+) -> dict[str, Any]:
     where = f"tool {name}: parameter {parameter.name}"
-    if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY):
+    if parameter.kind in (
+        inspect.Parameter.VAR_POSITIONAL,
+        inspect.Parameter.VAR_KEYWORD,
+        inspect.Parameter.POSITIONAL_ONLY,
+    ):
         raise ValueError(f"{where} cannot be given by its name")
     if parameter.name not in hints:
         raise ValueError(f"{where} has no type")
@@ -169,7 +212,11 @@ def _schema(where: str, hint: Any) -> dict[str, Any]:
         kept = [one for one in inner if one is not type(None)]
         if len(kept) == 1:
             return _schema(where, kept[0])
-    elif origin is Literal and len({type(value) for value in inner}) == 1 and type(inner[0]) in _TYPES:
+    elif (
+        origin is Literal
+        and len({type(value) for value in inner}) == 1
+        and type(inner[0]) in _TYPES
+    ):
         return {"type": _TYPES[type(inner[0])], "enum": list(inner)}
     elif origin is list:
         return {"type": "array", "items": _schema(where, inner[0])}

@@ -1,4 +1,5 @@
-"""The tools on the objective's folder: what files there are, what they say with line numbers to cite, where words stand, writing one."""
+"""The tools on the objective's folder: what files there are, what they say with line numbers to
+cite, where words stand, writing one."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ T = TypeVar("T")
 
 PATTERN = {
     "type": "string",
-    "description": "Only these: a glob such as *.md or docs/*, or a part of the path. All if left out.",
+    "description": "Only these: a glob such as *.md or docs/*, or a "
+    "part of the path. All if left out.",
 }
 
 MAX_OUTPUT_CHARS = 16_000
@@ -33,7 +35,11 @@ class Offload(Protocol):
 
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
     """Return `list_files`, `read_file` and `search_files` on this folder."""
-    return _build_list_files(folder, offload), _build_read_file(folder, offload), _build_search_files(folder, offload)
+    return (
+        _build_list_files(folder, offload),
+        _build_read_file(folder, offload),
+        _build_search_files(folder, offload),
+    )
 
 
 def _build_list_files(folder: Folder, offload: Offload) -> Tool:
@@ -57,17 +63,29 @@ def _build_read_file(folder: Folder, offload: Offload) -> Tool:
         n_lines = arguments.get("n_lines", DEFAULT_LINES)
         max_chars = MAX_OUTPUT_CHARS - FRAME_CHARS - NUMBERING_CHARS * n_lines
         text = await offload(
-            lambda: folder.read(arguments["path"], first_line=arguments.get("first_line", 1), max_lines=n_lines, max_chars=max_chars)
+            lambda: folder.read(
+                arguments["path"],
+                first_line=arguments.get("first_line", 1),
+                max_lines=n_lines,
+                max_chars=max_chars,
+            )
         )
         return Passage(text=render_text(text), origin=f"file:{text.path}")
 
     return Tool(
         name="read_file",
-        description="Read a text file of the folder. Each line comes with its number, so that it can be cited as path:number.",
+        description=(
+            "Read a text file of the folder. Each line comes with its number, so that it can "
+            "be cited as path:number."
+        ),
         parameters=takes(
             "path",
             path={"type": "string", "description": "The file's path, as list_files shows it."},
-            first_line={"type": "integer", "minimum": 1, "description": "The line to begin with; 1 if left out."},
+            first_line={
+                "type": "integer",
+                "minimum": 1,
+                "description": "The line to begin with; 1 if left out.",
+            },
             n_lines={
                 "type": "integer",
                 "minimum": 1,
@@ -86,12 +104,20 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
         words, pattern = arguments["words"], arguments.get("pattern", "")
         hits = await offload(lambda: folder.search(words, pattern))
         sources = tuple(dict.fromkeys(f"file:{hit.path}" for hit in hits.hits))
-        return Passage(text=render_hits(hits, words=words), origin="tool:search_files", sources=sources)
+        return Passage(
+            text=render_hits(hits, words=words), origin="tool:search_files", sources=sources
+        )
 
     return Tool(
         name="search_files",
-        description="Find the lines of the folder's text files that hold these words, each as path:number.",
-        parameters=takes("words", words={"type": "string", "description": "What the line holds, word for word."}, pattern=PATTERN),
+        description=(
+            "Find the lines of the folder's text files that hold these words, each as path:number."
+        ),
+        parameters=takes(
+            "words",
+            words={"type": "string", "description": "What the line holds, word for word."},
+            pattern=PATTERN,
+        ),
         effect=Effect.READ,
         run=search_files,
         max_output_chars=MAX_OUTPUT_CHARS,
@@ -99,7 +125,8 @@ def _build_search_files(folder: Folder, offload: Offload) -> Tool:
 
 
 def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
-    """Return `write_file` on this folder. It changes the world, so it is given only to an objective that was started with it."""
+    """Return `write_file` on this folder. It changes the world, so it is given only to an objective
+    that was started with it."""
 
     async def write_file(arguments: Mapping[str, Any]) -> Passage:
         path, is_new = arguments["path"], not arguments.get("replace", False)
@@ -117,7 +144,10 @@ def build_write_file(folder: Folder, *, offload: Offload) -> Tool:
             "text",
             path={"type": "string", "description": "The file's path, relative to the folder."},
             text={"type": "string", "description": "All that the file shall hold."},
-            replace={"type": "boolean", "description": "Whether a file that is there is replaced; false if left out."},
+            replace={
+                "type": "boolean",
+                "description": "Whether a file that is there is replaced; false if left out.",
+            },
         ),
         effect=Effect.ONCE,
         run=write_file,
@@ -131,12 +161,18 @@ def _preview(before: bytes | None, arguments: Mapping[str, Any]) -> Preview:
         return Preview(state="nothing", note="The file is new.")
     state, text = hashlib.sha256(before).hexdigest(), _read_text(before)
     if not arguments.get("replace", False):
-        return Preview(state=state, note="A file is there already, so without replace this call will fail.")
+        return Preview(
+            state=state, note="A file is there already, so without replace this call will fail."
+        )
     lines = None if text is None else compare(text, arguments["text"])
     if lines is None:
         return Preview(state=state, note=f"The file is replaced, all {len(before):,} bytes of it.")
     changes = [sign for sign, _ in lines if sign in "+-"]
-    note = f"The file is changed: +{changes.count('+')} and -{changes.count('-')} lines." if changes else "The file stays as it is."
+    note = (
+        f"The file is changed: +{changes.count('+')} and -{changes.count('-')} lines."
+        if changes
+        else "The file stays as it is."
+    )
     return Preview(state=state, note=note, parameter="text", lines=lines)
 
 
@@ -160,11 +196,14 @@ def render_hits(hits: Hits, *, words: str) -> str:
             break
         lines.append(line)
     is_cut = hits.is_cut or len(lines) < len(hits.hits)
-    return "\n".join([*lines, "[there may be more; longer words or a pattern find others]"] if is_cut else lines)
+    return "\n".join(
+        [*lines, "[there may be more; longer words or a pattern find others]"] if is_cut else lines
+    )
 
 
 def render_listing(listing: Listing, *, pattern: str) -> str:
-    """One line for each file, `path  (size)`, as many as fit; then what is not shown, and how to see it."""
+    """One line for each file, `path  (size)`, as many as fit; then what is not shown, and how to
+    see it."""
     if not listing.files:
         return f"No file matches {pattern!r}." if pattern else "The folder holds no files."
     lines: list[str] = []
@@ -179,19 +218,27 @@ def render_listing(listing: Listing, *, pattern: str) -> str:
     if listing.is_cut:
         total = f"{listing.n_files} or more files"
         lines.append(
-            f"[{len(lines)} of {total} shown, {n_more} or many more; the folder is too large to look through: docs/* looks into docs]"
+            f"[{len(lines)} of {total} shown, {n_more} or many more; the folder is too "
+            "large to look through: docs/* looks into docs]"
         )
     elif len(lines) < listing.n_files:
-        lines.append(f"[{len(lines)} of {total} shown, {n_more}; a pattern such as docs/* or *.md shows others]")
+        lines.append(
+            f"[{len(lines)} of {total} shown, {n_more}; a pattern such as docs/* or *.md "
+            "shows others]"
+        )
     return "\n".join([total, *lines])
 
 
 def render_text(text: FileText) -> str:
-    """A head line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when there is more."""
+    """A head line `PATH, lines 1-80 of 210`, the numbered lines, and how to read on when there is
+    more."""
     if not text.n_lines:
         return f"{text.path} is empty"
     head = f"{text.path}, lines {text.first_line}-{text.last_line} of {text.n_lines}"
-    lines = [f"{number}: {line}" for number, line in enumerate(text.text.split("\n"), start=text.first_line)]
+    lines = [
+        f"{number}: {line}"
+        for number, line in enumerate(text.text.split("\n"), start=text.first_line)
+    ]
     if text.last_line < text.n_lines:
         lines.append(f"[more: read_file with first_line={text.last_line + 1}]")
     elif text.is_cut:

@@ -15,7 +15,10 @@ ASK_USER = "ask_user"
 def build_ask_user() -> Tool:
     return Tool(
         name=ASK_USER,
-        description="Ask the person who gave the objective. The task waits until they answer, so ask only what nobody else can know.",
+        description=(
+            "Ask the person who gave the objective. The task waits until they answer, so ask "
+            "only what nobody else can know."
+        ),
         parameters=takes_text("question", "One question that can be understood without the task."),
         effect=Effect.IDEMPOTENT,
         run=_run,

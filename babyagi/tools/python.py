@@ -14,19 +14,24 @@ RESULT = "final_result"
 CODE = (
     "Python code. What it prints is the answer; if it prints nothing, the value of its last line. "
     f"If it assigns the variable {RESULT}, that alone is the answer. "
-    "It can import what comes with Python, and can only compute: no files, no network, no input, no other packages."
+    "It can import what comes with Python, and can only compute: no files, no network, "
+    "no input, no other packages."
 )
 
 
 def build_python(*, name: str, description: str) -> Tool:
-    """Return a tool that runs code and gives the variable `final_result`, what was printed, or the value of the last line.
+    """Return a tool that runs code and gives the variable `final_result`, what was printed, or the
+    value of the last line.
 
     Raises:
         ValueError: no tool can have that name.
     """
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        return Passage(text=await run_python(dedent(strip_fence(arguments["code"])), result=RESULT), origin=f"tool:{name}")
+        return Passage(
+            text=await run_python(dedent(strip_fence(arguments["code"])), result=RESULT),
+            origin=f"tool:{name}",
+        )
 
     return Tool(
         name=name,
@@ -39,7 +44,8 @@ def build_python(*, name: str, description: str) -> Tool:
 
 
 def strip_fence(text: str) -> str:
-    """The code within the first code fence of the text; all of the text when it has none that is closed."""
+    """The code within the first code fence of the text; all of the text when it has none that is
+    closed."""
     lines = text.split("\n")
     marks = [at for at, line in enumerate(lines) if line.lstrip().startswith("```")]
     if not marks:

@@ -32,16 +32,24 @@ def build_recall(search: ResultSearch, *, embed: Embed) -> Tool:
         if task_id is not None:
             return await _open(search, task_id)
         if not query:
-            raise ToolError("name a query to search for, or the number of a task to open its result")
+            raise ToolError(
+                "name a query to search for, or the number of a task to open its result"
+            )
         found = await search.relevant(query[:MAX_QUERY_CHARS], k=N_FOUND, embed=embed)
         lines = [_render(entry.result, query) for entry in found]
         sources = find_sources(origin for entry in found for origin in entry.result.origins)
-        return Passage(text="\n".join(lines) or "There are no earlier results.", origin=f"tool:{RECALL}", sources=sources)
+        return Passage(
+            text="\n".join(lines) or "There are no earlier results.",
+            origin=f"tool:{RECALL}",
+            sources=sources,
+        )
 
     return Tool(
         name=RECALL,
         description="Search earlier results, or open one whole.",
-        parameters=takes(query={"type": "string"}, task={"type": "integer", "description": "its number"}),
+        parameters=takes(
+            query={"type": "string"}, task={"type": "integer", "description": "its number"}
+        ),
         effect=Effect.READ,
         run=recall,
     )
@@ -51,8 +59,13 @@ async def _open(search: ResultSearch, task_id: int) -> Passage:
     results = await search.results([task_id])
     if not results:
         raise ToolError(f"task {task_id} has no result; give a query to search for one")
-    return Passage(text=results[0].text, origin=f"result:{task_id}", sources=find_sources(results[0].origins))
+    return Passage(
+        text=results[0].text, origin=f"result:{task_id}", sources=find_sources(results[0].origins)
+    )
 
 
 def _render(result: Result, query: str) -> str:
-    return f"{result.task_id}. {shorten(result.task_name, MAX_NAME_CHARS)}: {cut_passage(result, PASSAGE_BYTES, query=query)}"
+    return (
+        f"{result.task_id}. {shorten(result.task_name, MAX_NAME_CHARS)}: "
+        f"{cut_passage(result, PASSAGE_BYTES, query=query)}"
+    )

@@ -29,10 +29,12 @@ class ToolExitError(Exception):
 async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
     """Return what the tool gives.
 
-    It runs in a task of its own: one that does not end when it is cancelled is left behind after `GRACE_S`.
+    It runs in a task of its own: one that does not end when it is cancelled is left behind after
+    `GRACE_S`.
 
     Raises:
-        OutOfTimeError: `timeout_s` is over. ToolExitError: see there. Any other Exception that the tool raises.
+        OutOfTimeError: `timeout_s` is over. ToolExitError: see there. Any other Exception that the
+        tool raises.
     """
     call = asyncio.get_running_loop().create_task(_run(tool, arguments))
     try:
@@ -57,7 +59,8 @@ async def _run(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
 
 async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
     call.cancel()
-    call.add_done_callback(lambda call: call.cancelled() or call.exception())  # so that nobody is told that it was never looked at
+    # so that nobody is told that it was never looked at
+    call.add_done_callback(lambda call: call.cancelled() or call.exception())
     await asyncio.wait([call], timeout=GRACE_S)
     if not call.done():
         logger.warning("%s goes on although it was cancelled; nobody waits for it any more", name)
@@ -66,8 +69,8 @@ async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
 async def in_thread(function: Callable[[], Any]) -> Any:
     """Return what the function returns, called in a thread of its own.
 
-    Python cannot stop a thread. Neither the event loop nor the process waits for this one at its end, so that a function that hangs
-    cannot hold up a run whose time is over.
+    Python cannot stop a thread. Neither the event loop nor the process waits for this one at its
+    end, so that a function that hangs cannot hold up a run whose time is over.
     """
     outcome: Future[Any] = Future()
     outcome.set_running_or_notify_cancel()

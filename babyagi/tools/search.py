@@ -1,6 +1,8 @@
-"""Searching the web through SerpAPI: the first results, as the search engine shows them. No page is opened.
+"""Searching the web through SerpAPI: the first results, as the search engine shows them. No page is
+opened.
 
-Source: https://serpapi.com/search-api, the Google engine, and its error texts; read in November 2026.
+Source: https://serpapi.com/search-api, the Google engine, and its error texts; read in November
+2026.
 """
 
 from __future__ import annotations
@@ -21,9 +23,16 @@ _NOTHING_FOUND = "hasn't returned any results"
 
 
 def build_serpapi_search(
-    api_key: str, *, name: str, description: str, top_k: int = 10, base_url: str = SERPAPI_URL, proxies: Proxies | None = None
+    api_key: str,
+    *,
+    name: str,
+    description: str,
+    top_k: int = 10,
+    base_url: str = SERPAPI_URL,
+    proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that gives the first `top_k` of: the answer box, the organic results, what people also ask.
+    """Return a tool that gives the first `top_k` of: the answer box, the organic results, what
+    people also ask.
 
     Raises:
         SettingsError: the address is not https, and not on this machine.
@@ -35,8 +44,15 @@ def build_serpapi_search(
         query = arguments["query"].strip()[:MAX_QUERY_CHARS]
         if not query:
             raise ToolError("there is nothing to search for: the query is empty")
-        found = await get_json(url, {"engine": "google", "q": query, "api_key": api_key}, secret=api_key, proxies=proxies)
-        return Passage(text=_render(found, top_k) or "The search found nothing.", origin=f"tool:{name}")
+        found = await get_json(
+            url,
+            {"engine": "google", "q": query, "api_key": api_key},
+            secret=api_key,
+            proxies=proxies,
+        )
+        return Passage(
+            text=_render(found, top_k) or "The search found nothing.", origin=f"tool:{name}"
+        )
 
     return Tool(
         name=name,
@@ -58,7 +74,9 @@ def _render(found: Mapping[str, Any], top_k: int) -> str:
 def _answer_box(found: Mapping[str, Any]) -> Iterator[str]:
     box = found.get("answer_box")
     if isinstance(box, dict):
-        answer = next((text for key in ("answer", "result", "snippet") if (text := _field(box, key))), "")
+        answer = next(
+            (text for key in ("answer", "result", "snippet") if (text := _field(box, key))), ""
+        )
         if answer:
             yield _lines(f"Answer: {answer}", _field(box, "title"), _field(box, "link"))
 
@@ -73,7 +91,9 @@ def _people_also_ask(found: Mapping[str, Any]) -> Iterator[str]:
     for entry in _entries(found, "related_questions"):
         question = _field(entry, "question")
         if question:
-            yield _lines(f"People also ask: {question}", _field(entry, "link"), _field(entry, "snippet"))
+            yield _lines(
+                f"People also ask: {question}", _field(entry, "link"), _field(entry, "snippet")
+            )
 
 
 def _entries(found: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:

@@ -1,6 +1,8 @@
-"""Put first on a process's path, this lets its wall clock say what the file JUMPING_CLOCK adds to the time, in seconds.
+"""Put first on a process's path, this lets its wall clock say what the file JUMPING_CLOCK adds to
+the time, in seconds.
 
-`libfaketime` cannot be used: where it leaves the monotonic clock alone, Python's `time.sleep` fails with EINVAL.
+`libfaketime` cannot be used: where it leaves the monotonic clock alone, Python's `time.sleep` fails
+with EINVAL.
 """
 
 import datetime

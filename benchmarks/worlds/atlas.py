@@ -1,4 +1,5 @@
-"""Finds the things of a world in texts: which are named, and which stand there with their values."""
+"""Finds the things of a world in texts: which are named, and which stand there with their
+values."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Atlas:
         return next(iter(self.named(name)), None)
 
     def stands(self, texts: Iterable[str], number: int) -> str:
-        """`right` where a sentence holds the fact's name and its value, `wrong` where it holds only an invented one; empty else."""
+        """`right` where a sentence holds the fact's name and its value, `wrong` where it holds only
+        an invented one; empty else."""
         found = ""
         fact = self._facts[number]
         for text in texts:
@@ -47,7 +49,14 @@ class Atlas:
     def quote(self, text: str, number: int) -> str:
         """The sentence that gives the fact's value; empty without one."""
         value = self._facts[number].value
-        return next((sentence for sentence in self._sentences(text).get(number, ()) if _holds(sentence, value)), "")
+        return next(
+            (
+                sentence
+                for sentence in self._sentences(text).get(number, ())
+                if _holds(sentence, value)
+            ),
+            "",
+        )
 
     def _find_named(self, text: str) -> tuple[int, ...]:
         """The facts that the text names, in its order, each as often as it is named."""

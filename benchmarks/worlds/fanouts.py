@@ -1,6 +1,8 @@
-"""Worlds out of questions that people took apart: real names, answers that a step leaves to the next, and many questions at once.
+"""Worlds out of questions that people took apart: real names, answers that a step leaves to the
+next, and many questions at once.
 
-A question's answer takes all of its steps. The first result names the first steps; the others are named by those that they come after.
+A question's answer takes all of its steps. The first result names the first steps; the others are
+named by those that they come after.
 """
 
 from __future__ import annotations
@@ -21,14 +23,21 @@ _OUTLINE = ("the reading list for these questions", "what to read for these ques
 
 @cache
 def _load_plans() -> list[dict[str, Any]]:
-    loaded: list[dict[str, Any]] = json.loads(files("benchmarks.worlds").joinpath("data", "fanout_plans.json").read_text(encoding="utf-8"))
+    loaded: list[dict[str, Any]] = json.loads(
+        files("benchmarks.worlds").joinpath("data", "fanout_plans.json").read_text(encoding="utf-8")
+    )
     return loaded
 
 
-def make_fanout(n_facts: int, seed: int, *, result_chars: int = 600, fact_place: str = "any") -> World:
-    """Return a world of at least so many facts, if the plans have as many: whole questions, each with its steps."""
+def make_fanout(
+    n_facts: int, seed: int, *, result_chars: int = 600, fact_place: str = "any"
+) -> World:
+    """Return a world of at least so many facts, if the plans have as many: whole questions, each
+    with its steps."""
     rng = random.Random(f"fanout {n_facts} {seed}")
-    facts = [Fact(number=0, names=_OUTLINE, value=f"list {rng.randint(1000, 9999)} of the reading room")]
+    facts = [
+        Fact(number=0, names=_OUTLINE, value=f"list {rng.randint(1000, 9999)} of the reading room")
+    ]
     hinted: dict[int, list[int]] = {0: []}
     goals: list[int] = []
     for plan in rng.sample(_load_plans(), len(_load_plans())):
@@ -40,7 +49,9 @@ def make_fanout(n_facts: int, seed: int, *, result_chars: int = 600, fact_place:
         kind="fanout",
         seed=seed,
         surface=FANOUT,
-        facts=write_results(facts, hinted, FANOUT, rng, result_chars=result_chars, fact_place=fact_place),
+        facts=write_results(
+            facts, hinted, FANOUT, rng, result_chars=result_chars, fact_place=fact_place
+        ),
         goals=tuple(goals),
         objective=f"Answer with sources: {asked}?",
         initial_task=f"Put together {_OUTLINE[0]}",
@@ -59,10 +70,24 @@ def _add_plan(plan: dict[str, Any], facts: list[Fact], hinted: dict[int, list[in
     return _add(plan["question"], answers, tuple(range(first, len(facts))), facts, hinted)
 
 
-def _add(question: str, answer: str, inputs: tuple[int, ...], facts: list[Fact], hinted: dict[int, list[int]]) -> int:
+def _add(
+    question: str,
+    answer: str,
+    inputs: tuple[int, ...],
+    facts: list[Fact],
+    hinted: dict[int, list[int]],
+) -> int:
     number = len(facts)
     hinted[number] = []
-    facts.append(Fact(number=number, names=_names(question), value=answer, wrong_value="no answer that all agree on", inputs=inputs))
+    facts.append(
+        Fact(
+            number=number,
+            names=_names(question),
+            value=answer,
+            wrong_value="no answer that all agree on",
+            inputs=inputs,
+        )
+    )
     return number
 
 
@@ -90,8 +115,15 @@ FANOUT = Surface(
     make_names=lambda n, rng: [],
     make_value=lambda names, rng: "",
     make_filler=_filler,
-    value_forms=("{s}: {v}.", "On “{s}” the sources say {v}.", "Asked “{s}”, the reference work answers {v}."),
-    hint_forms=("This leads on to “{s}”, for which one needs “{i}”.", "“{s}” can be asked once “{i}” is answered."),
+    value_forms=(
+        "{s}: {v}.",
+        "On “{s}” the sources say {v}.",
+        "Asked “{s}”, the reference work answers {v}.",
+    ),
+    hint_forms=(
+        "This leads on to “{s}”, for which one needs “{i}”.",
+        "“{s}” can be asked once “{i}” is answered.",
+    ),
     bare_hint_forms=("One has to begin with “{s}”.", "“{s}” comes first."),
     origin_forms=("Read together with “{i}”.",),
     task_forms=("{s}?", "Answer: {s}", "Look up {s}"),

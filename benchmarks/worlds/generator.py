@@ -1,7 +1,9 @@
-"""Makes a world: facts that need each other, the result that finding each of them gives, and an objective that only the last meets.
+"""Makes a world: facts that need each other, the result that finding each of them gives, and an
+objective that only the last meets.
 
-The same arguments make the same world. Fact 0 needs nothing; every other fact needs one to three earlier ones, and is named by the
-result of the deepest of these, now and then by that of another one too. A result never holds the value of another fact.
+The same arguments make the same world. Fact 0 needs nothing; every other fact needs one to three
+earlier ones, and is named by the result of the deepest of these, now and then by that of another
+one too. A result never holds the value of another fact.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ MAX_INPUTS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """One thing that can be found out. `hints` are sentences of its result, by the number of the fact that each names as next;
-    `wrong_value` is what an invention says."""
+    """One thing that can be found out. `hints` are sentences of its result, by the number of the
+    fact that each names as next; `wrong_value` is what an invention says."""
 
     number: int
     names: Names
@@ -57,7 +59,8 @@ class World:
 
     @property
     def depth(self) -> int:
-        """The number of facts on the longest way to a goal: no loop needs fewer executions one after the other."""
+        """The number of facts on the longest way to a goal: no loop needs fewer executions one
+        after the other."""
         depths = depths_of(self.facts)
         return max(depths[number] for number in self.goals)
 
@@ -84,7 +87,8 @@ def make_world(
 
     Args:
         kind: one of `KINDS`.
-        result_chars: about how long each result is; 0 draws from 300 to 8,000, each order of magnitude alike.
+        result_chars: about how long each result is; 0 draws from 300 to 8,000, each order of
+            magnitude alike.
         fact_place: where in a result its value stands; one of `PLACES_OF_FACT`.
         n_distractors: things that can be asked and lead nowhere; None is one for each ten facts.
     """
@@ -99,18 +103,37 @@ def make_world(
     rng = random.Random(f"{kind} {n_facts} {seed} {surface}")
     speech = SURFACES[surface]
     n_distractors = n_facts // 10 if n_distractors is None else n_distractors
-    inputs = [((number - 1,) if number else ()) for number in range(n_facts)] if kind == "chain" else _join_inputs(n_facts, rng)
+    inputs = (
+        [((number - 1,) if number else ()) for number in range(n_facts)]
+        if kind == "chain"
+        else _join_inputs(n_facts, rng)
+    )
     inputs += [(rng.randrange(n_facts - 1),) for _ in range(n_distractors)]
     facts = [
-        Fact(number=number, names=names, value=speech.make_value(names, rng), wrong_value=speech.make_value(names, rng), inputs=given)
-        for number, (names, given) in enumerate(zip(speech.make_names(len(inputs), rng), inputs, strict=True))
+        Fact(
+            number=number,
+            names=names,
+            value=speech.make_value(names, rng),
+            wrong_value=speech.make_value(names, rng),
+            inputs=given,
+        )
+        for number, (names, given) in enumerate(
+            zip(speech.make_names(len(inputs), rng), inputs, strict=True)
+        )
     ]
     facts = [replace(fact, is_distractor=fact.number >= n_facts) for fact in facts]
     return World(
         kind=kind,
         seed=seed,
         surface=speech,
-        facts=write_results(facts, _choose_hints(facts, rng), speech, rng, result_chars=result_chars, fact_place=fact_place),
+        facts=write_results(
+            facts,
+            _choose_hints(facts, rng),
+            speech,
+            rng,
+            result_chars=result_chars,
+            fact_place=fact_place,
+        ),
         goals=(n_facts - 1,),
         objective=rng.choice(speech.objective_forms).format(s=facts[n_facts - 1].subject),
         initial_task=rng.choice(speech.task_forms).format(s=facts[0].subject),
@@ -125,7 +148,11 @@ def _join_inputs(n: int, rng: random.Random) -> list[tuple[int, ...]]:
         n_left = n - number - 1
         n_inputs = min(number, rng.randint(1, MAX_INPUTS))
         must_close = len(unused) > width or len(unused) - 1 >= (MAX_INPUTS - 1) * n_left
-        chosen = set(rng.sample(unused, min(len(unused), MAX_INPUTS) if must_close else int(rng.random() < 0.7)))
+        chosen = set(
+            rng.sample(
+                unused, min(len(unused), MAX_INPUTS) if must_close else int(rng.random() < 0.7)
+            )
+        )
         earlier = range(max(0, number - 4 * width), number)
         while len(chosen) < min(n_inputs, len(earlier)):
             chosen.add(rng.choice(earlier))
@@ -134,7 +161,8 @@ def _join_inputs(n: int, rng: random.Random) -> list[tuple[int, ...]]:
     return inputs
 
 
-# -- results ------------------------------------------------------------------------------------------------------------------
+# -- results
+# --------------------------------------------------------------------------------------------------
 
 
 def write_results(
@@ -146,9 +174,13 @@ def write_results(
     result_chars: int,
     fact_place: str,
 ) -> tuple[Fact, ...]:
-    """Return the facts with the texts of their results. `hinted` says which facts the result of each names as next."""
+    """Return the facts with the texts of their results. `hinted` says which facts the result of
+    each names as next."""
     writer = _Writer(facts, speech, rng, fact_place=fact_place)
-    return tuple(writer.write(fact, hinted[fact.number], n_chars=_draw_chars(result_chars, rng)) for fact in facts)
+    return tuple(
+        writer.write(fact, hinted[fact.number], n_chars=_draw_chars(result_chars, rng))
+        for fact in facts
+    )
 
 
 def _choose_hints(facts: Sequence[Fact], rng: random.Random) -> dict[int, list[int]]:
@@ -156,37 +188,48 @@ def _choose_hints(facts: Sequence[Fact], rng: random.Random) -> dict[int, list[i
     depths = depths_of(facts)
     for fact in facts:
         deepest = max(fact.inputs, key=depths.__getitem__, default=None)
-        for number in (number for number in fact.inputs if number == deepest or rng.random() < HINT_SHARE):
+        for number in (
+            number for number in fact.inputs if number == deepest or rng.random() < HINT_SHARE
+        ):
             hinted[number].append(fact.number)
     return hinted
 
 
 def _draw_chars(result_chars: int, rng: random.Random) -> int:
-    return result_chars or int(MIN_CHARS * 2.718281828 ** (rng.random() * log(MAX_CHARS / MIN_CHARS)))
+    return result_chars or int(
+        MIN_CHARS * 2.718281828 ** (rng.random() * log(MAX_CHARS / MIN_CHARS))
+    )
 
 
 class _Writer:
     """Writes the results of one world."""
 
-    def __init__(self, facts: Sequence[Fact], speech: Surface, rng: random.Random, *, fact_place: str) -> None:
+    def __init__(
+        self, facts: Sequence[Fact], speech: Surface, rng: random.Random, *, fact_place: str
+    ) -> None:
         self._facts = facts
         self._speech = speech
         self._rng = rng
         self._fact_place = fact_place
 
     def write(self, fact: Fact, hinted: Sequence[int], *, n_chars: int) -> Fact:
-        """Return the fact with its result: its value and what comes next, among filler up to the length."""
+        """Return the fact with its result: its value and what comes next, among filler up to the
+        length."""
         rng, speech = self._rng, self._speech
         value = _sentence(rng.choice(speech.value_forms).format(s=fact.subject, v=fact.value))
         hints = {number: self._hint(self._facts[number]) for number in hinted}
         told = [*hints.values()]
         if fact.inputs and rng.random() < 0.5:
-            told.append(_sentence(rng.choice(speech.origin_forms).format(i=self._subjects(fact.inputs))))
+            told.append(
+                _sentence(rng.choice(speech.origin_forms).format(i=self._subjects(fact.inputs)))
+            )
         filler: list[str] = []
         while sum(map(len, (*filler, *told, value))) + len(filler) < n_chars - 60:
             filler.append(speech.make_filler(rng))
         n = len(filler)
-        place = {"early": rng.randint(0, n // 8), "middle": n // 2, "last": n}.get(self._fact_place, rng.randint(0, n))
+        place = {"early": rng.randint(0, n // 8), "middle": n // 2, "last": n}.get(
+            self._fact_place, rng.randint(0, n)
+        )
         sentences = [*filler[:place], value, *filler[place:]]
         for sentence in told:
             sentences.insert(rng.randint(0, len(sentences)), sentence)
@@ -196,7 +239,9 @@ class _Writer:
 
     def _hint(self, hinted: Fact) -> str:
         forms = self._speech.hint_forms if hinted.inputs else self._speech.bare_hint_forms
-        return _sentence(self._rng.choice(forms).format(s=hinted.subject, i=self._subjects(hinted.inputs)))
+        return _sentence(
+            self._rng.choice(forms).format(s=hinted.subject, i=self._subjects(hinted.inputs))
+        )
 
     def _subjects(self, numbers: Sequence[int]) -> str:
         return join_words([self._facts[number].subject for number in numbers]) if numbers else ""

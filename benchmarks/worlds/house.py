@@ -1,4 +1,5 @@
-"""Runs a loop on a world in this process, on a clock that jumps: calls take their time and cost none of ours."""
+"""Runs a loop on a world in this process, on a clock that jumps: calls take their time and cost
+none of ours."""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ from benchmarks.worlds.tally import Tally
 from tests.virtual import VirtualWorld, run_virtually
 
 LATENCY_S = 1.0
-ROOM = 4  # how much larger than the world the limits are made, where the world is larger than they are
+# how much larger than the world the limits are made, where the world is larger than they are
+ROOM = 4
 MAX_VIRTUAL_S = 200_000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How a loop is set: its name, and for ours how many workers do how much at once, and whether the planning is combined."""
+    """How a loop is set: its name, and for ours how many workers do how much at once, and whether
+    the planning is combined."""
 
     loop: str
     concurrency: int = 4
@@ -39,12 +42,16 @@ class Way:
     def label(self) -> str:
         if self.loop != "ours":
             return self.loop
-        return f"ours ×{self.concurrency}×{self.n_workers} {self.planning}{f' {self.protocol}' if self.protocol != 'auto' else ''}"
+        return (
+            f"ours ×{self.concurrency}×{self.n_workers} "
+            f"{self.planning}{f' {self.protocol}' if self.protocol != 'auto' else ''}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended. `is_reported`: every goal's value stands in the report. `wall_s` is the loop's own clock."""
+    """How a run ended. `is_reported`: every goal's value stands in the report. `wall_s` is the
+    loop's own clock."""
 
     world: World
     tally: Tally
@@ -63,7 +70,8 @@ class Outcome:
 
     @property
     def is_false(self) -> bool:
-        """Whether the report says something that the model invented, or that was worked out from it."""
+        """Whether the report says something that the model invented, or that was worked out from
+        it."""
         wrong = (self.world.facts[number].wrong_value for number in self.world.goals)
         return any(value and value in self.report for value in wrong)
 
@@ -83,7 +91,13 @@ class CountedModel:
         reply, usage = self._tally.answer(prompt)
         await asyncio.sleep(self._latency_s)
         reason = "tool_calls" if reply.tool_calls else "stop"
-        return Completion(text=reply.text, tool_calls=reply.tool_calls, finish_reason=reason, model=self.name, usage=usage)
+        return Completion(
+            text=reply.text,
+            tool_calls=reply.tool_calls,
+            finish_reason=reason,
+            model=self.name,
+            usage=usage,
+        )
 
     async def close(self) -> None:
         return None
@@ -104,21 +118,28 @@ async def run_the_plain_loop(world: World, tally: Tally, way: Way) -> tuple[str,
         return (await model.complete(Prompt(messages=messages), role=Role.EXECUTION)).text
 
     cap = ROOM * len(world.facts)
-    report, why = await run_plain(ask, objective=world.objective, first_task=world.initial_task, max_executions=cap)
+    report, why = await run_plain(
+        ask, objective=world.objective, first_task=world.initial_task, max_executions=cap
+    )
     return report, why, asyncio.get_running_loop().time()
 
 
-# -- ours ---------------------------------------------------------------------------------------------------------------------
+# -- ours
+# --------------------------------------------------------------------------------------------------
 
 
 async def run_our_loop(world: World, tally: Tally, way: Way) -> tuple[str, str, float]:
     house = House(
-        model=CountedModel(tally), pace=Pace(concurrency=way.concurrency), loop_bounds=replace(default_bounds(), protocol=way.protocol)
+        model=CountedModel(tally),
+        pace=Pace(concurrency=way.concurrency),
+        loop_bounds=replace(default_bounds(), protocol=way.protocol),
     )
     max_tasks = max(Limits().max_tasks, ROOM * len(world.facts))
     limits = Limits(max_tasks=max_tasks, max_tokens=0, max_cost_usd=0, max_time_s=0)
     planning = Planning(way.planning)
-    objective = await house.start(text=world.objective, initial_task=world.initial_task, limits=limits, planning=planning)
+    objective = await house.start(
+        text=world.objective, initial_task=world.initial_task, limits=limits, planning=planning
+    )
     async with asyncio.timeout(MAX_VIRTUAL_S), asyncio.TaskGroup() as group:
         for _ in range(way.n_workers):
             group.create_task(house.open_worker(objective).run(objective.id))
@@ -130,7 +151,9 @@ async def run_our_loop(world: World, tally: Tally, way: Way) -> tuple[str, str, 
 def default_bounds() -> Bounds:
     """What a person gets who sets nothing."""
     settings, names = Settings(), {field.name for field in fields(Bounds)}
-    chosen: dict[str, Any] = {name: getattr(settings, name) for name in names if hasattr(settings, name)}
+    chosen: dict[str, Any] = {
+        name: getattr(settings, name) for name in names if hasattr(settings, name)
+    }
     return Bounds(**chosen)
 
 

@@ -1,4 +1,5 @@
-"""LangChain's BabyAGI chain on the objective in the environment; run by a Python that has langchain-experimental and langchain-openai."""
+"""LangChain's BabyAGI chain on the objective in the environment; run by a Python that has
+langchain-experimental and langchain-openai."""
 
 from __future__ import annotations
 
@@ -14,7 +15,9 @@ def main() -> None:
 
     embeddings = OpenAIEmbeddings(check_embedding_ctx_length=False)
     store = FAISS(embeddings.embed_query, faiss.IndexFlatL2(1536), InMemoryDocstore({}), {})
-    chain = BabyAGI.from_llm(llm=ChatOpenAI(model="simulated", temperature=0), vectorstore=store, max_iterations=None)
+    chain = BabyAGI.from_llm(
+        llm=ChatOpenAI(model="simulated", temperature=0), vectorstore=store, max_iterations=None
+    )
     chain.invoke({"objective": os.environ["OBJECTIVE"], "first_task": os.environ["INITIAL_TASK"]})
 
 

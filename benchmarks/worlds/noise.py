@@ -13,7 +13,8 @@ class Noise:
     refuses: float = 0.02
     is_partial: float = 0.05  # a lack that comes with an account of what is there
     adds_lack: float = 0.02  # an answer that asks for more than it needs
-    invents: float = 0.0  # a value in place of a lack: nothing in the prompt tells it from a true one
+    # a value in place of a lack: nothing in the prompt tells it from a true one
+    invents: float = 0.0
     repeats: float = 0.05  # proposes what is listed or known
     renames: float = 0.2  # gives a task another name than it usually gets
     drops_inputs: float = 0.1  # a task's name does not say what it needs

@@ -1,4 +1,5 @@
-"""What a prompt says, read out of its text alone, whoever wrote it: our agents, the plain loop, the original babyagi, LangChain's."""
+"""What a prompt says, read out of its text alone, whoever wrote it: our agents, the plain loop, the
+original babyagi, LangChain's."""
 
 from __future__ import annotations
 
@@ -10,14 +11,24 @@ from typing import Any, Protocol
 from babyagi.llm.prompt import Message, Speaker, ToolSpec
 
 _FENCE = re.compile(r"<<([\w ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>", re.DOTALL)
-_ROLE = re.compile(r"role:\s*(execution|creation|planning|prioritization|check|report)\b", re.IGNORECASE)
+_ROLE = re.compile(
+    r"role:\s*(execution|creation|planning|prioritization|check|report)\b", re.IGNORECASE
+)
 _TASK_LINE = re.compile(r"(?:Task )?(\d+)\s*(?:\[([^\]]*)\])?\s*(?:\(([^)]*)\))?\s*:?\s+(.*)")
 _RESULT_ORIGIN = re.compile(r"result:(\d+)$")
-_TEXT_FORM = re.compile(r"^(.+): one of \[(.*)\]\n(.+?): .*$(?:.*\n)+?(.+): the whole answer", re.MULTILINE)
+_TEXT_FORM = re.compile(
+    r"^(.+): one of \[(.*)\]\n(.+?): .*$(?:.*\n)+?(.+): the whole answer", re.MULTILINE
+)
 _JSON_FORM = re.compile(r'"tool" is one of \{ (.*) \}')
 _MAX_TASKS = re.compile(r"at most (\d+) new tasks", re.IGNORECASE)
 
-EXECUTION, CREATION, PRIORITIZATION, CHECK, REPORT = "execution", "creation", "prioritization", "check", "report"
+EXECUTION, CREATION, PRIORITIZATION, CHECK, REPORT = (
+    "execution",
+    "creation",
+    "prioritization",
+    "check",
+    "report",
+)
 
 
 class Asked(Protocol):
@@ -33,7 +44,8 @@ class Asked(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A result, or what stands in the place of one. `task_id` is None where the prompt numbers nothing."""
+    """A result, or what stands in the place of one. `task_id` is None where the prompt numbers
+    nothing."""
 
     text: str
     name: str = ""
@@ -51,7 +63,8 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speech:
-    """How a reply with a tool call, or an answer, is written: `native`, `json`, or `text` with these labels (action, input, answer)."""
+    """How a reply with a tool call, or an answer, is written: `native`, `json`, or `text` with
+    these labels (action, input, answer)."""
 
     protocol: str = "native"
     tool_names: frozenset[str] = frozenset()
@@ -60,8 +73,9 @@ class Speech:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a model was asked. `wanted` are the keys of JSON that the instructions name, `missing_parts` what a check found unanswered,
-    `called` the tool calls that were made, as they were written."""
+    """What a model was asked. `wanted` are the keys of JSON that the instructions name,
+    `missing_parts` what a check found unanswered, `called` the tool calls that were made, as they
+    were written."""
 
     role: str
     instructions: str
@@ -92,11 +106,17 @@ class Reading:
 
 
 def read(asked: Asked) -> Reading:
-    system = "\n".join(message.text for message in asked.messages if message.speaker is Speaker.SYSTEM)
-    said = "\n".join(message.text for message in asked.messages if message.speaker is not Speaker.SYSTEM)
+    system = "\n".join(
+        message.text for message in asked.messages if message.speaker is Speaker.SYSTEM
+    )
+    said = "\n".join(
+        message.text for message in asked.messages if message.speaker is not Speaker.SYSTEM
+    )
     role = _ROLE.search(system)
     if role is not None:
-        return _read_ours(asked, "creation" if role[1].lower() == "planning" else role[1].lower(), system)
+        return _read_ours(
+            asked, "creation" if role[1].lower() == "planning" else role[1].lower(), system
+        )
     whole = f"{system}\n{said}"
     for words, form in _FORMS:
         if words in whole:
@@ -104,18 +124,27 @@ def read(asked: Asked) -> Reading:
     return Reading(role="unknown", instructions=whole, task=said)
 
 
-# -- our agents ---------------------------------------------------------------------------------------------------------------
+# -- our agents
+# --------------------------------------------------------------------------------------------------
 
 
 def _read_ours(asked: Asked, role: str, system: str) -> Reading:
-    objective, task, results, listed, observations = "", "", list[Shown](), list[Listed](), list[str]()
+    objective, task, results, listed, observations = (
+        "",
+        "",
+        list[Shown](),
+        list[Listed](),
+        list[str](),
+    )
     missing: list[str] = []
     pending: tuple[int | None, str] = (None, "")
     outside: list[str] = [system]
     for message in asked.messages:
         if message.speaker is Speaker.SYSTEM:
             continue
-        outside.append(_FENCE.sub("", message.text) if message.speaker is not Speaker.ASSISTANT else "")
+        outside.append(
+            _FENCE.sub("", message.text) if message.speaker is not Speaker.ASSISTANT else ""
+        )
         for label, _, origin, text in _FENCE.findall(message.text):
             from_result = _RESULT_ORIGIN.search(origin)
             if label == "objective":
@@ -128,7 +157,9 @@ def _read_ours(asked: Asked, role: str, system: str) -> Reading:
                 line = _TASK_LINE.match(text)
                 pending = (int(line[1]), line[4]) if line else (None, text)
             elif from_result or "result" in label or "lack" in label:
-                results.append(_read_result(text, int(from_result[1]) if from_result else pending[0], pending))
+                results.append(
+                    _read_result(text, int(from_result[1]) if from_result else pending[0], pending)
+                )
             elif label == "missing parts":
                 missing += text.splitlines()
             elif "tasks" in label:
@@ -171,7 +202,9 @@ def _read_list(text: str) -> list[Listed]:
     for line in text.splitlines():
         match = _TASK_LINE.match(line.strip().removeprefix("- "))
         if match:
-            found.append(Listed(task_id=int(match[1]), status=match[2] or match[3] or "", name=match[4]))
+            found.append(
+                Listed(task_id=int(match[1]), status=match[2] or match[3] or "", name=match[4])
+            )
     return found
 
 
@@ -183,24 +216,36 @@ def _without_number(text: str) -> str:
 def _keys(schema: Any) -> frozenset[str]:
     """The names of all properties of a JSON Schema."""
     if isinstance(schema, Mapping):
-        own = frozenset(schema["properties"]) if isinstance(schema.get("properties"), Mapping) else frozenset()
+        own = (
+            frozenset(schema["properties"])
+            if isinstance(schema.get("properties"), Mapping)
+            else frozenset()
+        )
         return own.union(*map(_keys, schema.values()))
-    return frozenset().union(*map(_keys, schema)) if isinstance(schema, list | tuple) else frozenset()
+    return (
+        frozenset().union(*map(_keys, schema)) if isinstance(schema, list | tuple) else frozenset()
+    )
 
 
 def _read_speech(asked: Asked, system: str) -> Speech:
     if form := _TEXT_FORM.search(system):
-        return Speech(protocol="text", tool_names=frozenset(form[2].split(", ")), labels=(form[1], form[3], form[4]))
+        return Speech(
+            protocol="text",
+            tool_names=frozenset(form[2].split(", ")),
+            labels=(form[1], form[3], form[4]),
+        )
     if form := _JSON_FORM.search(system):
         return Speech(protocol="json", tool_names=frozenset(form[1].split(", ")))
     return Speech(tool_names=frozenset(tool.name for tool in asked.tools))
 
 
-# -- prompts of others --------------------------------------------------------------------------------------------------------
+# -- prompts of others
+# --------------------------------------------------------------------------------------------------
 
 
 def _between(text: str, start: str, *ends: str) -> str:
-    """What stands behind the first `start`, up to the first of `ends` behind it; empty without the start."""
+    """What stands behind the first `start`, up to the first of `ends` behind it; empty without the
+    start."""
     at = text.find(start)
     if at < 0:
         return ""
@@ -211,8 +256,16 @@ def _between(text: str, start: str, *ends: str) -> str:
 
 def _split_names(text: str) -> tuple[Listed, ...]:
     """The tasks of a list in whatever form: lines, or names between commas and quotes."""
-    lines = text.splitlines() if "\n" in text else re.findall(r"'([^']+)'", text) or re.split(r", (?=[A-Z][a-z])", text)
-    return tuple(Listed(name=re.sub(r"^[\s\d.\-•*)#]+", "", line).strip()) for line in lines if line.strip(" -[]"))
+    lines = (
+        text.splitlines()
+        if "\n" in text
+        else re.findall(r"'([^']+)'", text) or re.split(r", (?=[A-Z][a-z])", text)
+    )
+    return tuple(
+        Listed(name=re.sub(r"^[\s\d.\-•*)#]+", "", line).strip())
+        for line in lines
+        if line.strip(" -[]")
+    )
 
 
 def _read_plain_execution(text: str) -> Reading:
@@ -221,7 +274,10 @@ def _read_plain_execution(text: str) -> Reading:
         instructions=text.partition("Objective:")[0],
         objective=_between(text, "Objective: ", "\n"),
         task=text.rpartition("\nTask: ")[2],
-        results=tuple(Shown(text=part) for part in _between(text, "Earlier results:\n", "\nTask: ").split("\n###")),
+        results=tuple(
+            Shown(text=part)
+            for part in _between(text, "Earlier results:\n", "\nTask: ").split("\n###")
+        ),
     )
 
 
@@ -230,21 +286,34 @@ def _read_plain_creation(text: str) -> Reading:
         role=CREATION,
         instructions=text.partition("Objective:")[0],
         objective=_between(text, "Objective: ", "\n"),
-        results=(Shown(name=_between(text, "Finished task: ", "\n"), text=_between(text, "\nResult:\n", "\nQueued tasks:\n")),),
+        results=(
+            Shown(
+                name=_between(text, "Finished task: ", "\n"),
+                text=_between(text, "\nResult:\n", "\nQueued tasks:\n"),
+            ),
+        ),
         listed=_split_names(text.rpartition("\nQueued tasks:\n")[2] + "\n"),
     )
 
 
 def _read_plain_report(text: str) -> Reading:
     results = tuple(Shown(text=part) for part in text.partition("Results:\n")[2].split("\n###"))
-    return Reading(role=REPORT, instructions="", objective=_between(text, "Objective: ", "\n"), results=results)
+    return Reading(
+        role=REPORT, instructions="", objective=_between(text, "Objective: ", "\n"), results=results
+    )
 
 
 def _read_original_execution(text: str) -> Reading:
     objective = _between(text, "following objective:", "\nTake into account", "\nYour task", "\n")
     context = _between(text, "previously completed tasks:", "\nYour task:", "Your task:")
     task = _between(text, "Your task:", "\nResponse:", "Response:")
-    return Reading(role=EXECUTION, instructions="", objective=objective, task=task, results=(Shown(text=context),) if context else ())
+    return Reading(
+        role=EXECUTION,
+        instructions="",
+        objective=objective,
+        task=task,
+        results=(Shown(text=context),) if context else (),
+    )
 
 
 def _read_original_creation(text: str) -> Reading:

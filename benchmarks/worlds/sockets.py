@@ -1,4 +1,5 @@
-"""Worlds over real sockets: real `babyagi` processes, or another program, against a local server with the simulated model behind it."""
+"""Worlds over real sockets: real `babyagi` processes, or another program, against a local server
+with the simulated model behind it."""
 
 from __future__ import annotations
 
@@ -25,28 +26,66 @@ CALLS_A_FACT = 10  # after so many the other program is stopped: it has no end o
 
 
 async def run_over_sockets(
-    world: World, way: Way, *, seed: int = 0, noise: Noise = NO_NOISE, dialect: str = "", latency_s: float = SOCKET_LATENCY_S
+    world: World,
+    way: Way,
+    *,
+    seed: int = 0,
+    noise: Noise = NO_NOISE,
+    dialect: str = "",
+    latency_s: float = SOCKET_LATENCY_S,
 ) -> Outcome:
-    """Run `babyagi run`, and `babyagi run --join` for every further worker, to the objective's end."""
+    """Run `babyagi run`, and `babyagi run --join` for every further worker, to the objective's
+    end."""
     tally = Tally(SimulatedModel(world, seed=seed, noise=noise))
     with TemporaryDirectory() as folder:
         async with LocalServer(_answerer(tally), latency_s=latency_s) as server:
-            env = environ(Path(folder) / "home", server.base_url, **_settings(world, way, folder, dialect))
+            env = environ(
+                Path(folder) / "home", server.base_url, **_settings(world, way, folder, dialect)
+            )
             began_s = time.monotonic()
             first = await start("run", world.objective, "--task", world.initial_task, env=env)
-            others = [await start("run", "--join", "--objective", "1", env=env) for _ in range(way.n_workers - 1)]
-            await asyncio.gather(*(finish(process, timeout_s=TIMEOUT_S) for process in (first, *others)))
+            others = [
+                await start("run", "--join", "--objective", "1", env=env)
+                for _ in range(way.n_workers - 1)
+            ]
+            await asyncio.gather(
+                *(finish(process, timeout_s=TIMEOUT_S) for process in (first, *others))
+            )
             wall_s = time.monotonic() - began_s
             report = (await finish(await start("report", "--objective", "1", env=env))).out
-    stopped = next((line.split(": ")[1] for line in report.splitlines() if line.startswith("* Stopped: ")), "no report")
-    return Outcome(world=world, tally=tally, report=report, stop_reason=stopped, wall_s=wall_s, latency_s=latency_s)
+    stopped = next(
+        (line.split(": ")[1] for line in report.splitlines() if line.startswith("* Stopped: ")),
+        "no report",
+    )
+    return Outcome(
+        world=world,
+        tally=tally,
+        report=report,
+        stop_reason=stopped,
+        wall_s=wall_s,
+        latency_s=latency_s,
+    )
 
 
 def _settings(world: World, way: Way, folder: str, dialect: str) -> dict[str, str]:
     max_tasks = max(50, ROOM * len(world.facts))
-    fixed = {"HOME": folder, "LLM_MODEL": "simulated", "OPENAI_API_KEY": "none", "BABYAGI_EMBEDDING_MODEL": "hash"}
-    limits = {"BABYAGI_MAX_TASKS": str(max_tasks), "BABYAGI_MAX_TOKENS": "0", "BABYAGI_MAX_COST_USD": "0", "BABYAGI_MAX_TIME_S": "0"}
-    chosen = {"BABYAGI_CONCURRENCY": str(way.concurrency), "BABYAGI_PLANNING": way.planning, "BABYAGI_PROTOCOL": way.protocol}
+    fixed = {
+        "HOME": folder,
+        "LLM_MODEL": "simulated",
+        "OPENAI_API_KEY": "none",
+        "BABYAGI_EMBEDDING_MODEL": "hash",
+    }
+    limits = {
+        "BABYAGI_MAX_TASKS": str(max_tasks),
+        "BABYAGI_MAX_TOKENS": "0",
+        "BABYAGI_MAX_COST_USD": "0",
+        "BABYAGI_MAX_TIME_S": "0",
+    }
+    chosen = {
+        "BABYAGI_CONCURRENCY": str(way.concurrency),
+        "BABYAGI_PLANNING": way.planning,
+        "BABYAGI_PROTOCOL": way.protocol,
+    }
     return fixed | limits | chosen | ({"BABYAGI_DIALECT": dialect} if dialect else {})
 
 
@@ -58,23 +97,42 @@ def _answerer(tally: Tally) -> Answerer:
     return answer
 
 
-# -- programs of others -------------------------------------------------------------------------------------------------------
+# -- programs of others
+# --------------------------------------------------------------------------------------------------
 
 
-async def run_program(world: World, command: list[str], *, name: str, seed: int = 0, noise: Noise = NO_NOISE) -> Outcome:
-    """Run a program that speaks chat completions until it ends or has made `CALLS_A_FACT` calls for each fact.
+async def run_program(
+    world: World, command: list[str], *, name: str, seed: int = 0, noise: Noise = NO_NOISE
+) -> Outcome:
+    """Run a program that speaks chat completions until it ends or has made `CALLS_A_FACT` calls for
+    each fact.
 
     It is given the variables that the original reads. It writes no report that could be judged.
     """
     tally = Tally(SimulatedModel(world, seed=seed, noise=noise))
     async with LocalServer(_answerer(tally), latency_s=0.0) as server:
-        told = {"OPENAI_BASE_URL": server.base_url, "OPENAI_API_BASE": server.base_url, "OPENAI_API_KEY": "none"}
-        asked = {"OBJECTIVE": world.objective, "INITIAL_TASK": world.initial_task, "RESULTS_STORE_NAME": name, "LLM_MODEL": "gpt-3.5-turbo"}
+        told = {
+            "OPENAI_BASE_URL": server.base_url,
+            "OPENAI_API_BASE": server.base_url,
+            "OPENAI_API_KEY": "none",
+        }
+        asked = {
+            "OBJECTIVE": world.objective,
+            "INITIAL_TASK": world.initial_task,
+            "RESULTS_STORE_NAME": name,
+            "LLM_MODEL": "gpt-3.5-turbo",
+        }
         own = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"]}
         began_s = time.monotonic()
         quiet = asyncio.subprocess.DEVNULL
-        process = await asyncio.create_subprocess_exec(*command, env=own | told | asked, stdin=quiet, stdout=quiet, stderr=quiet)
-        while process.returncode is None and tally.n_calls < CALLS_A_FACT * len(world.facts) and time.monotonic() < began_s + TIMEOUT_S:
+        process = await asyncio.create_subprocess_exec(
+            *command, env=own | told | asked, stdin=quiet, stdout=quiet, stderr=quiet
+        )
+        while (
+            process.returncode is None
+            and tally.n_calls < CALLS_A_FACT * len(world.facts)
+            and time.monotonic() < began_s + TIMEOUT_S
+        ):
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_S):
                     await process.wait()
@@ -82,14 +140,23 @@ async def run_program(world: World, command: list[str], *, name: str, seed: int 
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return Outcome(world=world, tally=tally, report="", stop_reason=why, wall_s=time.monotonic() - began_s, latency_s=SOCKET_LATENCY_S)
+    return Outcome(
+        world=world,
+        tally=tally,
+        report="",
+        stop_reason=why,
+        wall_s=time.monotonic() - began_s,
+        latency_s=SOCKET_LATENCY_S,
+    )
 
 
 def original_command(checkout: Path) -> list[str]:
-    """The command that runs the original `babyagi.py` of a checkout; what it imports must be installed for this Python."""
+    """The command that runs the original `babyagi.py` of a checkout; what it imports must be
+    installed for this Python."""
     return [sys.executable, str(checkout / "babyagi.py")]
 
 
 def langchain_command(python: str) -> list[str]:
-    """The command that runs LangChain's BabyAGI chain; `python` is one that has langchain-experimental."""
+    """The command that runs LangChain's BabyAGI chain; `python` is one that has
+    langchain-experimental."""
     return [python, str(Path(__file__).with_name("langchain_loop.py"))]

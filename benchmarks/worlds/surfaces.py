@@ -1,7 +1,8 @@
 """The words that a world is told in: what its things are called, and how results speak of them.
 
-No two surfaces share their vocabulary, so that a search that is tuned on one is seen to work, or not, on another. `post` is held out: no
-setting, threshold or prompt may be chosen by what happens on it.
+No two surfaces share their vocabulary, so that a search that is tuned on one is seen to work, or
+not, on another. `post` is held out: no setting, threshold or prompt may be chosen by what happens
+on it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ Names = tuple[str, ...]
 class Surface:
     """A way of speaking.
 
-    `make_names` gives so many things their names, near-equal ones among them; `make_value` an unguessable value for the thing with these
-    names. In the forms `{s}` is a subject, `{v}` its value, `{i}` a list of subjects that it needs. A task's name asks for the first
-    subject that it holds.
+    `make_names` gives so many things their names, near-equal ones among them; `make_value` an
+    unguessable value for the thing with these names. In the forms `{s}` is a subject, `{v}` its
+    value, `{i}` a list of subjects that it needs. A task's name asks for the first subject that it
+    holds.
     """
 
     name: str
@@ -41,26 +43,34 @@ def join_words(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _fill(forms: Sequence[str], word_lists: Mapping[str, Sequence[object]], rng: random.Random) -> str:
+def _fill(
+    forms: Sequence[str], word_lists: Mapping[str, Sequence[object]], rng: random.Random
+) -> str:
     text = _compose(forms, word_lists, rng)
     return text[0].upper() + text[1:]
 
 
-def _compose(forms: Sequence[str], word_lists: Mapping[str, Sequence[object]], rng: random.Random) -> str:
+def _compose(
+    forms: Sequence[str], word_lists: Mapping[str, Sequence[object]], rng: random.Random
+) -> str:
     words = {key: rng.choice(words) for key, words in word_lists.items()}
     return rng.choice(forms).format(**words, n=rng.randint(2, 60))
 
 
-# -- codes --------------------------------------------------------------------------------------------------------------------
+# -- codes
+# --------------------------------------------------------------------------------------------------
 
 
 def _code_names(n: int, rng: random.Random) -> list[Names]:
-    """Codes such as K-117; many have a twin with two digits in another order, or with another letter."""
+    """Codes such as K-117; many have a twin with two digits in another order, or with another
+    letter."""
     found: dict[str, None] = {}
     while len(found) < n:
         letter, digits = rng.choice("KRTHM"), str(rng.randint(100, 999))
         twin = digits[0] + digits[2] + digits[1]
-        for code in (f"{letter}-{digits}", f"{letter}-{twin}", f"{rng.choice('KRTHM')}-{digits}")[: rng.choice((1, 2, 2, 3))]:
+        for code in (f"{letter}-{digits}", f"{letter}-{twin}", f"{rng.choice('KRTHM')}-{digits}")[
+            : rng.choice((1, 2, 2, 3))
+        ]:
             found.setdefault(code)
     codes = list(found)[:n]
     rng.shuffle(codes)
@@ -68,7 +78,9 @@ def _code_names(n: int, rng: random.Random) -> list[Names]:
 
 
 def _code_value(names: Names, rng: random.Random) -> str:
-    return f"{rng.randint(1000, 9999)}-{''.join(rng.choice('ABCDEFGHJLNPQSUVWXYZ') for _ in range(2))}"
+    return (
+        f"{rng.randint(1000, 9999)}-{''.join(rng.choice('ABCDEFGHJLNPQSUVWXYZ') for _ in range(2))}"
+    )
 
 
 def _code_filler(rng: random.Random) -> str:
@@ -82,9 +94,12 @@ def _code_filler(rng: random.Random) -> str:
             "each {noun} carries the {adjective} mark of the office that {verb} it",
         ),
         {
-            "adjective": "binding quarterly archived provisional sealed countersigned printed indexed annual internal blank".split(),
-            "noun": "docket folio voucher index ledger stamp file binder receipt annex schedule form".split(),
-            "verb": "checked filed renumbered copied initialled returned sorted microfilmed bound released".split(),
+            "adjective": ("binding quarterly archived provisional sealed countersigned printed indexed "
+"annual internal blank").split(),
+            "noun": ("docket folio voucher index ledger stamp file binder receipt annex schedule "
+"form").split(),
+            "verb": ("checked filed renumbered copied initialled returned sorted microfilmed "
+"bound released").split(),
         },
         rng,
     ) + "."  # fmt: skip
@@ -95,7 +110,12 @@ CODES = Surface(
     make_names=_code_names,
     make_value=_code_value,
     make_filler=_code_filler,
-    value_forms=("{s} = {v}.", "{s} is {v}.", "The register gives {v} for {s}.", "Entry {s} reads {v}."),
+    value_forms=(
+        "{s} = {v}.",
+        "{s} is {v}.",
+        "The register gives {v} for {s}.",
+        "Entry {s} reads {v}.",
+    ),
     hint_forms=(
         "Next in reach is {s}, which needs {i}.",
         "Entry {s} can be read with {i}.",
@@ -110,20 +130,40 @@ CODES = Surface(
         "Establish the value of {s} from {i}",
         "Open entry {s}, which depends on {i}",
     ),
-    objective_forms=("Find out the value of {s} in the register.", "We need the register's entry {s}: establish its value."),
+    objective_forms=(
+        "Find out the value of {s} in the register.",
+        "We need the register's entry {s}: establish its value.",
+    ),
 )
 
 
-# -- places -------------------------------------------------------------------------------------------------------------------
+# -- places
+# --------------------------------------------------------------------------------------------------
 
 _PLACE_HEADS = (
-    "Carr Hedd Marn Orl Tams Will Brack Fenn Lorr Ost Pell Quarr Rud Sell Thorn Ull Varr Wend Yarr Astl Dunn Ebb Garr Holl".split()
-)
+    "Carr Hedd Marn Orl Tams Will Brack Fenn Lorr Ost Pell Quarr Rud Sell Thorn Ull Varr "
+    "Wend Yarr Astl Dunn Ebb Garr Holl"
+).split()
 _PLACE_TAILS = "ow el by en ick ham ster mere combe wick field gate moor stead ley holt".split()
-_PLACE_KINDS = ("Vale", "Bridge", "Well", "Cross", "Green", "Point", "Hollow", "Heath", "", "", "", "")
+_PLACE_KINDS = (
+    "Vale",
+    "Bridge",
+    "Well",
+    "Cross",
+    "Green",
+    "Point",
+    "Hollow",
+    "Heath",
+    "",
+    "",
+    "",
+    "",
+)
 _PROPERTIES = {
-    "slope yield": "bushels", "well depth": "feet", "mill rent": "crowns", "orchard area": "acres", "quarry output": "cartloads",
-    "meadow hay": "bales", "tower height": "feet", "granary stock": "sacks", "ferry takings": "crowns", "sheep count": "head",
+    "slope yield": "bushels", "well depth": "feet", "mill rent": "crowns",
+    "orchard area": "acres", "quarry output": "cartloads",
+    "meadow hay": "bales", "tower height": "feet", "granary stock": "sacks",
+    "ferry takings": "crowns", "sheep count": "head",
 }  # fmt: skip
 _SIDES = ("north", "south", "upper", "lower", "old", "new", "eastern", "western")
 
@@ -134,7 +174,13 @@ def _place_names(n: int, rng: random.Random) -> list[Names]:
         place = f"{rng.choice(_PLACE_HEADS)}{rng.choice(_PLACE_TAILS)} {rng.choice(_PLACE_KINDS)}".strip()
         thing, at = rng.choice(list(_PROPERTIES)), rng.randrange(0, len(_SIDES), 2)
         for side in _SIDES[at : at + rng.choice((1, 2, 2))]:
-            found.setdefault((f"{side} {thing} of {place}", f"{place}'s {side} {thing}", f"{side} {thing} at {place}"))
+            found.setdefault(
+                (
+                    f"{side} {thing} of {place}",
+                    f"{place}'s {side} {thing}",
+                    f"{side} {thing} at {place}",
+                )
+            )
     names = list(found)[:n]
     rng.shuffle(names)
     return names
@@ -157,8 +203,10 @@ def _place_filler(rng: random.Random) -> str:
         ),
         {
             "season": ("spring", "autumn", "winter", "early summer", "harvest time", "lent"),
-            "people": "shepherds millers villagers farmers tenants parsons innkeepers drovers bargemen weavers".split(),
-            "thing": "cart barn footpath stile chapel market fence weir lantern dovecote smithy pond".split(),
+            "people": ("shepherds millers villagers farmers tenants parsons innkeepers drovers "
+"bargemen weavers").split(),
+            "thing": ("cart barn footpath stile chapel market fence weir lantern dovecote smithy "
+"pond").split(),
             "verb": "flooded cleared painted visited repaired trampled sketched crossed admired".split(),
         },
         rng,
@@ -183,32 +231,60 @@ PLACES = Surface(
         "Another thing to ask about is the {s}, for which {i} must be known.",
     ),
     origin_forms=("This was reckoned with {i}.", "It rests on {i}."),
-    task_forms=("Find out the {s}", "Ask how large the {s} is", "What is the {s}?", "Work out the {s}"),
+    task_forms=(
+        "Find out the {s}",
+        "Ask how large the {s} is",
+        "What is the {s}?",
+        "Work out the {s}",
+    ),
     needing_forms=(
         "Find out the {s} (it takes {i})",
         "Work out the {s}, given {i}",
         "Ask how large the {s} is, knowing {i}",
         "What is the {s}, if one knows {i}?",
     ),
-    objective_forms=("Tell us the {s}, as exactly as it is known.", "We would like to buy land there and must know the {s}."),
+    objective_forms=(
+        "Tell us the {s}, as exactly as it is known.",
+        "We would like to buy land there and must know the {s}.",
+    ),
 )
 
 
-# -- lab ----------------------------------------------------------------------------------------------------------------------
+# -- lab
+# --------------------------------------------------------------------------------------------------
 
-_GENERA = "Aconitum Salvia Verbena Artemisia Digitalis Papaver Arnica Lactuca Thymus Viola Rumex Gentiana Cicuta Nepeta".split()
-_EPITHETS = "alba alta ferrox minor maior nigra rubra montana lutea palustris tenebrosa hirsuta glauca arvensis".split()
+_GENERA = (
+    "Aconitum Salvia Verbena Artemisia Digitalis Papaver Arnica Lactuca Thymus Viola Rumex "
+    "Gentiana Cicuta Nepeta"
+).split()
+_EPITHETS = (
+    "alba alta ferrox minor maior nigra rubra montana lutea palustris tenebrosa hirsuta "
+    "glauca arvensis"
+).split()
 _BUFFERS = "Weißbach Grünwald Hölder Lindqvist Özgür Kästner Nußbaum Jäger Möller Brückner".split()
-_ASSAYS = {"titer": "mg/l", "absorbance": "AU", "Restfeuchte": "%", "eluate mass": "µg", "Schmelzpunkt": "°C", "conductivity": "µS/cm"}
+_ASSAYS = {
+    "titer": "mg/l",
+    "absorbance": "AU",
+    "Restfeuchte": "%",
+    "eluate mass": "µg",
+    "Schmelzpunkt": "°C",
+    "conductivity": "µS/cm",
+}
 
 
 def _lab_names(n: int, rng: random.Random) -> list[Names]:
     found: dict[Names, None] = {}
     while len(found) < n:
-        plant, assay, buffer = f"{rng.choice(_GENERA)} {rng.choice(_EPITHETS)}", rng.choice(list(_ASSAYS)), rng.choice(_BUFFERS)
+        plant, assay, buffer = (
+            f"{rng.choice(_GENERA)} {rng.choice(_EPITHETS)}",
+            rng.choice(list(_ASSAYS)),
+            rng.choice(_BUFFERS),
+        )
         for fraction in ("alpha", "beta", "gamma")[: rng.choice((1, 2, 2, 3))]:
             sample = f"{plant} fraction {fraction} in Puffer {buffer}"
-            found.setdefault((f"{assay} of {sample}", f"{sample}: {assay}", f"{assay} for {sample}"))
+            found.setdefault(
+                (f"{assay} of {sample}", f"{sample}: {assay}", f"{assay} for {sample}")
+            )
     names = list(found)[:n]
     rng.shuffle(names)
     return names
@@ -230,7 +306,8 @@ def _lab_filler(rng: random.Random) -> str:
             "aliquots were kept in a {glass} at {n} K until the assay",
         ),
         {
-            "glass": "Erlenmeyer crucible pipette cuvette beaker desiccator ampoule retort burette vial".split(),
+            "glass": ("Erlenmeyer crucible pipette cuvette beaker desiccator ampoule retort "
+"burette vial").split(),
             "liquid": "ethanol acetone hexane toluene water methanol ether saline".split(),
             "look": "turbid colourless violet greenish gelatinous amber opaque clear".split(),
         },
@@ -243,7 +320,12 @@ LAB = Surface(
     make_names=_lab_names,
     make_value=_lab_value,
     make_filler=_lab_filler,
-    value_forms=("{s}: {v}.", "We obtained {v} for the {s}.", "The {s} settled at {v} after washing.", "Measured {s}: {v} (n = 3)."),
+    value_forms=(
+        "{s}: {v}.",
+        "We obtained {v} for the {s}.",
+        "The {s} settled at {v} after washing.",
+        "Measured {s}: {v} (n = 3).",
+    ),
     hint_forms=(
         "The {s} should be run next, calibrated against {i}.",
         "Protocol for {s}: requires {i}.",
@@ -251,49 +333,163 @@ LAB = Surface(
     ),
     origin_forms=("Calibrated against {i}.", "Normalised to {i}."),
     task_forms=("Measure the {s}", "Run the assay: {s}", "Quantify {s}"),
-    needing_forms=("Measure the {s}, calibrated against {i}", "Run the assay: {s} (requires {i})", "Quantify {s} normalised to {i}"),
+    needing_forms=(
+        "Measure the {s}, calibrated against {i}",
+        "Run the assay: {s} (requires {i})",
+        "Quantify {s} normalised to {i}",
+    ),
     objective_forms=("Report the {s} for the dossier.", "The reviewer demands the {s}. Obtain it."),
 )
 
 
-# -- post, held out -----------------------------------------------------------------------------------------------------------
+# -- post, held out
+# --------------------------------------------------------------------------------------------------
 
 _MEN = "Emmo Konrad Wolfram Baldric Tancred Gerlach Ruprecht Odilo Liutger Anselm Hartwin Poppo".split()
-_MEN_TITLES = "Provost Margrave Canon Marshal Legate Prior Bailiff Chamberlain Brother Deacon".split()
-_WOMEN = "Ingrith Adelheid Ysolde Oda Ermengard Sibylla Hadewich Kunigund Mechthild Bertrada Gisela Richenza".split()
+_MEN_TITLES = (
+    "Provost Margrave Canon Marshal Legate Prior Bailiff Chamberlain Brother Deacon".split()
+)
+_WOMEN = (
+    "Ingrith Adelheid Ysolde Oda Ermengard Sibylla Hadewich Kunigund Mechthild Bertrada "
+    "Gisela Richenza"
+).split()
 _WOMEN_TITLES = "Abbess Countess Dame Sister Prioress Baroness Widow Princess".split()
 _SURNAMES = "Falkner Haberland Rotstein Zwingli Imhof Pfeffer Trauttmann Vogelsang Silberrad Krumbach".split()
-_TOWNS = "Haldenau Brennach Zwiesel Rotheim Tuchau Ansbrück Limmern Gutenzell Oberwessel Sankt-Veit Kaltern Pfronten".split()
-_POSTS = "almoner castellan treasurer cupbearer falconer cantor cellarer warden sacristan steward equerry burgrave".split()
-_YEARS = "comet deluge famine plague jubilee locust eclipse earthquake truce coronation interdict hailstorm".split()
+_TOWNS = (
+    "Haldenau Brennach Zwiesel Rotheim Tuchau Ansbrück Limmern Gutenzell Oberwessel "
+    "Sankt-Veit Kaltern Pfronten"
+).split()
+_POSTS = (
+    "almoner castellan treasurer cupbearer falconer cantor cellarer warden sacristan steward "
+    "equerry burgrave"
+).split()
+_YEARS = (
+    "comet deluge famine plague jubilee locust eclipse earthquake truce coronation interdict "
+    "hailstorm"
+).split()
 
-# by a word of the first wording: what sort of answer it has, and its wordings of three to nine words
+# by a word of the first wording: what sort of answer it has, and its wordings of three to nine
+# words
 _MATTERS: dict[str, tuple[str, Names]] = {
-    "audience": ("day", ("the audience of {p} with {q}", "{p}'s audience with {q}", "when {q} admitted {p}")),
-    "fealty": ("day", ("when {p} swore fealty to {q}", "the oath of {p} to {q}", "{p}'s homage to {q}")),
-    "became": ("day", ("when {p} became {o} of {t}", "when {t} got {p} as {o}", "{p}'s elevation to {o} of {t}")),
-    "penned": ("day", ("when {p} penned the letter from {t}", "the dating of {p}'s letter from {t}", "the day {p} sent word from {t}")),
-    "owes": ("sum", ("what {p} owes the {o} of {t}", "{p}'s debt to the {o} of {t}", "the {o} of {t}'s claim on {p}")),
-    "pension": ("sum", ("the {y} year pension of {p}", "{p}'s pension in the {y} year", "what {p} drew in the {y} year")),
-    "ransom": ("sum", ("the ransom of {p}", "{p}'s ransom", "what bought {p} free", "the price of freedom for {p}")),
-    "forfeited": ("sum", ("what {p} forfeited in the {y} year", "{p}'s fine for the {y} year", "the {y} year fine upon {p}")),
-    "buried": ("spot", ("where {p} lies buried", "the tomb of {p}", "{p}'s grave", "the spot where {p} was laid")),
-    "lodged": ("spot", ("where {p} lodged in the {y} year", "{p}'s lodging in the {y} year", "the {y} year refuge of {p}")),
-    "testament": ("spot", ("the whereabouts of the testament of {p}", "where {p}'s testament is hidden", "the hiding place of {p}'s will")),
-    "tryst": ("spot", ("the tryst of {p} with {q}", "where {p} met {q} unseen", "{p}'s secret talk with {q}")),
+    "audience": (
+        "day",
+        ("the audience of {p} with {q}", "{p}'s audience with {q}", "when {q} admitted {p}"),
+    ),
+    "fealty": (
+        "day",
+        ("when {p} swore fealty to {q}", "the oath of {p} to {q}", "{p}'s homage to {q}"),
+    ),
+    "became": (
+        "day",
+        ("when {p} became {o} of {t}", "when {t} got {p} as {o}", "{p}'s elevation to {o} of {t}"),
+    ),
+    "penned": (
+        "day",
+        (
+            "when {p} penned the letter from {t}",
+            "the dating of {p}'s letter from {t}",
+            "the day {p} sent word from {t}",
+        ),
+    ),
+    "owes": (
+        "sum",
+        (
+            "what {p} owes the {o} of {t}",
+            "{p}'s debt to the {o} of {t}",
+            "the {o} of {t}'s claim on {p}",
+        ),
+    ),
+    "pension": (
+        "sum",
+        (
+            "the {y} year pension of {p}",
+            "{p}'s pension in the {y} year",
+            "what {p} drew in the {y} year",
+        ),
+    ),
+    "ransom": (
+        "sum",
+        (
+            "the ransom of {p}",
+            "{p}'s ransom",
+            "what bought {p} free",
+            "the price of freedom for {p}",
+        ),
+    ),
+    "forfeited": (
+        "sum",
+        (
+            "what {p} forfeited in the {y} year",
+            "{p}'s fine for the {y} year",
+            "the {y} year fine upon {p}",
+        ),
+    ),
+    "buried": (
+        "spot",
+        ("where {p} lies buried", "the tomb of {p}", "{p}'s grave", "the spot where {p} was laid"),
+    ),
+    "lodged": (
+        "spot",
+        (
+            "where {p} lodged in the {y} year",
+            "{p}'s lodging in the {y} year",
+            "the {y} year refuge of {p}",
+        ),
+    ),
+    "testament": (
+        "spot",
+        (
+            "the whereabouts of the testament of {p}",
+            "where {p}'s testament is hidden",
+            "the hiding place of {p}'s will",
+        ),
+    ),
+    "tryst": (
+        "spot",
+        ("the tryst of {p} with {q}", "where {p} met {q} unseen", "{p}'s secret talk with {q}"),
+    ),
     "motto": ("motto", ("the motto of {p}", "{p}'s motto", "the words on {p}'s banner")),
-    "gift": ("gift", ("the gift of {p} to {q}", "what {p} bestowed upon {q}", "{p}'s present for {q}")),
+    "gift": (
+        "gift",
+        ("the gift of {p} to {q}", "what {p} bestowed upon {q}", "{p}'s present for {q}"),
+    ),
     "watchword": (
         "watchword",
-        ("the watchword of the {o} of {t}", "the {o} of {t}'s watchword", "what sentries of the {o} of {t} whisper"),
+        (
+            "the watchword of the {o} of {t}",
+            "the {o} of {t}'s watchword",
+            "what sentries of the {o} of {t} whisper",
+        ),
     ),
-    "grievance": ("grievance", ("the grievance of {p} with {q}", "{p}'s feud with {q}", "what {p} resents in {q}")),
+    "grievance": (
+        "grievance",
+        ("the grievance of {p} with {q}", "{p}'s feud with {q}", "what {p} resents in {q}"),
+    ),
     "heir": ("person", ("the heir of {p}", "{p}'s heir", "who inherits from {p}")),
-    "messenger": ("person", ("the messenger between {p} and {q}", "who brought {p}'s letters to {q}", "{p}'s trusted courier to {q}")),
-    "who": ("person", ("who was {o} of {t} in the {y} year", "the {o} of {t} in the {y} year", "the {y} year's {o} of {t}")),
+    "messenger": (
+        "person",
+        (
+            "the messenger between {p} and {q}",
+            "who brought {p}'s letters to {q}",
+            "{p}'s trusted courier to {q}",
+        ),
+    ),
+    "who": (
+        "person",
+        (
+            "who was {o} of {t} in the {y} year",
+            "the {o} of {t} in the {y} year",
+            "the {y} year's {o} of {t}",
+        ),
+    ),
 }
 
-_PEOPLE = [f"{title} {name}" for titles, names in ((_MEN_TITLES, _MEN), (_WOMEN_TITLES, _WOMEN)) for title in titles for name in names]
+_PEOPLE = [
+    f"{title} {name}"
+    for titles, names in ((_MEN_TITLES, _MEN), (_WOMEN_TITLES, _WOMEN))
+    for title in titles
+    for name in names
+]
 _POST_WORDS: dict[str, Sequence[object]] = {
     "who": _PEOPLE,
     "other": _PEOPLE,
@@ -301,9 +497,11 @@ _POST_WORDS: dict[str, Sequence[object]] = {
     "town": _TOWNS,
     "day": range(4, 21),
     "year": range(1287, 1689),
-    "month": "Hartung Hornung Lenzing Ostermond Wonnemond Brachet Heuert Ernting Scheiding Gilbhart Nebelung Julmond".split(),
+    "month": ("Hartung Hornung Lenzing Ostermond Wonnemond Brachet Heuert Ernting Scheiding "
+"Gilbhart Nebelung Julmond").split(),
     "weekday": "Monday Tuesday Wednesday Thursday Friday Saturday".split(),
-    "feast": "Candlemas Lammas Michaelmas Martinmas Epiphany Whitsun Ascension Assumption Pentecost Hallowmas".split(),
+    "feast": ("Candlemas Lammas Michaelmas Martinmas Epiphany Whitsun Ascension Assumption "
+"Pentecost Hallowmas").split(),
     "sum": range(101, 9_999),
     "coins": ("ducats", "florins", "thalers", "guilders", "gold marks", "bezants"),
     "change": "groats stivers hellers farthings kreuzers".split(),
@@ -311,10 +509,12 @@ _POST_WORDS: dict[str, Sequence[object]] = {
     "look": "gilded tarnished carved crooked whitewashed charred vaulted lopsided".split(),
     "part": "altar staircase gable hearth portal cellar cistern turret gallery".split(),
     "house": "convent hospice mint tannery guildhall abbey arsenal bakehouse cloister almshouse".split(),
-    "virtue": "patient humble watchful steadfast merciful silent weary proud thrifty fearless tender solemn".split(),
+    "virtue": ("patient humble watchful steadfast merciful silent weary proud thrifty fearless "
+"tender solemn").split(),
     "beasts": "herons wolves lions hounds otters eagles boars salmon swans hedgehogs ravens stags".split(),
     "do": "outlive devour forgive welcome outrun despise befriend remember scorn tame".split(),
-    "trials": "storms traitors princes flatterers dragons thieves rumours sorrows feuds crusaders sieges bishops".split(),
+    "trials": ("storms traitors princes flatterers dragons thieves rumours sorrows feuds crusaders "
+"sieges bishops").split(),
     "stuff": "silver ivory velvet amethyst pewter walnut ebony brocade coral damask".split(),
     "wares": "goblets saddles psalters mantles girdles chessmen candlesticks gloves mirrors lutes".split(),
     "spoilt": "drowned stolen pawned impounded counterfeited gambled-away mislaid".split(),
@@ -323,17 +523,27 @@ _POST_WORDS: dict[str, Sequence[object]] = {
 _POST_VALUES = {
     "day": ("the {day}th of {month} {year}", "{weekday} after {feast} {year}"),
     "sum": ("{sum:,} {coins} and {n} {change}",),
-    "spot": ("{near} the {look} {part} of the {house} in {town}", "the {house} of {who} {near} the {look} {part}"),
+    "spot": (
+        "{near} the {look} {part} of the {house} in {town}",
+        "the {house} of {who} {near} the {look} {part}",
+    ),
     "motto": ("{virtue} {beasts} {do} {trials}", "{trials} never {do} {virtue} {beasts}"),
-    "gift": ("{n} {stuff} {wares} and a pair of {virtue} {beasts}", "a {look} {stuff} casket of {n} {wares}"),
+    "gift": (
+        "{n} {stuff} {wares} and a pair of {virtue} {beasts}",
+        "a {look} {stuff} casket of {n} {wares}",
+    ),
     "watchword": ("{n} {beasts} over {town}", "no {stuff} {wares} for {virtue} {trials}"),
-    "grievance": ("{n} {stuff} {wares} {spoilt} on the road to {town}", "an insult to {who} at {feast} {year}"),
+    "grievance": (
+        "{n} {stuff} {wares} {spoilt} on the road to {town}",
+        "an insult to {who} at {feast} {year}",
+    ),
     "person": ("{who} {surname} of {town}",),
 }
 
 
 def _post_names(n: int, rng: random.Random) -> list[Names]:
-    """Many have a twin in which one word is another: a title, a given name or a surname, an office, a town or a year."""
+    """Many have a twin in which one word is another: a title, a given name or a surname, an office,
+    a town or a year."""
     found: dict[Names, None] = {}
     matters = list(_MATTERS.values())
     while len(found) < n:
@@ -343,7 +553,12 @@ def _post_names(n: int, rng: random.Random) -> list[Names]:
         called["p"] += [rng.choice(_SURNAMES)] if rng.random() < 0.4 else []
         called |= {"o": [rng.choice(_POSTS)], "t": [rng.choice(_TOWNS)], "y": [rng.choice(_YEARS)]}
         for _ in range(rng.choice((1, 2, 2, 3))):
-            found.setdefault(tuple(wording.format(**{key: " ".join(words) for key, words in called.items()}) for wording in wordings))
+            found.setdefault(
+                tuple(
+                    wording.format(**{key: " ".join(words) for key, words in called.items()})
+                    for wording in wordings
+                )
+            )
             key = rng.choice([key for key in called if f"{{{key}}}" in wordings[0]])
             called[key] = _swap_one_word(called[key], rng)
     names = list(found)[:n]
@@ -358,7 +573,11 @@ def _draw_title(name: str, rng: random.Random) -> str:
 def _swap_one_word(words: Sequence[str], rng: random.Random) -> list[str]:
     """The words with another of its kind in the place of one."""
     at = rng.randrange(len(words))
-    kind = next(kind for kind in (_MEN, _MEN_TITLES, _WOMEN, _WOMEN_TITLES, _SURNAMES, _TOWNS, _POSTS, _YEARS) if words[at] in kind)
+    kind = next(
+        kind
+        for kind in (_MEN, _MEN_TITLES, _WOMEN, _WOMEN_TITLES, _SURNAMES, _TOWNS, _POSTS, _YEARS)
+        if words[at] in kind
+    )
     return [*words[:at], rng.choice([word for word in kind if word not in words]), *words[at + 1 :]]
 
 
@@ -375,7 +594,8 @@ def _post_filler(rng: random.Random) -> str:
             "{who} grows more {mood} daily and blames it on {other}",
             "kiss the children, and do not let {who} near the {wares}",
             "my {mood} secretary spilled wine over the {stuff} {wares} you sent on {feast}",
-            "all {town} gossips that {who} dined with {other} and paid for neither {wares} nor wine",
+            ("all {town} gossips that {who} dined with {other} and paid for neither "
+"{wares} nor wine"),
             "God shield you from {trials}, as He did {who} at {town}",
             "{n} {beasts} came {near} the {house}, an omen if {who} is right",
             "the {virtue} nuns sing for {other} every {weekday}, {mood} as they are",
@@ -407,7 +627,11 @@ POST = Surface(
         "I beg you to pursue {s} too, though it stays dark to all who have not learnt {i}.",
         "Did you ever think of {s}, seeing that {i} would betray it?",
     ),
-    origin_forms=("I pieced it together out of {i}.", "Without {i} I might never have guessed.", "My thanks for {i}, whence it came."),
+    origin_forms=(
+        "I pieced it together out of {i}.",
+        "Without {i} I might never have guessed.",
+        "My thanks for {i}, whence it came.",
+    ),
     task_forms=(
         "Inquire into {s}",
         "Who can attest {s}?",

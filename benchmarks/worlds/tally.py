@@ -24,7 +24,8 @@ class Tally:
         self.n_tool_calls = 0
         self.n_proposed = 0
         self.n_repeated_proposals = 0  # of what is established, or is asked already
-        # until the execution that established the last of the goals, without checks and reports; 0: none did
+        # until the execution that established the last of the goals, without checks and reports; 0:
+        # none did
         self.n_calls_to_goal = self.n_tokens_to_goal = self.n_useless_to_goal = 0
         self.established: set[int] = set()
         self._proposed: set[int] = set()
@@ -44,12 +45,18 @@ class Tally:
 
     def answer(self, asked: Asked) -> tuple[Reply, Usage]:
         """Return the model's reply, and what it cost."""
-        digest = hashlib.sha256("\0".join(message.text for message in asked.messages).encode("utf-8", "replace")).hexdigest()
+        digest = hashlib.sha256(
+            "\0".join(message.text for message in asked.messages).encode("utf-8", "replace")
+        ).hexdigest()
         reply = self.model.answer(asked, n_before=self.n_by_prompt[digest])
         self.n_by_prompt[digest] += 1
         prompt = Prompt(messages=asked.messages, tools=asked.tools, schema=asked.schema)
         said = reply.text + "".join(call.name + call.arguments for call in reply.tool_calls)
-        usage = Usage(calls=1, prompt_tokens=-(-prompt_text_bytes(prompt) // 4), completion_tokens=estimate_tokens(said))
+        usage = Usage(
+            calls=1,
+            prompt_tokens=-(-prompt_text_bytes(prompt) // 4),
+            completion_tokens=estimate_tokens(said),
+        )
         self.calls_by_role[reply.role] += 1
         self.tokens_by_role[reply.role] += usage.tokens
         self._note(reply)
@@ -57,7 +64,9 @@ class Tally:
 
     def _note(self, reply: Reply) -> None:
         self.n_proposed += len(reply.proposed)
-        self.n_repeated_proposals += sum(number in self._proposed or number in self.established for number in reply.proposed)
+        self.n_repeated_proposals += sum(
+            number in self._proposed or number in self.established for number in reply.proposed
+        )
         self._proposed.update(reply.proposed)
         if reply.role != reads.EXECUTION:
             return

@@ -57,11 +57,15 @@ def test_a_task_that_asks_for_another_property_of_a_code_does_not_bring_what_is_
 def test_what_is_waited_for_is_not_proposed_again_under_a_shorter_name():
     found = find("the width of the north barn", LISTED)
 
-    assert found.cover("Look up the width of the north barn") and not found.cover("Look up the width of the south barn")
+    assert found.cover("Look up the width of the north barn") and not found.cover(
+        "Look up the width of the south barn"
+    )
 
 
 def test_what_stood_in_the_prompt_is_not_waited_for_and_is_asked_again_the_second_time():
-    first, second = (find("the width of the north barn", LISTED, shown=(2,), n_lacks=n) for n in (0, 1))
+    first, second = (
+        find("the width of the north barn", LISTED, shown=(2,), n_lacks=n) for n in (0, 1)
+    )
 
     assert (first.ids, first.again, first.is_all) == ((), (), False)
     assert (second.ids, second.again, second.is_all) == ((), (LISTED[0].name,), True)

@@ -12,15 +12,33 @@ OBJECTIVE = "Find the value of K-30 and the licence of Flask"
 
 
 def result(task_id, text):
-    return Result(task_id=task_id, objective_id=1, task_name="a task", text=text, origins=(), created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    return Result(
+        task_id=task_id,
+        objective_id=1,
+        task_name="a task",
+        text=text,
+        origins=(),
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
 
 
-RESULTS = [result(3, "Page 4 says: K-30 = 4711-QX, as of May."), result(5, "Flask is published under the “BSD-3-Clause” licence.")]
+RESULTS = [
+    result(3, "Page 4 says: K-30 = 4711-QX, as of May."),
+    result(5, "Flask is published under the “BSD-3-Clause” licence."),
+]
 
 
 def reply(*parts, missing=(), is_met=True):
-    named = tuple(CheckedPart(part=part, task_id=task_id, quote=quote) for part, task_id, quote in parts)
-    return CheckReply(is_met=is_met, parts=named, missing=tuple(missing), is_readable=True, reason="; ".join(missing))
+    named = tuple(
+        CheckedPart(part=part, task_id=task_id, quote=quote) for part, task_id, quote in parts
+    )
+    return CheckReply(
+        is_met=is_met,
+        parts=named,
+        missing=tuple(missing),
+        is_readable=True,
+        reason="; ".join(missing),
+    )
 
 
 def check(*parts, **more):
@@ -31,13 +49,22 @@ def test_an_objective_is_met_when_every_quote_stands_in_a_result():
     is_met, checked = check(("K-30", 3, "K-30 = 4711-QX"), ("the licence", 5, "BSD-3-Clause"))
 
     assert is_met
-    assert [(part.part, part.task_id) for part in checked.parts] == [("K-30", 3), ("the licence", 5)]
+    assert [(part.part, part.task_id) for part in checked.parts] == [
+        ("K-30", 3),
+        ("the licence", 5),
+    ]
     assert checked.missing == ()
 
 
 @pytest.mark.parametrize(
     "quote",
-    ["k-30 =  4711-qx", '"K-30 = 4711-QX"', "K-30 = 4711-QX …", "Page 4 … 4711-QX", "Page 4 says ... as of May."],
+    [
+        "k-30 =  4711-qx",
+        '"K-30 = 4711-QX"',
+        "K-30 = 4711-QX …",
+        "Page 4 … 4711-QX",
+        "Page 4 says ... as of May.",
+    ],
 )
 def test_a_quote_may_differ_in_case_blanks_quotation_marks_and_gaps(quote):
     assert check(("K-30", 3, quote))[0]
@@ -49,7 +76,10 @@ def test_a_quote_that_stands_in_another_result_counts_for_that_one():
     assert [part.task_id for part in checked.parts] == [5]
 
 
-@pytest.mark.parametrize("quote", ["K-30 = 4711-ZZ", "4711-Q", "", "…", "as of May … Page 4", "K-30", "the licence", "Flask"])
+@pytest.mark.parametrize(
+    "quote",
+    ["K-30 = 4711-ZZ", "4711-Q", "", "…", "as of May … Page 4", "K-30", "the licence", "Flask"],
+)
 def test_a_quote_that_does_not_stand_there_or_only_names_what_was_asked_does_not_count(quote):
     is_met, checked = check(("the part", 3, quote))
 
@@ -67,7 +97,8 @@ def test_a_no_that_names_nothing_makes_nothing_up():
     assert check(is_met=False)[1].missing == ()
 
 
-# -- two checks, and a third where they disagree -----------------------------------------------------------------------------------
+# -- two checks, and a third where they disagree
+# -----------------------------------------------------------------------------------
 
 
 BOTH = (("the value of K-30", 3, "4711-QX"), ("the licence of Flask", 5, "BSD-3-Clause"))
@@ -79,25 +110,40 @@ NOTHING = check(missing=["the value of K-30", "the licence of Flask"], is_met=Fa
 def test_two_checks_that_find_it_met_settle_it():
     settled = settle([MET, MET])
 
-    assert settled.is_met and [part.part for part in settled.checked.parts] == ["the value of K-30", "the licence of Flask"]
+    assert settled.is_met and [part.part for part in settled.checked.parts] == [
+        "the value of K-30",
+        "the licence of Flask",
+    ]
 
 
 def test_what_two_checks_miss_is_missing_once_whatever_their_words():
     settled = settle([NO_LICENCE, check(BOTH[0], missing=["the licence of Flask"], is_met=False)])
 
-    assert not settled.is_met and settled.checked.missing == ("no result gives the licence of Flask",) and not settled.contested
+    assert (
+        not settled.is_met
+        and settled.checked.missing == ("no result gives the licence of Flask",)
+        and not settled.contested
+    )
 
 
-@pytest.mark.parametrize("views", [[MET, NO_LICENCE], [NO_LICENCE, MET], [NO_LICENCE, check(BOTH[1], is_met=True)]])
+@pytest.mark.parametrize(
+    "views", [[MET, NO_LICENCE], [NO_LICENCE, MET], [NO_LICENCE, check(BOTH[1], is_met=True)]]
+)
 def test_what_one_check_misses_and_another_shows_is_contested(views):
     settled = settle(views)
 
-    assert not settled.is_met and not settled.checked.missing and settled.contested == ("no result gives the licence of Flask",)
+    assert (
+        not settled.is_met
+        and not settled.checked.missing
+        and settled.contested == ("no result gives the licence of Flask",)
+    )
 
 
 def test_a_third_check_decides_what_is_contested():
     assert settle([NO_LICENCE, MET, MET]).is_met
-    assert settle([NO_LICENCE, MET, NOTHING]).checked.missing == ("no result gives the licence of Flask",)
+    assert settle([NO_LICENCE, MET, NOTHING]).checked.missing == (
+        "no result gives the licence of Flask",
+    )
 
 
 def test_what_the_check_before_found_answered_is_one_voice_more():
@@ -106,17 +152,23 @@ def test_what_the_check_before_found_answered_is_one_voice_more():
     assert settle([NO_LICENCE, MET], known).is_met
     assert settle([NO_LICENCE, NO_LICENCE], known).contested
     assert settle([NO_LICENCE, NO_LICENCE, NO_LICENCE], known).checked.missing
-    assert [part.part for part in settle([NO_LICENCE, NO_LICENCE, NO_LICENCE], known).checked.parts] == ["the value of K-30"]
+    assert [
+        part.part for part in settle([NO_LICENCE, NO_LICENCE, NO_LICENCE], known).checked.parts
+    ] == ["the value of K-30"]
 
 
 def test_a_part_whose_quote_stands_in_its_result_no_more_is_not_known():
     assert still_shown(MET[1].parts, RESULTS, objective_text=OBJECTIVE) == MET[1].parts
-    assert [part.part for part in still_shown(MET[1].parts, RESULTS[:1], objective_text=OBJECTIVE)] == ["the value of K-30"]
+    assert [
+        part.part for part in still_shown(MET[1].parts, RESULTS[:1], objective_text=OBJECTIVE)
+    ] == ["the value of K-30"]
 
 
 def test_a_part_that_nearly_says_the_same_is_no_answer_to_another():
     def view(is_met, *missing):
-        return check(("the slope with most old trees", 3, "4711-QX"), missing=missing, is_met=is_met)
+        return check(
+            ("the slope with most old trees", 3, "4711-QX"), missing=missing, is_met=is_met
+        )
 
     views = [view(False, "no result answers this: the old trees of all slopes")] * 3
 
@@ -125,15 +177,26 @@ def test_a_part_that_nearly_says_the_same_is_no_answer_to_another():
 
 
 def test_two_parts_are_two_though_they_are_missed_in_the_same_words():
-    view = check(missing=["no result answers this: the value of K-30", "no result answers this: the licence of Flask"], is_met=False)
+    view = check(
+        missing=[
+            "no result answers this: the value of K-30",
+            "no result answers this: the licence of Flask",
+        ],
+        is_met=False,
+    )
 
     assert len(settle([view, view]).checked.missing) == 2
 
 
 def test_where_something_is_surely_missing_nothing_else_is_contested():
-    settled = settle([NO_LICENCE, check(missing=["the licence of Flask", "the value of K-30"], is_met=False)])
+    settled = settle(
+        [NO_LICENCE, check(missing=["the licence of Flask", "the value of K-30"], is_met=False)]
+    )
 
-    assert settled.checked.missing == ("no result gives the licence of Flask",) and not settled.contested
+    assert (
+        settled.checked.missing == ("no result gives the licence of Flask",)
+        and not settled.contested
+    )
 
 
 def test_a_check_that_names_neither_a_part_nor_what_is_missing_settles_nothing():

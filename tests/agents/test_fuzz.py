@@ -34,7 +34,17 @@ PIECES = (
         '"unanswered"',
         '"lacks"',
     ),
-    *("<task>", "</task>", "<li>", "1e999", "9" * 30, "<![CDATA[", '\\"', "\\u12", "<<x 12345678 from y\n"),
+    *(
+        "<task>",
+        "</task>",
+        "<li>",
+        "1e999",
+        "9" * 30,
+        "<![CDATA[",
+        '\\"',
+        "\\u12",
+        "<<x 12345678 from y\n",
+    ),
 )
 UNENDING = {
     "openings of tags": "<task>",
@@ -87,7 +97,8 @@ def mutate(text: str, chance: random.Random) -> str:
 
 
 def check_that_nothing_is_invented(text: str) -> bool:
-    """Read the text as a reply of each agent; whether it could be read as one of the creation agent."""
+    """Read the text as a reply of each agent; whether it could be read as one of the creation
+    agent."""
     order = parse_order(text, window=[(3, "Read limits.md and list every limit"), (7, "b")])
     assert set(order) <= {3, 7} and len(set(order)) == len(order)
     parse_check(text)
@@ -96,9 +107,19 @@ def check_that_nothing_is_invented(text: str) -> bool:
         reply = parse_creation(text, known_ids={3, 7}, finished_ids={12, 14}, max_tasks=4)
     except MalformedReplyError:
         return False
-    references = {3, 7, 12, 14, *(task.label for task in reply.tasks), *(task.name for task in reply.tasks)}
+    references = {
+        3,
+        7,
+        12,
+        14,
+        *(task.label for task in reply.tasks),
+        *(task.name for task in reply.tasks),
+    }
     assert len(reply.tasks) <= 4
-    assert all(task.name.strip() and len(task.name.encode()) <= 2000 and set(task.after) <= references for task in reply.tasks)
+    assert all(
+        task.name.strip() and len(task.name.encode()) <= 2000 and set(task.after) <= references
+        for task in reply.tasks
+    )
     assert all(task.source in (None, 12, 14) for task in reply.tasks)
     assert {lack.task_id for lack in reply.unanswered} <= {12, 14}
     return True
@@ -114,7 +135,9 @@ def test_no_random_text_loses_or_renames_a_task_as_the_prioritizers_reply_or_the
 def test_a_mutated_reply_is_read_or_malformed_and_invents_nothing():
     chance = random.Random(11)
 
-    n_read = sum(check_that_nothing_is_invented(mutate(chance.choice(REPLIES), chance)) for _ in range(1500))
+    n_read = sum(
+        check_that_nothing_is_invented(mutate(chance.choice(REPLIES), chance)) for _ in range(1500)
+    )
 
     assert 300 < n_read < 1200
 
@@ -128,4 +151,6 @@ def test_reading_a_reply_takes_linear_time_whatever_its_shape(shape):
 def test_reading_what_never_ends_takes_linear_time(name):
     piece = UNENDING[name]
 
-    assert not grows_faster_than_linearly(lambda n: check_that_nothing_is_invented(piece * (n // len(piece))), 200_000)
+    assert not grows_faster_than_linearly(
+        lambda n: check_that_nothing_is_invented(piece * (n // len(piece))), 200_000
+    )

@@ -1,6 +1,8 @@
-"""What a reply is: answers stay answers, and what is none is found, by figures over labelled replies and by the rules one by one.
+"""What a reply is: answers stay answers, and what is none is found, by figures over labelled
+replies and by the rules one by one.
 
-`python -m tests.agents.test_outcomes` prints the figures and each reply that is judged otherwise than its label.
+`python -m tests.agents.test_outcomes` prints the figures and each reply that is judged otherwise
+than its label.
 """
 
 import json
@@ -19,9 +21,17 @@ from tests.linear import grows_faster_than_linearly
 from tests.prompts import fenced
 
 DATA = Path(__file__).parent.parent / "data"
-OBJECTIVE = "Draw a map of the five valleys of the upper river, with the yield of each and the road by which it is reached."
-RESULT = "Task 3: Find the yield of the north slope\nThe north slope yields 3.2 tonnes a hectare, by the ledger of 1911, page four."
-INSTRUCTIONS = json.loads((DATA / "replies_labelled.json").read_text(encoding="utf-8"))["instructions"]
+OBJECTIVE = (
+    "Draw a map of the five valleys of the upper river, with the yield of each and the road "
+    "by which it is reached."
+)
+RESULT = (
+    "Task 3: Find the yield of the north slope\nThe north slope yields 3.2 tonnes a hectare, "
+    "by the ledger of 1911, page four."
+)
+INSTRUCTIONS = json.loads((DATA / "replies_labelled.json").read_text(encoding="utf-8"))[
+    "instructions"
+]
 NOT_ANSWERS = (OutcomeKind.LACKING, OutcomeKind.NOT_DONE)
 PIECES = (
     *(
@@ -54,8 +64,17 @@ PIECES = (
 
 
 def prompt_of(task, objective=OBJECTIVE):
-    passages = [("objective", objective, "person"), ("result", RESULT, "result:3"), ("task", f"7: {task}", "person")]
-    return [INSTRUCTIONS, "\n".join(fenced(label, Passage(text=text, origin=origin)) for label, text, origin in passages)]
+    passages = [
+        ("objective", objective, "person"),
+        ("result", RESULT, "result:3"),
+        ("task", f"7: {task}", "person"),
+    ]
+    return [
+        INSTRUCTIONS,
+        "\n".join(
+            fenced(label, Passage(text=text, origin=origin)) for label, text, origin in passages
+        ),
+    ]
 
 
 def judge(reply, task="Compute the total yield", objective=OBJECTIVE):
@@ -64,7 +83,10 @@ def judge(reply, task="Compute the total yield", objective=OBJECTIVE):
 
 def judged(name):
     replies = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))["replies"]
-    return [(entry, judge(entry["reply"], entry["task"], entry.get("objective", OBJECTIVE)).kind) for entry in replies]
+    return [
+        (entry, judge(entry["reply"], entry["task"], entry.get("objective", OBJECTIVE)).kind)
+        for entry in replies
+    ]
 
 
 def figures(name):
@@ -75,11 +97,15 @@ def figures(name):
         count[label] += 1
         count[label, "none"] += kind in NOT_ANSWERS
         count[label, "doubt"] += kind is OutcomeKind.DOUBTFUL
-    return tuple(count[key] for name in ("honest", "bad") for key in (name, (name, "none"), (name, "doubt")))
+    return tuple(
+        count[key] for name in ("honest", "bad") for key in (name, (name, "none"), (name, "doubt"))
+    )
 
 
 @pytest.mark.parametrize("name", ["replies_labelled", "replies_held_out"])
-def test_at_most_one_honest_reply_in_a_hundred_is_taken_for_none_and_of_the_bad_ones_95_are_found_or_in_doubt(name):
+def test_at_most_one_honest_reply_in_a_hundred_is_taken_for_none_and_of_the_bad_ones_95_are_found_or_in_doubt(
+    name,
+):
     n_honest, n_honest_wrong, _, n_bad, n_bad_found, n_bad_doubted = figures(name)
 
     assert n_honest_wrong <= 0.01 * n_honest
@@ -87,15 +113,26 @@ def test_at_most_one_honest_reply_in_a_hundred_is_taken_for_none_and_of_the_bad_
     assert n_bad_found >= 0.5 * n_bad
 
 
-@pytest.mark.parametrize(("kind", "surface"), [("join", "codes"), ("join", "places"), ("brief", "codes"), ("fanout", "codes")])
+@pytest.mark.parametrize(
+    ("kind", "surface"),
+    [("join", "codes"), ("join", "places"), ("brief", "codes"), ("fanout", "codes")],
+)
 def test_of_ordinary_results_few_are_in_doubt(kind, surface):
-    facts = [fact for seed in (1, 2, 3) for fact in make_world(kind, 30, seed, surface=surface, result_chars=300).facts]
+    facts = [
+        fact
+        for seed in (1, 2, 3)
+        for fact in make_world(kind, 30, seed, surface=surface, result_chars=300).facts
+    ]
     kinds = Counter(judge(fact.text, task=f"Find {fact.subject}").kind for fact in facts)
 
-    assert kinds[OutcomeKind.DOUBTFUL] <= 0.15 * len(facts) and set(kinds) <= {OutcomeKind.ANSWERED, OutcomeKind.DOUBTFUL}
+    assert kinds[OutcomeKind.DOUBTFUL] <= 0.15 * len(facts) and set(kinds) <= {
+        OutcomeKind.ANSWERED,
+        OutcomeKind.DOUBTFUL,
+    }
 
 
-# -- the LACKING line -------------------------------------------------------------------------------------------------------------
+# -- the LACKING line
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -115,11 +152,16 @@ def test_a_line_that_names_a_lack_is_lacking_alone_and_partial_after_an_answer(l
     alone, after_an_answer = judge(line), judge(f"The north slope yields 3.2 tonnes.\n\n{line}")
 
     assert (alone.kind, alone.lack) == (OutcomeKind.LACKING, "the yield of the south slope")
-    assert (after_an_answer.kind, after_an_answer.lack) == (OutcomeKind.PARTIAL, "the yield of the south slope")
+    assert (after_an_answer.kind, after_an_answer.lack) == (
+        OutcomeKind.PARTIAL,
+        "the yield of the south slope",
+    )
     assert after_an_answer.text == "The north slope yields 3.2 tonnes."
 
 
-@pytest.mark.parametrize("nothing", ["nothing", "none", "n/a", "None.", "**nothing**", "-", "nichts", "what is missing"])
+@pytest.mark.parametrize(
+    "nothing", ["nothing", "none", "n/a", "None.", "**nothing**", "-", "nichts", "what is missing"]
+)
 def test_a_lack_of_nothing_is_no_lack(nothing):
     assert judge(f"412 m\n\nLACKING: {nothing}") == Outcome(kind=OutcomeKind.ANSWERED, text="412 m")
     assert judge(f"LACKING: {nothing}").kind is OutcomeKind.NOT_DONE
@@ -142,38 +184,61 @@ def test_the_line_counts_for_nothing_inside_a_code_block_of_an_answer():
 
 
 def test_an_apology_before_the_line_is_no_answer():
-    assert judge("I'm sorry, I can't compute it yet.\n\nLACKING: the width").kind is OutcomeKind.LACKING
+    assert (
+        judge("I'm sorry, I can't compute it yet.\n\nLACKING: the width").kind
+        is OutcomeKind.LACKING
+    )
 
 
 def test_missing_things_are_the_answer_to_a_task_that_asks_for_them():
-    assert judge("Missing: a hinge and two screws", task="What is missing from the kit?").kind not in NOT_ANSWERS
+    assert (
+        judge("Missing: a hinge and two screws", task="What is missing from the kit?").kind
+        not in NOT_ANSWERS
+    )
 
 
-# -- words alone ------------------------------------------------------------------------------------------------------------------
+# -- words alone
+# --------------------------------------------------------------------------------------------------
 
 
 def test_an_absence_is_a_lack_where_somebody_speaks_of_their_own_inputs_and_open_where_nobody_does():
     assert judge("I do not have the yield of the south slope.").kind is OutcomeKind.LACKING
-    assert judge("The yield of the south slope is not mentioned.", task="Check what the ledger mentions").kind is OutcomeKind.DOUBTFUL
+    assert (
+        judge(
+            "The yield of the south slope is not mentioned.", task="Check what the ledger mentions"
+        ).kind
+        is OutcomeKind.DOUBTFUL
+    )
 
 
 def test_a_lack_in_words_is_kept_as_it_was_said():
-    assert judge("I'm sorry. I need the yield of the south slope first.").lack == "I need the yield of the south slope first."
+    assert (
+        judge("I'm sorry. I need the yield of the south slope first.").lack
+        == "I need the yield of the south slope first."
+    )
 
 
 def test_a_lack_keeps_the_quoted_name_of_what_is_missing():
-    lack = judge('I cannot go on. The value of "south slope yield" has not been given, nor that of "west slope yield".').lack
+    lack = judge(
+        'I cannot go on. The value of "south slope yield" has not been given, nor that of '
+        '"west slope yield".'
+    ).lack
 
     assert '"south slope yield"' in lack and '"west slope yield"' in lack
 
 
 def test_a_refusal_that_names_an_input_is_a_lack():
-    assert judge("As an AI I cannot compute this without the yield of the south slope.").kind is OutcomeKind.LACKING
+    assert (
+        judge("As an AI I cannot compute this without the yield of the south slope.").kind
+        is OutcomeKind.LACKING
+    )
     assert judge("As an AI I cannot compute this.").kind in NOT_ANSWERS
 
 
 def test_a_long_text_with_a_gap_in_it_is_an_answer():
-    reply = "The slope was planted in rows. " * 3 + "The yield of 1911 is not known. It fed 40 people."
+    reply = (
+        "The slope was planted in rows. " * 3 + "The yield of 1911 is not known. It fed 40 people."
+    )
 
     assert judge(reply).kind is OutcomeKind.ANSWERED
 
@@ -199,29 +264,46 @@ def test_a_reply_that_is_none_says_why_in_a_sentence(reply, word):
     assert word in outcome.why and outcome.why.endswith(".")
 
 
-# -- echoes -----------------------------------------------------------------------------------------------------------------------
+# -- echoes
+# --------------------------------------------------------------------------------------------------
 
 
 def test_the_instructions_the_objective_and_their_fences_are_an_echo():
-    for reply in (INSTRUCTIONS, OBJECTIVE, "\n".join(prompt_of("Compute the total yield")[0:1]) + OBJECTIVE):
+    for reply in (
+        INSTRUCTIONS,
+        OBJECTIVE,
+        "\n".join(prompt_of("Compute the total yield")[0:1]) + OBJECTIVE,
+    ):
         assert judge(reply).kind is OutcomeKind.NOT_DONE
-    assert judge(fenced("task", Passage(text="7: Compute the total yield", origin="person"))).kind is OutcomeKind.NOT_DONE
+    assert (
+        judge(fenced("task", Passage(text="7: Compute the total yield", origin="person"))).kind
+        is OutcomeKind.NOT_DONE
+    )
 
 
 def test_a_result_of_the_prompt_may_be_quoted_in_full():
     assert judge(RESULT.partition("\n")[2]).kind is OutcomeKind.ANSWERED
-    assert judge(fenced("result", Passage(text=RESULT, origin="result:3")) + "\n\nSo it is 3.2 tonnes.").kind is OutcomeKind.ANSWERED
+    assert (
+        judge(
+            fenced("result", Passage(text=RESULT, origin="result:3")) + "\n\nSo it is 3.2 tonnes."
+        ).kind
+        is OutcomeKind.ANSWERED
+    )
 
 
 def test_a_statement_in_the_words_of_the_question_is_no_echo():
-    assert judge("The bridge is open to trucks.", task="Is the bridge open to trucks?").kind not in NOT_ANSWERS
+    assert (
+        judge("The bridge is open to trucks.", task="Is the bridge open to trucks?").kind
+        not in NOT_ANSWERS
+    )
 
 
 def test_the_objective_is_an_answer_where_the_task_asks_for_it():
     assert judge(OBJECTIVE, task="Quote the objective").kind is OutcomeKind.ANSWERED
 
 
-# -- noise ------------------------------------------------------------------------------------------------------------------------
+# -- noise
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -232,7 +314,10 @@ def test_the_objective_is_an_answer_where_the_task_asks_for_it():
         ("5<|im_end|>\n<|endoftext|>", "5"),
         ("<|im_start|>assistant\n5</s>", "5"),
         ("<think>without an end", ""),
-        ("The tag `<think>` opens it, `</think>` closes it.", "The tag `<think>` opens it, `</think>` closes it."),
+        (
+            "The tag `<think>` opens it, `</think>` closes it.",
+            "The tag `<think>` opens it, `</think>` closes it.",
+        ),
         ("a\u200bb", "ab"),
         ("if a < b:\n    return </s>x", "if a < b:\n    return </s>x"),
     ],
@@ -241,35 +326,64 @@ def test_noise_goes_and_the_reply_stays(text, left):
     assert strip_noise(text) == left
 
 
-# -- any text ---------------------------------------------------------------------------------------------------------------------
+# -- any text
+# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.one_of(st.text(max_size=12), st.sampled_from(PIECES)), max_size=30).map("".join), st.text(max_size=40))
+@given(
+    st.lists(st.one_of(st.text(max_size=12), st.sampled_from(PIECES)), max_size=30).map("".join),
+    st.text(max_size=40),
+)
 def test_any_text_gives_an_outcome(reply, task):
     outcome = judge_reply(reply, task_name=task, prompt_texts=prompt_of(task))
 
     assert (outcome.kind is OutcomeKind.NOT_DONE) == bool(outcome.why)
-    assert outcome.kind is OutcomeKind.LACKING or outcome.kind is OutcomeKind.PARTIAL or not outcome.lack
+    assert (
+        outcome.kind is OutcomeKind.LACKING
+        or outcome.kind is OutcomeKind.PARTIAL
+        or not outcome.lack
+    )
     assert len(outcome.lack) <= MAX_LACK_CHARS and "\n" not in outcome.lack
 
 
 @pytest.mark.parametrize(
-    "piece", [*PIECES, "a", " ", "> ", "*", "K-17 is not known. ", "<<a 12345678 from x\n", "LACKING: x\n", "```\nLACKING: x\n"]
+    "piece",
+    [
+        *PIECES,
+        "a",
+        " ",
+        "> ",
+        "*",
+        "K-17 is not known. ",
+        "<<a 12345678 from x\n",
+        "LACKING: x\n",
+        "```\nLACKING: x\n",
+    ],
 )
 def test_a_long_reply_is_judged_in_linear_time(piece):
     def work(n):
-        return judge_reply(piece * (n // len(piece)), task_name="Compute it", prompt_texts=[piece * (n // len(piece))])
+        return judge_reply(
+            piece * (n // len(piece)),
+            task_name="Compute it",
+            prompt_texts=[piece * (n // len(piece))],
+        )
 
     assert grows_faster_than_linearly(work, 160_000) == ""
 
 
 def test_a_sentence_of_the_worst_words_is_judged_in_bounded_time():
-    words = "the not no earlier results cannot without is are please provide need before i to be known first of so".split()
+    words = (
+        "the not no earlier results cannot without is are please provide need before i to be "
+        "known first of so"
+    ).split()
     shuffled = random.Random(7)
 
     def work(n):
-        return [judge_reply(" ".join(shuffled.choices(words, k=400)), task_name="Compute it") for _ in range(n)]
+        return [
+            judge_reply(" ".join(shuffled.choices(words, k=400)), task_name="Compute it")
+            for _ in range(n)
+        ]
 
     assert grows_faster_than_linearly(work, 32) == ""
 
@@ -278,6 +392,12 @@ if __name__ == "__main__":
     for file_name in ("replies_labelled", "replies_held_out"):
         for entry, kind in judged(file_name):
             if kind != entry["kind"]:
-                print(f"{entry['kind']:9} judged {kind:9} {entry['task'][:50]} | {entry['reply'][:120]!r}")
+                print(
+                    f"{entry['kind']:9} judged {kind:9} {entry['task'][:50]} | "
+                    f"{entry['reply'][:120]!r}"
+                )
         honest, wrong, doubted, bad, found, bad_doubted = figures(file_name)
-        print(f"{file_name}: honest {honest}, taken for none {wrong}, in doubt {doubted}; bad {bad}, found {found}, in doubt {bad_doubted}")
+        print(
+            f"{file_name}: honest {honest}, taken for none {wrong}, in doubt {doubted}; bad "
+            f"{bad}, found {found}, in doubt {bad_doubted}"
+        )

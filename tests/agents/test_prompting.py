@@ -3,7 +3,13 @@ import re
 
 import pytest
 
-from babyagi.agents.prompting import PROMPT_NAMES, Field, build_messages, load_prompt, prompt_version
+from babyagi.agents.prompting import (
+    PROMPT_NAMES,
+    Field,
+    build_messages,
+    load_prompt,
+    prompt_version,
+)
 from babyagi.llm.prompt import Speaker, fence
 from babyagi.tasks import Passage
 from tests.prompts import fenced
@@ -24,14 +30,19 @@ def test_a_field_without_a_place_is_an_error():
 def test_a_passage_that_looks_like_a_place_is_not_filled():
     passage = Passage(text="{{queue}}", origin="file:a.md")
 
-    _, user = build_messages("prioritization", {"objective": [("objective", passage)], "queue": "SECRET"})
+    _, user = build_messages(
+        "prioritization", {"objective": [("objective", passage)], "queue": "SECRET"}
+    )
 
     assert "{{queue}}" in user.text
     assert user.text.count("SECRET") == 1
 
 
 def test_a_message_names_the_origin_of_every_passage_in_it():
-    passages = [("result", Passage(text="a", origin="result:1")), ("result", Passage(text="b", origin="result:2"))]
+    passages = [
+        ("result", Passage(text="a", origin="result:1")),
+        ("result", Passage(text="b", origin="result:2")),
+    ]
 
     fields: dict[str, Field] = {
         "stance": "",
@@ -87,7 +98,9 @@ def test_a_text_cannot_close_its_own_fence():
 
     outer = fenced("result", Passage(text=attack, origin="file:b.md"))
 
-    assert outer.startswith("<<result 1a2b3c4d from file:b.md\n<·<result") and outer.endswith("\n1a2b3c4d>>")
+    assert outer.startswith("<<result 1a2b3c4d from file:b.md\n<·<result") and outer.endswith(
+        "\n1a2b3c4d>>"
+    )
     assert outer.count("\n1a2b3c4d>>") == 1
 
 

@@ -7,7 +7,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from babyagi.agents.replies import CheckedPart, ProposedTask, Unanswered, parse_check, parse_creation, parse_order, split_combined
+from babyagi.agents.replies import (
+    CheckedPart,
+    ProposedTask,
+    Unanswered,
+    parse_check,
+    parse_creation,
+    parse_order,
+    split_combined,
+)
 from babyagi.errors import MalformedReplyError
 
 DATA = Path(__file__).parent.parent / "data"
@@ -81,7 +89,8 @@ def fill(reply, ids, names):
     return reply
 
 
-# -- order ------------------------------------------------------------------------------------------------------------------------
+# -- order
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("first_id", [1, 4, 21])
@@ -108,13 +117,19 @@ def test_a_name_says_which_task_whatever_number_stands_before_it():
 
 
 def test_once_a_name_is_recognised_numbers_count_for_nothing():
-    assert parse_order("1. gamma\n2. something new", window=[(1, "alpha"), (2, "beta"), (3, "gamma")]) == (3,)
+    assert parse_order(
+        "1. gamma\n2. something new", window=[(1, "alpha"), (2, "beta"), (3, "gamma")]
+    ) == (3,)
 
 
 def test_the_longest_name_wins_where_one_begins_like_another():
     window = [(1, "Read a"), (2, "Read a and b"), (3, "Read a and b twice")]
 
-    assert parse_order("1. Read a and b twice\n2. Read a\n3. Read a and b", window=window) == (3, 1, 2)
+    assert parse_order("1. Read a and b twice\n2. Read a\n3. Read a and b", window=window) == (
+        3,
+        1,
+        2,
+    )
 
 
 def test_a_name_inside_a_longer_word_is_not_recognised():
@@ -122,7 +137,9 @@ def test_a_name_inside_a_longer_word_is_not_recognised():
 
 
 def test_tasks_of_the_same_name_are_told_apart_by_their_ids():
-    assert parse_order("9: Look again\n8: Look again", window=[(8, "Look again"), (9, "Look again")]) == (9, 8)
+    assert parse_order(
+        "9: Look again\n8: Look again", window=[(8, "Look again"), (9, "Look again")]
+    ) == (9, 8)
 
 
 def test_a_long_name_is_recognised_as_the_prompt_cut_it():
@@ -168,13 +185,17 @@ def test_no_text_yields_an_unknown_id_or_one_twice(text):
     assert len(set(order)) == len(order)
 
 
-# -- creation -------------------------------------------------------------------------------------------------------------------
+# -- creation
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        '{"tasks": [{"name": "A", "after": []}, {"name": "B", "after": []}], "objective_met": false}',
+        (
+            '{"tasks": [{"name": "A", "after": []}, {"name": "B", "after": []}], '
+            '"objective_met": false}'
+        ),
         'Sure!\n```json\n{"tasks": [{"name": "A"}, {"name": "B"}]}\n```\n1. bye',
         '{"tasks": ["A", "B"], "objective_met": false}',
         '["A", "B"]',
@@ -205,14 +226,25 @@ def test_a_list_of_tasks_is_read_in_any_of_these_shapes(text):
 
 
 def read_labelled(reply):
-    """What the reply is read as, in the words of the labelled data; None for one that cannot be read."""
+    """What the reply is read as, in the words of the labelled data; None for one that cannot be
+    read."""
     try:
         read = parse_creation(reply, known_ids={3, 7}, finished_ids={12, 14}, max_tasks=20)
     except MalformedReplyError:
         return None
     return {
-        "tasks": [{"name": task.name, "after": list(task.after), **({"from": task.source} if task.source else {})} for task in read.tasks],
-        "unanswered": [{"task": lack.task_id, "lacks": lack.lacks, "after": list(lack.after)} for lack in read.unanswered],
+        "tasks": [
+            {
+                "name": task.name,
+                "after": list(task.after),
+                **({"from": task.source} if task.source else {}),
+            }
+            for task in read.tasks
+        ],
+        "unanswered": [
+            {"task": lack.task_id, "lacks": lack.lacks, "after": list(lack.after)}
+            for lack in read.unanswered
+        ],
         "is_met": read.is_met,
     }
 
@@ -220,7 +252,11 @@ def read_labelled(reply):
 def labelled(shape):
     if shape.get("is_malformed"):
         return None
-    return {"tasks": shape["tasks"], "unanswered": shape.get("unanswered", []), "is_met": shape.get("is_met", False)}
+    return {
+        "tasks": shape["tasks"],
+        "unanswered": shape.get("unanswered", []),
+        "is_met": shape.get("is_met", False),
+    }
 
 
 @pytest.mark.parametrize("shape", CREATIONS, ids=lambda shape: shape["name"])
@@ -304,9 +340,17 @@ def test_a_name_survives_byte_for_byte(name):
 
 
 def test_wrapped_lines_belong_to_their_item():
-    text = "1. Search the\nweb for More\n2. Read the page\n   and the notes\n3. Group:\n   - by year\n   - by place\n4. End."
+    text = (
+        "1. Search the\nweb for More\n2. Read the page\n   and the notes\n3. Group:\n   - by "
+        "year\n   - by place\n4. End."
+    )
 
-    assert names_of(text) == ["Search the web for More", "Read the page and the notes", "Group: - by year - by place", "End."]
+    assert names_of(text) == [
+        "Search the web for More",
+        "Read the page and the notes",
+        "Group: - by year - by place",
+        "End.",
+    ]
 
 
 def test_a_new_sentence_under_the_list_is_not_a_part_of_it():
@@ -314,7 +358,10 @@ def test_a_new_sentence_under_the_list_is_not_a_part_of_it():
 
 
 def test_of_a_reply_that_was_cut_off_only_complete_tasks_count():
-    text = '{"tasks": [{"name": "A", "after": [1]}, {"name": "B", "after": [1, 2]}, {"name": "Half a na'
+    text = (
+        '{"tasks": [{"name": "A", "after": [1]}, {"name": "B", "after": [1, 2]}, {"name": '
+        '"Half a na'
+    )
 
     reply = parse_creation(text, known_ids=(1,), max_tasks=9)
 
@@ -323,7 +370,15 @@ def test_of_a_reply_that_was_cut_off_only_complete_tasks_count():
 
 
 @pytest.mark.parametrize(
-    "text", ['{"tasks": [{"name": "Half', '```json\n{"tasks": [', '{"foo": 1}', '[{"tasks', '{"tasks": [{name: A}]}', "{" * 3000]
+    "text",
+    [
+        '{"tasks": [{"name": "Half',
+        '```json\n{"tasks": [',
+        '{"foo": 1}',
+        '[{"tasks',
+        '{"tasks": [{name: A}]}',
+        "{" * 3000,
+    ],
 )
 def test_json_that_cannot_be_read_says_what_was_expected(text):
     with pytest.raises(MalformedReplyError, match=r'expected JSON: \{"tasks"'):
@@ -331,7 +386,10 @@ def test_json_that_cannot_be_read_says_what_was_expected(text):
 
 
 def test_only_ids_that_the_agent_was_shown_count_in_after():
-    text = '{"tasks": [{"name": "A", "after": [2, "3", 4.0, 2, 99, -2, true, null, "x", NaN]}, {"name": "B", "after": 3}]}'
+    text = (
+        '{"tasks": [{"name": "A", "after": [2, "3", 4.0, 2, 99, -2, true, null, "x", NaN]}, '
+        '{"name": "B", "after": 3}]}'
+    )
 
     reply = parse_creation(text, known_ids={1, 2, 3, 4}, max_tasks=5)
 
@@ -341,15 +399,23 @@ def test_only_ids_that_the_agent_was_shown_count_in_after():
 def test_the_claim_that_the_objective_is_met_is_read_from_a_whole_reply_only():
     assert parse_creation('{"tasks": [], "objective_met": true}', known_ids=(), max_tasks=5).is_met
     assert parse_creation('{"objective_met": "true"}', known_ids=(), max_tasks=5).is_met
-    assert not parse_creation('{"objective_met": true, "tasks": ["A", "B', known_ids=(), max_tasks=5).is_met
+    assert not parse_creation(
+        '{"objective_met": true, "tasks": ["A", "B', known_ids=(), max_tasks=5
+    ).is_met
 
 
 def test_what_is_left_out_is_said():
     long = parse_creation("1. " + "x" * 501 + "\n2. fits", known_ids=(), max_tasks=5)
     many = parse_creation("- a\n- b\n- c", known_ids=(), max_tasks=2)
 
-    assert ([task.name for task in long.tasks], long.note) == (["fits"], "left out: 1 with a name over 500 characters")
-    assert ([task.name for task in many.tasks], many.note) == (["a", "b"], "left out: 1 over the 2 allowed")
+    assert ([task.name for task in long.tasks], long.note) == (
+        ["fits"],
+        "left out: 1 with a name over 500 characters",
+    )
+    assert ([task.name for task in many.tasks], many.note) == (
+        ["a", "b"],
+        "left out: 1 over the 2 allowed",
+    )
     assert (long.dropped, many.dropped) == (("x" * 500,), ("c",))
     assert parse_creation("- a", known_ids=(), max_tasks=2).dropped == ()
 
@@ -376,10 +442,18 @@ def test_a_task_that_is_left_out_is_no_reference():
 
 
 def test_a_number_is_the_id_of_a_task_and_never_a_place_in_the_reply():
-    text = '{"tasks": [{"id": 1, "name": "Look"}, {"id": "2", "name": "Compare", "after": [1, "2", "task 3"]}]}'
+    text = (
+        '{"tasks": [{"id": 1, "name": "Look"}, {"id": "2", "name": "Compare", "after": [1, '
+        '"2", "task 3"]}]}'
+    )
 
-    assert [task.after for task in parse_creation(text, known_ids=(3,), max_tasks=5).tasks] == [(), (3,)]
-    assert [task.after for task in parse_creation(text, known_ids=(1, 2, 3), max_tasks=5).tasks] == [(), (1, 2, 3)]
+    assert [task.after for task in parse_creation(text, known_ids=(3,), max_tasks=5).tasks] == [
+        (),
+        (3,),
+    ]
+    assert [
+        task.after for task in parse_creation(text, known_ids=(1, 2, 3), max_tasks=5).tasks
+    ] == [(), (1, 2, 3)]
 
 
 def test_a_finished_task_counts_in_after_and_only_a_finished_one_as_where_a_task_comes_from():
@@ -390,7 +464,14 @@ def test_a_finished_task_counts_in_after_and_only_a_finished_one_as_where_a_task
     assert reply.tasks == (ProposedTask(name="A", after=(12,), source=12), ProposedTask(name="B"))
 
 
-@pytest.mark.parametrize("text", ['{"answered": false, "lacks": "x"}', '{"unanswered": [{"lacks": "x"}]}', '{"tasks": [], "lacks": "x"}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"answered": false, "lacks": "x"}',
+        '{"unanswered": [{"lacks": "x"}]}',
+        '{"tasks": [], "lacks": "x"}',
+    ],
+)
 def test_a_number_may_be_left_out_when_only_one_task_is_finished(text):
     one = parse_creation(text, known_ids=(3,), finished_ids=(12,), max_tasks=5)
     two = parse_creation(text + '{"tasks": []}', known_ids=(3,), finished_ids=(12, 14), max_tasks=5)
@@ -399,9 +480,13 @@ def test_a_number_may_be_left_out_when_only_one_task_is_finished(text):
     assert two.unanswered == ()
 
 
-# -- a result and the plan behind it --------------------------------------------------------------------------------------------
+# -- a result and the plan behind it
+# --------------------------------------------------------------------------------------------
 
-PLAN = '{"lacks": "the price", "tasks": [{"id": "a", "name": "Look", "after": [3]}], "objective_met": false}'
+PLAN = (
+    '{"lacks": "the price", "tasks": [{"id": "a", "name": "Look", "after": [3]}], '
+    '"objective_met": false}'
+)
 DATA_OF_ANSWER = '```json\n{"limits": [1, 2]}\n```'
 
 
@@ -434,7 +519,14 @@ def test_the_plan_is_cut_from_behind_the_result(text, result):
 
 @pytest.mark.parametrize(
     "text",
-    ["The answer.", f"The answer:\n\n{DATA_OF_ANSWER}", 'The key {"tasks": 3} counts.', "f(x) { return [1]; }", "1. Look\n2. Compare", ""],
+    [
+        "The answer.",
+        f"The answer:\n\n{DATA_OF_ANSWER}",
+        'The key {"tasks": 3} counts.',
+        "f(x) { return [1]; }",
+        "1. Look\n2. Compare",
+        "",
+    ],
 )
 def test_a_result_without_a_plan_stays_as_it_is(text):
     assert split_combined(text, known_ids={3}, max_tasks=5) == (text, None, "")
@@ -442,7 +534,9 @@ def test_a_result_without_a_plan_stays_as_it_is(text):
 
 @pytest.mark.parametrize("n_chars", range(1, len(PLAN)))
 def test_a_plan_that_is_cut_off_is_none_and_does_not_stay_in_the_result(n_chars):
-    result, plan, lacks = split_combined(f"The answer.\n\n{PLAN[:n_chars]}", known_ids={3}, max_tasks=5)
+    result, plan, lacks = split_combined(
+        f"The answer.\n\n{PLAN[:n_chars]}", known_ids={3}, max_tasks=5
+    )
 
     assert (result, plan) == ("The answer.", None)
     assert lacks in ("", "the price")
@@ -458,7 +552,10 @@ def test_no_text_raises_anything_but_a_malformed_reply(text):
         return
     assert len(reply.tasks) <= 3
     siblings = {task.label for task in reply.tasks} | {task.name for task in reply.tasks}
-    assert all(task.name.strip() and len(task.name) <= 500 and set(task.after) <= {7, 8} | siblings for task in reply.tasks)
+    assert all(
+        task.name.strip() and len(task.name) <= 500 and set(task.after) <= {7, 8} | siblings
+        for task in reply.tasks
+    )
     parse_check(text)
     split_combined(text, known_ids={7, 8}, max_tasks=3)
 
@@ -517,7 +614,8 @@ def test_a_megabyte_of_anything_is_read_in_bounded_time(piece):
         assert "expected JSON" in error.what
 
 
-# -- check ------------------------------------------------------------------------------------------------------------------------
+# -- check
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -525,7 +623,11 @@ def test_a_megabyte_of_anything_is_read_in_bounded_time(piece):
     [
         ('{"met": true, "missing": ""}', True, ()),
         ('```json\n{"met": false, "missing": "the sums"}\n```', False, ("the sums",)),
-        ('{"parts": [], "missing": ["the sums", "the year", "the sums"], "met": false}', False, ("the sums", "the year")),
+        (
+            '{"parts": [], "missing": ["the sums", "the year", "the sums"], "met": false}',
+            False,
+            ("the sums", "the year"),
+        ),
         ('{"missing": [{"part": "the sums"}], "met": false}', False, ("the sums",)),
         ("{'met': True, 'missing': []}", True, ()),
         ('{"met": "yes", "missing": "nothing"}', True, ()),
@@ -563,7 +665,12 @@ def test_a_check_that_cannot_be_read_is_not_met(text):
 
 
 def test_a_check_names_the_task_and_the_words_that_answer_a_part():
-    parts = [{"part": "limits", "task": 12, "quote": "5 a second"}, {"part": "costs", "task": "task 14"}, {"part": "", "task": 3}, "x"]
+    parts = [
+        {"part": "limits", "task": 12, "quote": "5 a second"},
+        {"part": "costs", "task": "task 14"},
+        {"part": "", "task": 3},
+        "x",
+    ]
 
     check = parse_check(json.dumps({"parts": parts, "missing": [], "met": True}))
 

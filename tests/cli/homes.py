@@ -20,14 +20,17 @@ def settings():
 
 
 def fill_home(text="Find what the documents promise", *, model="rehearsal", reason=None):
-    """Put an objective with one finished and two queued tasks into the home of the environment; return its id.
+    """Put an objective with one finished and two queued tasks into the home of the environment;
+    return its id.
 
     With a stop reason it has ended, and its report is written.
     """
 
     async def fill():
         async with open_store(settings()) as store:
-            objective, _ = await store.create_objective(samples.spec(text, model=model), uid=f"uid-{text}", always_new=True)
+            objective, _ = await store.create_objective(
+                samples.spec(text, model=model), uid=f"uid-{text}", always_new=True
+            )
             await join(store, WORKER, objective.id)
             await finish_a_task(store, objective.id)
             if reason is not None:
@@ -60,9 +63,13 @@ async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compa
         usage=Usage(calls=1, prompt_tokens=100, completion_tokens=20),
         model="rehearsal",
     )
-    await store.record_result(claim, text="limits.md:3 says fifty tasks.", origins=("file:limits.md",))
+    await store.record_result(
+        claim, text="limits.md:3 says fifty tasks.", origins=("file:limits.md",)
+    )
     duty = await store.claim_duty(objective_id, WORKER.id, Duty.PLAN)
-    plan = Planned(proposals=tuple(Proposal(name=name, parent_id=claim.task.id) for name in proposals))
+    plan = Planned(
+        proposals=tuple(Proposal(name=name, parent_id=claim.task.id) for name in proposals)
+    )
     await store.record_plan(duty, task_ids=[claim.task.id], plan=plan)
 
 

@@ -36,7 +36,13 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def spec(text="Find what the documents promise", model="gpt-6-luna", limits=None, initial_task="Read the documents", **more):
+def spec(
+    text="Find what the documents promise",
+    model="gpt-6-luna",
+    limits=None,
+    initial_task="Read the documents",
+    **more,
+):
     roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
     return ObjectiveSpec(
         text=text,
@@ -67,7 +73,14 @@ def objective(**changes):
 
 
 def running_objective(**changes):
-    return objective(status=ObjectiveStatus.ACTIVE, stop_reason=None, stop_detail="", has_report=False, ended_at=None, **changes)
+    return objective(
+        status=ObjectiveStatus.ACTIVE,
+        stop_reason=None,
+        stop_detail="",
+        has_report=False,
+        ended_at=None,
+        **changes,
+    )
 
 
 def task(**changes):
@@ -119,7 +132,14 @@ def step(**changes):
 
 
 def event(**changes):
-    values = {"id": 17, "objective_id": 3, "task_id": 4, "kind": log.TASK_DONE, "data": {"n_added": 2, "n_duplicates": 0}, "at": at(9)}
+    values = {
+        "id": 17,
+        "objective_id": 3,
+        "task_id": 4,
+        "kind": log.TASK_DONE,
+        "data": {"n_added": 2, "n_duplicates": 0},
+        "at": at(9),
+    }
     return Event(**{**values, **changes})
 
 
@@ -137,10 +157,23 @@ COUNTS = {
 def inputs_step():
     excerpts = [
         {"task_id": 2, "text": "secret text", "score": 0.412, "reason": "after"},
-        {"task_id": 5, "text": "secret text", "score": 0.3, "reason": "shared", "objective_id": 7, "task_name": "Read it"},
+        {
+            "task_id": 5,
+            "text": "secret text",
+            "score": 0.3,
+            "reason": "shared",
+            "objective_id": 7,
+            "task_name": "Read it",
+        },
         {"task_id": 1, "text": "old"},
     ]
-    return step(key="1/inputs", kind="inputs", output=json.dumps({"excerpts": excerpts}), model="", usage=Usage())
+    return step(
+        key="1/inputs",
+        kind="inputs",
+        output=json.dumps({"excerpts": excerpts}),
+        model="",
+        usage=Usage(),
+    )
 
 
 def index_status():
@@ -148,14 +181,32 @@ def index_status():
 
 
 def check_report():
-    return CheckReport(missing=(4,), extra=("x" * 36,), probe_misses=(5,), n_probes=10, n_expected=10, n_held=9, n_owed=2)
+    return CheckReport(
+        missing=(4,),
+        extra=("x" * 36,),
+        probe_misses=(5,),
+        n_probes=10,
+        n_expected=10,
+        n_held=9,
+        n_owed=2,
+    )
 
 
 def ranking():
-    return Ranking(ranked=(RankedResult(result=result(), score=0.71239),), degraded="the index was not used: it is gone")
+    return Ranking(
+        ranked=(RankedResult(result=result(), score=0.71239),),
+        degraded="the index was not used: it is gone",
+    )
 
 
 def worker(name, *, objective_id=3, hindrance="", task_ids=(), lease_left_s=20.0, **changes):
     joined = Joined(objective_id=objective_id, hindrance=hindrance, since=START, task_ids=task_ids)
-    values = {"host": "here", "pid": 7, "lease_until": at(90), "since": START, "lease_left_s": lease_left_s, "joined": (joined,)}
+    values = {
+        "host": "here",
+        "pid": 7,
+        "lease_until": at(90),
+        "since": START,
+        "lease_left_s": lease_left_s,
+        "joined": (joined,),
+    }
     return Worker(id=f"{name}-1", name=name, **{**values, **changes})

@@ -23,14 +23,21 @@ def read_spelled(text):
 
 
 def read_rows(shown):
-    """(label, lines, mark) of each argument that was shown; the lines of a difference with their signs."""
+    """(label, lines, mark) of each argument that was shown; the lines of a difference with their
+    signs."""
     found: list[tuple[str, list[str], str]] = []
     at = 0
     for row in shown.splitlines():
         first = FIRST_ROW.match(row)
         at = at or (first.end() if first is not None else 0)
         label, mark, text = row[6 : at - 1].strip(), row[at : at + 1], row[at + 2 :]
-        if not at or row[:6].strip() or row[at - 1] != " " or mark not in "|:=+-@ " or (label and not LABEL.fullmatch(label)):
+        if (
+            not at
+            or row[:6].strip()
+            or row[at - 1] != " "
+            or mark not in "|:=+-@ "
+            or (label and not LABEL.fullmatch(label))
+        ):
             continue
         if label:
             found.append((label, [], mark if mark in "|=" else "+"))
@@ -44,7 +51,10 @@ def read_rows(shown):
 
 def read_arguments(shown):
     """The arguments of one call, as they were shown, by the way to each."""
-    return {label: json.loads("".join(lines)) if mark == "=" else read_spelled("\n".join(lines)) for label, lines, mark in read_rows(shown)}
+    return {
+        label: json.loads("".join(lines)) if mark == "=" else read_spelled("\n".join(lines))
+        for label, lines, mark in read_rows(shown)
+    }
 
 
 def apply_difference(before, lines):

@@ -1,4 +1,5 @@
-"""What a person approves is what they saw: disguised and oversized calls, from the model's reply to what the tool gets."""
+"""What a person approves is what they saw: disguised and oversized calls, from the model's reply to
+what the tool gets."""
 
 import asyncio
 import json
@@ -39,7 +40,8 @@ DISGUISED = {
     "an override reverses the order": "invoice\u202efdp.exe",
     "isolates reverse the order": "\u2066a\u2069 \u2067if admin\u2069",
     "tags carry a message": "hello" + "".join(chr(0xE0000 + ord(letter)) for letter in "pay Eve"),
-    "selectors carry a message": "hello" + "".join(chr(0xE0100 + ord(letter)) for letter in "pay Eve"),
+    "selectors carry a message": "hello"
+    + "".join(chr(0xE0100 + ord(letter)) for letter in "pay Eve"),
     "private use": "hello \ue000\U000f1234\U0010fffd",
     "soft hyphens": "pass\xadword",
     "fillers are names of nothing": "a\u3164 = \u115f\u2800;",
@@ -60,7 +62,9 @@ def calling(name, arguments):
     def answer(prompt, role):
         if role is Role.CREATION:
             return '{"tasks": []}'
-        if role is Role.EXECUTION and not any(message.speaker is Speaker.TOOL for message in prompt.messages):
+        if role is Role.EXECUTION and not any(
+            message.speaker is Speaker.TOOL for message in prompt.messages
+        ):
             return (ToolCall(id="c1", name=name, arguments=json.dumps(arguments)),)
         return "The limits are known now: " + " ".join(prompt.messages[-1].text.splitlines()[1:-1])
 
@@ -84,7 +88,8 @@ class Till:
 
 
 class Home:
-    """A home in which one objective works in this process, and a person types commands beside it."""
+    """A home in which one objective works in this process, and a person types commands beside
+    it."""
 
     def __init__(self, path, monkeypatch, capsys):
         self.path = path
@@ -93,12 +98,17 @@ class Home:
         make_home(path)
 
     def work(self, tool, arguments=None, *, others=(), folder=None, model=None):
-        """Run the objective until it ends or waits, and return why it did; begin it when a call is given."""
+        """Run the objective until it ends or waits, and return why it did; begin it when a call is
+        given."""
 
         async def run():
             store = await open_sqlite(self.path / "tasks.db", clock=Clock(), offload=run_inline)
             try:
-                world = World(model=model or calling(tool.name, arguments or {}), tools=(tool, *others), store=store)
+                world = World(
+                    model=model or calling(tool.name, arguments or {}),
+                    tools=(tool, *others),
+                    store=store,
+                )
                 begun = await store.objectives()
                 objective = begun[0] if begun else await world.start()
                 if folder is not None:
@@ -156,7 +166,11 @@ def test_what_is_approved_and_made_is_what_was_shown_letter_by_letter(note, home
 
 @pytest.mark.parametrize(
     "more",
-    [{"to": ["Bob", {"name": "E\u200bve", "lines": "a\nb"}], "none": None}, [[], {}, [1.5, True]], {"a b": 1, "x]": {"é": "u\u0300"}}],
+    [
+        {"to": ["Bob", {"name": "E\u200bve", "lines": "a\nb"}], "none": None},
+        [[], {}, [1.5, True]],
+        {"a b": 1, "x]": {"é": "u\u0300"}},
+    ],
     ids=["nested", "empty", "odd keys"],
 )
 def test_every_value_within_a_value_is_shown(more, home):
@@ -174,7 +188,13 @@ def flat(value, label):
     """Each value by the way to it, as a reader of Python would write that."""
     if isinstance(value, dict) and value:
         pairs = [
-            (f"{label}.{key}" if key.isidentifier() and key.isascii() else f"{label}.{json.dumps(key)}", one) for key, one in value.items()
+            (
+                f"{label}.{key}"
+                if key.isidentifier() and key.isascii()
+                else f"{label}.{json.dumps(key)}",
+                one,
+            )
+            for key, one in value.items()
         ]
     elif isinstance(value, list) and value:
         pairs = [(f"{label}[{n}]", one) for n, one in enumerate(value)]
@@ -226,12 +246,16 @@ WRITTEN = {
     "all of it": "nothing of the old\n",
     "emptied": "",
     "more than can be compared": "\n".join(f"o{n}" for n in range(5000)),
-    "lines that look like the difference": BEFORE.replace("line 3\n", "+line 3\n@ 400 lines stay as they are\n-line 4\n"),
+    "lines that look like the difference": BEFORE.replace(
+        "line 3\n", "+line 3\n@ 400 lines stay as they are\n-line 4\n"
+    ),
 }
 
 
 @pytest.mark.parametrize("after", WRITTEN.values(), ids=WRITTEN)
-def test_a_file_that_is_replaced_is_shown_as_what_changes_and_becomes_just_that(after, home, folder):
+def test_a_file_that_is_replaced_is_shown_as_what_changes_and_becomes_just_that(
+    after, home, folder
+):
     (folder / "a.txt").write_bytes(BEFORE.encode())
     home.work(write_tool(folder), {"path": "a.txt", "text": after, "replace": True}, folder=folder)
 
@@ -240,7 +264,9 @@ def test_a_file_that_is_replaced_is_shown_as_what_changes_and_becomes_just_that(
     assert home.work(write_tool(folder)) is StopReason.FINISHED
     rows = {label: lines for label, lines, _ in read_rows(asked)}
     is_difference = "The file is changed" in asked
-    shown = apply_difference(BEFORE, rows["text"]) if is_difference else read_arguments(asked)["text"]
+    shown = (
+        apply_difference(BEFORE, rows["text"]) if is_difference else read_arguments(asked)["text"]
+    )
     assert (folder / "a.txt").read_bytes() == shown.encode() == after.encode()
     assert is_difference is (after.count("\n") < 4000)
     assert read_arguments(asked)["path"] == "a.txt"
@@ -248,7 +274,11 @@ def test_a_file_that_is_replaced_is_shown_as_what_changes_and_becomes_just_that(
 
 def test_a_small_change_of_a_large_file_is_a_few_lines(home, folder):
     (folder / "a.txt").write_text(BEFORE)
-    home.work(write_tool(folder), {"path": "a.txt", "text": WRITTEN["one line of many"], "replace": True}, folder=folder)
+    home.work(
+        write_tool(folder),
+        {"path": "a.txt", "text": WRITTEN["one line of many"], "replace": True},
+        folder=folder,
+    )
 
     listed = home.look()
 
@@ -269,7 +299,10 @@ def test_a_file_that_became_another_since_it_was_approved_is_not_replaced(now, h
 
     home.work(write_tool(folder), folder=folder, model=model)
 
-    assert "has become another since a person approved it" in model.asked(Role.EXECUTION)[-1].messages[-1].text
+    assert (
+        "has become another since a person approved it"
+        in model.asked(Role.EXECUTION)[-1].messages[-1].text
+    )
     assert (path.read_text() if path.exists() else None) == now
 
 
@@ -318,7 +351,10 @@ def test_who_asks_is_said_with_what_was_read_before(home, folder):
 
     listed = home.look()
 
-    assert "The model scripted wants this call of pay to be made, after reading file:page.txt." in listed
+    assert (
+        "The model scripted wants this call of pay to be made, after reading file:page.txt."
+        in listed
+    )
     assert "file:page.txt" in json.loads(home.look("--json"))[0]["origins"]
 
 

@@ -8,7 +8,14 @@ from babyagi.cli.exits import ExitCode, code_of_run
 from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
 from babyagi.react.steps import Stopped
-from tests.components.test_walkthrough import CODE, FILE, WALK, answering, find, is_for_the_calculator
+from tests.components.test_walkthrough import (
+    CODE,
+    FILE,
+    WALK,
+    answering,
+    find,
+    is_for_the_calculator,
+)
 from tests.local_server import Answer, LocalServer
 from tests.search_server import SearchServer
 from tests.system.processes import babyagi, environ
@@ -32,8 +39,13 @@ def say(request):
 
 async def ask(home, *line):
     async with LocalServer(say) as model, SearchServer(find) as search:
-        more = {"SERP_PARAMS_BASE_URL": search.base_url, "DAVINCIMODEL_PARAMS_MODEL_NAME_OR_PATH": "some-model"}
-        ended = await babyagi("ask", str(FILE), WALK.question, *line, env=environ(home, model.base_url, **more))
+        more = {
+            "SERP_PARAMS_BASE_URL": search.base_url,
+            "DAVINCIMODEL_PARAMS_MODEL_NAME_OR_PATH": "some-model",
+        }
+        ended = await babyagi(
+            "ask", str(FILE), WALK.question, *line, env=environ(home, model.base_url, **more)
+        )
         assert {record.body["model"] for record in model.requests} == {"some-model"}
         assert {record.headers["authorization"] for record in model.requests} == {"Bearer XYZ"}
     return ended
@@ -49,15 +61,26 @@ async def test_each_step_is_printed_and_the_answer_last(home):
     assert lines[-2:] == ["   Calculator gave: 2.4242784855673896", WALK.answer]
     assert len(lines) == 7
     assert "XYZ" not in ended.said
-    assert not any("XYZ" in path.read_text("utf-8", "replace") for path in home.rglob("*") if path.is_file())
+    assert not any(
+        "XYZ" in path.read_text("utf-8", "replace") for path in home.rglob("*") if path.is_file()
+    )
 
 
 async def test_json_has_the_answer_and_every_step(home):
     ended = await ask(home, "--json")
 
     found = json.loads(ended.out)
-    assert (found["v"], found["answer"], found["stopped"], found["usage"]["calls"]) == (1, WALK.answer, "finish", 5)
-    assert [tool["name"] for step in found["steps"] for tool in step["tools"]] == ["Search", "Search", "Calculator"]
+    assert (found["v"], found["answer"], found["stopped"], found["usage"]["calls"]) == (
+        1,
+        WALK.answer,
+        "finish",
+        5,
+    )
+    assert [tool["name"] for step in found["steps"] for tool in step["tools"]] == [
+        "Search",
+        "Search",
+        "Calculator",
+    ]
     assert found["steps"][2]["tools"][0]["text"] == "2.4242784855673896"
 
 
@@ -78,7 +101,12 @@ agents:
 
 
 def test_the_rehearsal_says_that_it_is_one(tmp_path, capsys):
-    assert run_guarded(["ask", write(tmp_path, SMALL), "What?", "--agent", "two", "--model", "rehearsal"]) == ExitCode.OK
+    assert (
+        run_guarded(
+            ["ask", write(tmp_path, SMALL), "What?", "--agent", "two", "--model", "rehearsal"]
+        )
+        == ExitCode.OK
+    )
 
     assert "REHEARSAL: no language model was asked" in capsys.readouterr().out
 

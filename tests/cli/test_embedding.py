@@ -1,4 +1,5 @@
-"""Chroma's own embedding model through the command line: fetched when it is chosen, and no run depends on it."""
+"""Chroma's own embedding model through the command line: fetched when it is chosen, and no run
+depends on it."""
 
 import json
 import shutil
@@ -10,7 +11,16 @@ from babyagi.cli.failures import run_guarded
 from babyagi.cli.logfile import close_log
 from tests.llm.onnx_files import make_files
 
-RUN = ["run", "Say what the limits are", "-t", "Read the documents", "--model", "rehearsal", "--max-tasks", "3"]
+RUN = [
+    "run",
+    "Say what the limits are",
+    "-t",
+    "Read the documents",
+    "--model",
+    "rehearsal",
+    "--max-tasks",
+    "3",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +35,9 @@ def folder(tmp_path, monkeypatch):
     documents = tmp_path / "docs"
     documents.mkdir()
     for name in ("limits", "recovery", "models"):
-        (documents / f"{name}.md").write_text(f"# {name}\n\nThe {name} are said here, and each of the {name} has a number.\n")
+        (documents / f"{name}.md").write_text(
+            f"# {name}\n\nThe {name} are said here, and each of the {name} has a number.\n"
+        )
     monkeypatch.setenv("BABYAGI_FILES", str(documents))
     yield tmp_path / "model"
     close_log()
@@ -37,13 +49,18 @@ def run_json(capsys, *line):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("line", [RUN, ["resume"], ["worker"], ["index", "rebuild"]], ids=lambda line: " ".join(line[:2]))
+@pytest.mark.parametrize(
+    "line", [RUN, ["resume"], ["worker"], ["index", "rebuild"]], ids=lambda line: " ".join(line[:2])
+)
 def test_a_model_that_cannot_be_fetched_is_said_before_anything_begins(line, capsys):
     assert run_guarded(line) == 2
 
     said = capsys.readouterr().err
     assert "is fetched once" in said
-    assert "chroma-onnx is not on this machine and could not be fetched" in said and "BABYAGI_EMBEDDING_MODEL=hash" in said
+    assert (
+        "chroma-onnx is not on this machine and could not be fetched" in said
+        and "BABYAGI_EMBEDDING_MODEL=hash" in said
+    )
     assert run_json(capsys, "objectives") == []
 
 
@@ -58,11 +75,14 @@ def test_a_run_on_it_has_its_space_and_its_results_are_found_by_it(folder, capsy
     assert found["degraded"] == "" and found["hits"]
 
 
-def test_files_that_are_gone_in_the_middle_stop_no_run_and_lose_no_result(folder, capsys, monkeypatch):
+def test_files_that_are_gone_in_the_middle_stop_no_run_and_lose_no_result(
+    folder, capsys, monkeypatch
+):
     make_files(folder)
     assert run_guarded([*RUN, "--max-tasks", "1"]) == 3
     shutil.move(folder, folder.with_name("away"))
-    monkeypatch.setenv("BABYAGI_EMBEDDING_MODEL", "hash")  # of this worker, which has not chosen the model
+    # of this worker, which has not chosen the model
+    monkeypatch.setenv("BABYAGI_EMBEDDING_MODEL", "hash")
     assert run_guarded(["extend", "--max-tasks", "3"]) == 0
     capsys.readouterr()
 
@@ -73,9 +93,16 @@ def test_files_that_are_gone_in_the_middle_stop_no_run_and_lose_no_result(folder
     assert run_guarded(["index", "rebuild"]) == 0
     (status,) = run_json(capsys, "index", "status")
 
-    assert "objective 1: its results are found by words alone: of the embedding model's files config.json, " in said
+    assert (
+        "objective 1: its results are found by words alone: of the embedding model's files "
+        "config.json, "
+    ) in said
     assert (owed["n_results"], owed["n_owed"]) == (3, 2)
-    assert (status["n_results"], status["n_owed"], status["space"]) == (3, 0, "onnx:all-MiniLM-L6-v2:384:v1")
+    assert (status["n_results"], status["n_owed"], status["space"]) == (
+        3,
+        0,
+        "onnx:all-MiniLM-L6-v2:384:v1",
+    )
 
 
 def test_the_doctor_says_whether_its_files_are_here_and_fetches_nothing(folder, capsys):
@@ -83,15 +110,21 @@ def test_the_doctor_says_whether_its_files_are_here_and_fetches_nothing(folder, 
     make_files(folder)
     after = {check["name"]: check for check in run_json(capsys, "doctor")["checks"]}["embedding"]
 
-    assert before["state"] == "warn" and str(folder) in before["found"] and "fetched (80 MB) when a run begins" in before["fix"]
+    assert (
+        before["state"] == "warn"
+        and str(folder) in before["found"]
+        and "fetched (80 MB) when a run begins" in before["fix"]
+    )
     assert (after["state"], after["found"]) == ("ok", "chroma-onnx, its files are here")
 
 
-# -- changing something between two runs -----------------------------------------------------------------------------------------
+# -- changing something between two runs
+# -----------------------------------------------------------------------------------------
 
 
 def run_twice(capsys, between):
-    """Run one task of an objective, change something, run two more; return what `results`, `index check` and a search say at the end."""
+    """Run one task of an objective, change something, run two more; return what `results`, `index
+    check` and a search say at the end."""
     assert run_guarded([*RUN, "--max-tasks", "1"]) == 3
     (first,) = run_json(capsys, "results")
     between()
@@ -99,7 +132,9 @@ def run_twice(capsys, between):
     assert run_guarded(["resume"]) == 3
     results = run_json(capsys, "results")
     assert results[0] == first and len(results) == 3
-    return run_json(capsys, "index", "check"), run_json(capsys, "results", "search", first["task"], "-k", "3")
+    return run_json(capsys, "index", "check"), run_json(
+        capsys, "results", "search", first["task"], "-k", "3"
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,11 +144,14 @@ def run_twice(capsys, between):
         ({"BABYAGI_RESULT_STORE": "chroma"}, {"RESULTS_STORE_NAME": "another"}),
         ({"BABYAGI_RESULT_STORE": "builtin"}, {"BABYAGI_RESULT_STORE": "chroma"}),
         ({"BABYAGI_RESULT_STORE": "chroma"}, {"BABYAGI_RESULT_STORE": "builtin"}),
-        ({"BABYAGI_RESULT_STORE": "chroma"}, {"BABYAGI_EMBEDDING_MODEL": "chroma-onnx"}),  # the objective keeps the one it has
+        # the objective keeps the one it has
+        ({"BABYAGI_RESULT_STORE": "chroma"}, {"BABYAGI_EMBEDDING_MODEL": "chroma-onnx"}),
     ],
     ids=lambda changed: ",".join(f"{name}={value}" for name, value in changed.items()),
 )
-def test_another_store_or_name_of_it_between_two_runs_loses_nothing(before, after, folder, capsys, monkeypatch):
+def test_another_store_or_name_of_it_between_two_runs_loses_nothing(
+    before, after, folder, capsys, monkeypatch
+):
     make_files(folder)
     for name, value in ({"BABYAGI_EMBEDDING_MODEL": "hash"} | before).items():
         monkeypatch.setenv(name, value)

@@ -19,7 +19,9 @@ def closed_log():
 
 
 def test_an_error_that_a_person_can_mend_is_told_in_four_lines(capsys):
-    code = failures._tell(CredentialsError("no key", why="it is not set", fix="set it", guide="models"))
+    code = failures._tell(
+        CredentialsError("no key", why="it is not set", fix="set it", guide="models")
+    )
 
     assert code == 4
     assert capsys.readouterr().err.splitlines() == [
@@ -31,7 +33,10 @@ def test_an_error_that_a_person_can_mend_is_told_in_four_lines(capsys):
 
 
 def test_an_error_inside_a_task_group_is_told_as_itself(capsys):
-    nested = BaseExceptionGroup("unhandled", [BaseExceptionGroup("inner", [SettingsError("wrong flag")]), ValueError("later")])
+    nested = BaseExceptionGroup(
+        "unhandled",
+        [BaseExceptionGroup("inner", [SettingsError("wrong flag")]), ValueError("later")],
+    )
 
     assert failures._tell(failures._single(nested)) == 2
     assert "babyagi: wrong flag" in capsys.readouterr().err
@@ -63,7 +68,9 @@ def test_an_unexpected_error_shows_one_line_and_its_traceback_is_in_the_log_file
     assert "ZeroDivisionError: by nought" in (tmp_path / "babyagi.log").read_text()
 
 
-def test_an_unexpected_error_before_there_is_a_log_file_leaves_its_traceback_somewhere(tmp_path, capsys, monkeypatch):
+def test_an_unexpected_error_before_there_is_a_log_file_leaves_its_traceback_somewhere(
+    tmp_path, capsys, monkeypatch
+):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
     assert failures._tell(ZeroDivisionError("by nought")) == 1
@@ -131,14 +138,29 @@ def raise_chain(text):
         return error
 
 
-@pytest.mark.parametrize("text", [f"no\n{FORGED}", f"no\r\n{FORGED}\u2028x", "\x1b[2J\x9b\u202e\U000e0041\u200b", "e" + "\u0301" * 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"no\n{FORGED}",
+        f"no\r\n{FORGED}\u2028x",
+        "\x1b[2J\x9b\u202e\U000e0041\u200b",
+        "e" + "\u0301" * 10_000,
+    ],
+)
 def test_a_traceback_in_the_log_is_one_harmless_record_that_can_be_unfolded(text, tmp_path):
-    record, rest = log_of(tmp_path, lambda logger: logger.error("it failed", exc_info=raise_chain(text), stack_info=True))
+    record, rest = log_of(
+        tmp_path,
+        lambda logger: logger.error("it failed", exc_info=raise_chain(text), stack_info=True),
+    )
 
     assert rest == ""
     assert record.isprintable()
     assert "it failed\\nTraceback (most recent call last):\\n" in record
-    assert "ValueError: " in record and "ExceptionGroup: several" in record and "Stack (most recent call last)" in record
+    assert (
+        "ValueError: " in record
+        and "ExceptionGroup: several" in record
+        and "Stack (most recent call last)" in record
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,10 +180,14 @@ def test_no_key_and_no_password_stands_in_a_log_record(written, tmp_path):
     text = "".join(log_of(tmp_path, log))
 
     assert text.count("***") >= 2
-    assert not any(piece in text for piece in ("abc", "def", "0123456789", "hunter2", "pa/ss", "ss@"))
+    assert not any(
+        piece in text for piece in ("abc", "def", "0123456789", "hunter2", "pa/ss", "ss@")
+    )
 
 
-def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(tmp_path, monkeypatch):
+def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(
+    tmp_path, monkeypatch
+):
     home = tmp_path / "home"
     before = os.umask(0o027)
     try:
@@ -170,5 +196,8 @@ def test_a_log_in_the_home_is_for_its_owner_and_one_elsewhere_follows_the_umask(
     finally:
         os.umask(before)
 
-    modes = [path.stat().st_mode & 0o777 for path in (home, home / "babyagi.log", tmp_path / "elsewhere" / "x.log")]
+    modes = [
+        path.stat().st_mode & 0o777
+        for path in (home, home / "babyagi.log", tmp_path / "elsewhere" / "x.log")
+    ]
     assert modes == [0o700, 0o600, 0o640]

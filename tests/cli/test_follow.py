@@ -38,7 +38,9 @@ class Collecting:
 @pytest.fixture
 async def store(tmp_path):
     offload = ThreadOffload()
-    opened = await open_sqlite(tmp_path / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload)
+    opened = await open_sqlite(
+        tmp_path / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
+    )
     yield opened
     await opened.close()
     offload.close()
@@ -55,7 +57,9 @@ async def all_ids(store, objective_id):
     return [event.id for event in await store.events(objective_id)]
 
 
-async def test_every_event_is_shown_once_and_in_order_however_often_the_follower_is_cut_off(store, objective):
+async def test_every_event_is_shown_once_and_in_order_however_often_the_follower_is_cut_off(
+    store, objective
+):
     view = Collecting()
     follower = Follower(store, objective.id, view)
 
@@ -78,7 +82,9 @@ async def test_a_follower_that_starts_late_shows_only_what_comes(store, objectiv
     await homes.finish_a_task(store, objective.id)
     await follower.drain()
 
-    assert view.shown == [event_id for event_id in await all_ids(store, objective.id) if event_id > after_id]
+    assert view.shown == [
+        event_id for event_id in await all_ids(store, objective.id) if event_id > after_id
+    ]
 
 
 async def test_a_plain_view_says_one_line_for_each_change_of_state(store, objective, capsys):

@@ -23,14 +23,17 @@ def home(tmp_path, monkeypatch):
 
 
 def park(kind, tool, arguments, *, key="1/execute/1/tool/1"):
-    """Let the next queued task wait, end the objective as waiting, and return the number to answer to."""
+    """Let the next queued task wait, end the objective as waiting, and return the number to answer
+    to."""
 
     async def fill():
         async with open_store(homes.settings()) as store:
             await join(store, homes.WORKER, 1)
             claim = await store.claim_task(1, homes.WORKER.id)
             assert claim is not None
-            step = await store.park_task(claim.fence, key=key, kind=kind, request=write_request(tool, arguments))
+            step = await store.park_task(
+                claim.fence, key=key, kind=kind, request=write_request(tool, arguments)
+            )
             await homes.end(store, 1, StopReason.WAITING)
             await store.remove_worker(homes.WORKER.id)
             return step.id
@@ -53,7 +56,12 @@ def test_a_question_is_shown_with_its_number_and_answered(capsys):
     number = park("question", "ask_user", {"question": "Which day?"})
 
     (asked,) = printed_json(capsys, "inbox")
-    assert (asked["number"], asked["task_id"], asked["kind"], asked["question"]) == (number, 2, "question", "Which day?")
+    assert (asked["number"], asked["task_id"], asked["kind"], asked["question"]) == (
+        number,
+        2,
+        "question",
+        "Which day?",
+    )
     assert asked["decisions"] == ["answer", "reject"]
     assert run_guarded(["inbox", "--objective", "latest"]) == 0
     out = capsys.readouterr().out
@@ -85,7 +93,9 @@ def test_a_call_is_approved_or_rejected_and_nothing_else(capsys):
     assert run_guarded(["reject", str(other), "too dear"]) == 0
 
 
-@pytest.mark.parametrize("line", [["answer", "77", "x"], ["approve", "77"], ["reject", "77"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "line", [["answer", "77", "x"], ["approve", "77"], ["reject", "77"]], ids=" ".join
+)
 def test_a_number_that_nothing_waits_under_is_not_found(line, capsys):
     assert run_guarded(line) == 8
     assert "babyagi inbox" in capsys.readouterr().err
@@ -101,9 +111,16 @@ def test_a_hostile_question_reaches_the_screen_harmless(capsys):
 
 @pytest.mark.parametrize(
     ("question", "is_warned"),
-    [("Please paste your API key", True), ("Wie lautet das Passwort?", True), ("Which day?", False), ("What are the key dates?", False)],
+    [
+        ("Please paste your API key", True),
+        ("Wie lautet das Passwort?", True),
+        ("Which day?", False),
+        ("What are the key dates?", False),
+    ],
 )
-def test_a_question_for_what_looks_like_a_secret_is_shown_with_a_warning(question, is_warned, capsys):
+def test_a_question_for_what_looks_like_a_secret_is_shown_with_a_warning(
+    question, is_warned, capsys
+):
     number = park("question", "ask_user", {"question": question})
 
     (asked,) = printed_json(capsys, "inbox")
@@ -133,9 +150,19 @@ def test_what_was_read_is_followed_through_results_to_where_it_came_from(capsys)
             claim = await store.claim_task(1, homes.WORKER.id)
             assert claim is not None
             await store.put_step(
-                claim.fence, key="1/inputs", kind="inputs", request_hash="ab", output="{}", origins=("result:1", "result:77", "result:x")
+                claim.fence,
+                key="1/inputs",
+                kind="inputs",
+                request_hash="ab",
+                output="{}",
+                origins=("result:1", "result:77", "result:x"),
             )
-            await store.park_task(claim.fence, key="1/execute/1/tool/1", kind="approval", request=write_request("pay", {"amount": 3}))
+            await store.park_task(
+                claim.fence,
+                key="1/execute/1/tool/1",
+                kind="approval",
+                request=write_request("pay", {"amount": 3}),
+            )
             await homes.end(store, 1, StopReason.WAITING)
             await store.remove_worker(homes.WORKER.id)
 

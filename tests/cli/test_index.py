@@ -1,4 +1,5 @@
-"""The commands `index status|check|rebuild` and `results search`, on a home with a real task store and a real index."""
+"""The commands `index status|check|rebuild` and `results search`, on a home with a real task store
+and a real index."""
 
 import asyncio
 import fcntl
@@ -45,7 +46,9 @@ def fill_home(space="hash:v1:768", *, texts=TEXTS, uid="0a1b2c3d"):
             for _ in names:
                 claim = await store.claim_task(objective.id, homes.WORKER.id)
                 assert claim is not None
-                await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",), plan=Planned())
+                await store.record_result(
+                    claim, text=texts[claim.task.name], origins=("model:rehearsal",), plan=Planned()
+                )
             await store.remove_worker(homes.WORKER.id)
 
     asyncio.run(fill())
@@ -85,7 +88,12 @@ def test_a_whole_index_passes_the_check_and_one_that_lacks_results_does_not(home
     said = capsys.readouterr().out
     assert run_guarded(["index", "rebuild"]) == 0
 
-    assert (whole["is_whole"], whole["n_expected"], whole["n_held"], whole["n_probes"]) == (True, 10, 10, 10)
+    assert (whole["is_whole"], whole["n_expected"], whole["n_held"], whole["n_probes"]) == (
+        True,
+        10,
+        10,
+        10,
+    )
     assert (lost["is_whole"], lost["missing"]) == (False, list(range(1, 11)))
     assert "missing from the index: task 1" in said and "babyagi index rebuild" in said
     capsys.readouterr()
@@ -124,17 +132,24 @@ def test_a_rebuild_beside_a_worker_that_feeds_the_index_leaves_it_to_that_worker
 def test_a_search_finds_the_results_that_bear_on_a_text(home, capsys):
     fill_home()
 
-    found = run_json(capsys, "results", "search", "opening hours of the exhibition of", "manuscripts", "-k", "3")
+    found = run_json(
+        capsys, "results", "search", "opening hours of the exhibition of", "manuscripts", "-k", "3"
+    )
     again = run_json(capsys, "results", "--objective", "1", "search", "manuscripts")
 
     assert found["hits"][0]["task"] == "Museum"
-    assert len(found["hits"]) == 3 and found["text"] == "opening hours of the exhibition of manuscripts"
+    assert (
+        len(found["hits"]) == 3
+        and found["text"] == "opening hours of the exhibition of manuscripts"
+    )
     assert again["hits"][0]["task"] == "Museum"
     assert run_guarded(["results", "search", "medieval manuscripts"]) == 0
     assert "Museum" in capsys.readouterr().out.splitlines()[0]
 
 
-def test_a_search_without_the_vectors_that_the_results_have_says_that_it_compares_words_only(home, capsys):
+def test_a_search_without_the_vectors_that_the_results_have_says_that_it_compares_words_only(
+    home, capsys
+):
     fill_home(space="openai:text-embedding-3-small:1536:")
 
     found = run_json(capsys, "results", "search", "manuscripts")
@@ -163,7 +178,9 @@ def capsys_of(capsys):
     return capsys
 
 
-def test_results_are_not_embedded_anew_while_a_worker_would_go_on_with_the_old_vectors(home, capsys):
+def test_results_are_not_embedded_anew_while_a_worker_would_go_on_with_the_old_vectors(
+    home, capsys
+):
     fill_home(space="other:v1:12")
 
     async def serve():
@@ -199,7 +216,12 @@ def test_a_search_looks_into_other_objectives_when_it_is_told_to(home, capsys):
 
     alone = run_json(capsys, "results", "search", "medieval manuscripts")
     everywhere = run_json(capsys, "results", "search", "medieval manuscripts", "--all-objectives")
-    assert run_guarded(["results", "search", "medieval manuscripts", "--all-objectives", "--objective", "2"]) == 0
+    assert (
+        run_guarded(
+            ["results", "search", "medieval manuscripts", "--all-objectives", "--objective", "2"]
+        )
+        == 0
+    )
 
     assert {hit["objective_id"] for hit in alone["hits"]} == {2}
     assert (everywhere["hits"][0]["objective_id"], everywhere["hits"][0]["task"]) == (1, "Museum")
@@ -207,13 +229,17 @@ def test_a_search_looks_into_other_objectives_when_it_is_told_to(home, capsys):
     assert "objective 1, task" in capsys.readouterr().out.splitlines()[0]
 
 
-@pytest.mark.parametrize("line", [["index", "check"], ["index", "rebuild"], ["results", "search", "x"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "line", [["index", "check"], ["index", "rebuild"], ["results", "search", "x"]], ids=" ".join
+)
 def test_without_an_objective_there_is_nothing_to_look_at(line, home, capsys):
     assert run_guarded(line) == 8
     assert "there is no objective yet" in capsys.readouterr().err
 
 
-def test_without_an_objective_the_status_is_empty_and_an_empty_search_is_a_usage_error(home, capsys):
+def test_without_an_objective_the_status_is_empty_and_an_empty_search_is_a_usage_error(
+    home, capsys
+):
     assert run_json(capsys, "index", "status") == []
     assert run_guarded(["index", "status"]) == 0
     assert "No objective yet" in capsys.readouterr().out
@@ -240,7 +266,9 @@ def test_a_deleted_objective_leaves_nothing_in_the_index(home, capsys):
     assert asyncio.run(held_ids()) == []
 
 
-def test_an_objective_is_deleted_although_another_process_has_its_index_and_a_note_says_so(home, capsys):
+def test_an_objective_is_deleted_although_another_process_has_its_index_and_a_note_says_so(
+    home, capsys
+):
     fill_home()
     (home / "chroma").mkdir()
     with (home / "chroma" / OWNER_FILE).open("w") as owned:

@@ -19,9 +19,15 @@ SHAPES = {
     "status": lambda: json_shapes.status_shape(samples.objective(), samples.COUNTS),
     "objectives": lambda: [json_shapes.objective_shape(samples.objective(), samples.COUNTS)],
     "report": lambda: json_shapes.report_shape(samples.objective(), "# Report\n"),
-    "show": lambda: json_shapes.show_shape(samples.task(), result=samples.result(), steps=[samples.inputs_step(), samples.step()]),
-    "index_status": lambda: [json_shapes.index_status_shape(samples.index_status(), index="built-in")],
-    "index_check": lambda: json_shapes.index_check_shape(samples.objective(), samples.check_report()),
+    "show": lambda: json_shapes.show_shape(
+        samples.task(), result=samples.result(), steps=[samples.inputs_step(), samples.step()]
+    ),
+    "index_status": lambda: [
+        json_shapes.index_status_shape(samples.index_status(), index="built-in")
+    ],
+    "index_check": lambda: json_shapes.index_check_shape(
+        samples.objective(), samples.check_report()
+    ),
     "search": lambda: json_shapes.search_shape(samples.objective(), "limits", samples.ranking()),
     "event": lambda: json_shapes.event_shape(samples.event()),
 }

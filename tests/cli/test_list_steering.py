@@ -49,15 +49,25 @@ async def kill_task():
 def test_a_person_adds_moves_edits_and_skips_tasks_of_a_list_that_exists(capsys):
     homes.fill_home()
 
-    added = printed_json(capsys, "tasks", "add", "Ask Ann", "--first", "--after", "1", "--after", "2")
-    assert (added["task"]["id"], added["task"]["name"], added["task"]["after"]) == (4, "Ask Ann", [1, 2])
+    added = printed_json(
+        capsys, "tasks", "add", "Ask Ann", "--first", "--after", "1", "--after", "2"
+    )
+    assert (added["task"]["id"], added["task"]["name"], added["task"]["after"]) == (
+        4,
+        "Ask Ann",
+        [1, 2],
+    )
     assert queued(capsys) == ["Ask Ann", "Read limits.md", "Compare them"]
     printed_json(capsys, "tasks", "move", "4", "--last")
     printed_json(capsys, "tasks", "move", "3", "--before", "2")
     printed_json(capsys, "tasks", "move", "4", "--first")
     assert queued(capsys) == ["Ask Ann", "Compare them", "Read limits.md"]
     edited = printed_json(capsys, "tasks", "edit", "3", "Compare all of them")
-    assert (edited["replaced_task_id"], edited["task"]["id"], edited["task"]["name"]) == (3, 5, "Compare all of them")
+    assert (edited["replaced_task_id"], edited["task"]["id"], edited["task"]["name"]) == (
+        3,
+        5,
+        "Compare all of them",
+    )
     assert printed_json(capsys, "tasks", "skip", "4")["task"]["status"] == "cancelled"
     assert queued(capsys) == ["Compare all of them", "Read limits.md"]
 
@@ -68,7 +78,10 @@ def test_what_was_changed_is_said_in_one_line(capsys):
     for line, said in (
         (["add", "Ask Ann"], "Task 4 (Ask Ann) is queued."),
         (["move", "4", "--first"], "Task 4 (Ask Ann) is moved."),
-        (["edit", "4", "Ask Bob"], "Task 5 (Ask Bob) takes the place of task 4, which is cancelled."),
+        (
+            ["edit", "4", "Ask Bob"],
+            "Task 5 (Ask Bob) takes the place of task 4, which is cancelled.",
+        ),
         (["skip", "5"], "Task 5 (Ask Bob) is cancelled."),
     ):
         assert run_guarded(["tasks", *line]) == 0
@@ -104,7 +117,9 @@ def test_what_cannot_be_changed_is_one_clear_error(line, code, capsys):
     assert printed_json(capsys, "tasks") == before
 
 
-@pytest.mark.parametrize("reason", [StopReason.FINISHED, StopReason.UNMET, StopReason.OBJECTIVE_MET])
+@pytest.mark.parametrize(
+    "reason", [StopReason.FINISHED, StopReason.UNMET, StopReason.OBJECTIVE_MET]
+)
 def test_a_task_that_is_added_to_an_objective_that_has_ended_opens_it_again(reason, capsys):
     homes.fill_home(reason=reason)
 
@@ -132,6 +147,10 @@ def test_a_dead_task_is_tried_again_and_its_ended_objective_is_open_again(capsys
     retried = printed_json(capsys, "retry", "2")
 
     assert retried["is_reopened"] is True
-    assert (retried["task"]["status"], retried["task"]["failures"], retried["task"]["try_no"]) == ("queued", 0, 3)
+    assert (retried["task"]["status"], retried["task"]["failures"], retried["task"]["try_no"]) == (
+        "queued",
+        0,
+        3,
+    )
     status = printed_json(capsys, "status")
     assert (status["status"], status["report"]["is_written"]) == ("active", False)

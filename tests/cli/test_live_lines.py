@@ -10,13 +10,21 @@ def snapshot(**changes):
     values = {
         "objective": samples.running_objective(spec=samples.spec(model="rehearsal")),
         "counts": samples.COUNTS,
-        "running": [samples.task(id=7, name="Read 日本語.md", status=TaskStatus.RUNNING, finished_at=None)],
+        "running": [
+            samples.task(id=7, name="Read 日本語.md", status=TaskStatus.RUNNING, finished_at=None)
+        ],
         "queued": [
             samples.task(id=8, name="Read b.md", status=TaskStatus.QUEUED, after=()),
             samples.task(id=9, name="Compare", status=TaskStatus.QUEUED, after=(7, 8)),
         ],
-        "workers": [samples.worker("one"), samples.worker("two"), samples.worker("three", hindrance="no key")],
-        "troubled": [samples.task(id=5, name="Broken", status=TaskStatus.DEAD, error="no such file")],
+        "workers": [
+            samples.worker("one"),
+            samples.worker("two"),
+            samples.worker("three", hindrance="no key"),
+        ],
+        "troubled": [
+            samples.task(id=5, name="Broken", status=TaskStatus.DEAD, error="no such file")
+        ],
     }
     return Snapshot(**{**values, **changes})
 
@@ -26,7 +34,9 @@ def texts(lines):
 
 
 def test_the_picture_says_all_that_a_person_watches_for():
-    lines = texts(build_lines(snapshot(), ["12:00:01 task 1 done"], now=samples.at(70), width=100, height=30))
+    lines = texts(
+        build_lines(snapshot(), ["12:00:01 task 1 done"], now=samples.at(70), width=100, height=30)
+    )
 
     assert lines == [
         "REHEARSAL: no language model was asked",
@@ -46,9 +56,13 @@ def test_the_picture_says_all_that_a_person_watches_for():
 @pytest.mark.parametrize("width", [20, 40, 80])
 def test_the_picture_never_outgrows_the_terminal(width, height):
     many = [samples.task(id=100 + n, name=samples.HOSTILE * 20) for n in range(40)]
-    full = snapshot(running=many, queued=many, troubled=many, counts={**samples.COUNTS, TaskStatus.QUEUED: 400})
+    full = snapshot(
+        running=many, queued=many, troubled=many, counts={**samples.COUNTS, TaskStatus.QUEUED: 400}
+    )
 
-    lines = build_lines(full, [samples.HOSTILE] * 50, now=samples.at(70), width=width, height=height)
+    lines = build_lines(
+        full, [samples.HOSTILE] * 50, now=samples.at(70), width=width, height=height
+    )
 
     assert len(lines) <= height
     assert all(cell_width(line.text) <= width for line in lines)
@@ -56,7 +70,9 @@ def test_the_picture_never_outgrows_the_terminal(width, height):
 
 
 def test_what_runs_is_kept_longest_when_room_is_short():
-    lines = texts(build_lines(snapshot(), ["12:00:01 task 1 done"], now=samples.at(70), width=100, height=6))
+    lines = texts(
+        build_lines(snapshot(), ["12:00:01 task 1 done"], now=samples.at(70), width=100, height=6)
+    )
 
     assert "  >    7  1 min 5 s  Read 日本語.md" in lines
     assert not any("Read b.md" in line or "12:00:01" in line for line in lines)
@@ -65,6 +81,8 @@ def test_what_runs_is_kept_longest_when_room_is_short():
 def test_what_is_not_shown_is_counted():
     counts = {**samples.COUNTS, TaskStatus.QUEUED: 12}
 
-    lines = texts(build_lines(snapshot(counts=counts), [], now=samples.at(70), width=100, height=30))
+    lines = texts(
+        build_lines(snapshot(counts=counts), [], now=samples.at(70), width=100, height=30)
+    )
 
     assert "          and 10 more queued" in lines

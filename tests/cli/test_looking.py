@@ -31,7 +31,16 @@ def printed_json(capsys, *line):
     return json.loads(captured.out)
 
 
-LOOKING = [["status"], ["tasks"], ["results"], ["report"], ["show", "1"], ["watch"], ["resume"], ["extend", "--max-tasks", "9"]]
+LOOKING = [
+    ["status"],
+    ["tasks"],
+    ["results"],
+    ["report"],
+    ["show", "1"],
+    ["watch"],
+    ["resume"],
+    ["extend", "--max-tasks", "9"],
+]
 
 
 @pytest.mark.parametrize("line", LOOKING, ids=" ".join)
@@ -50,10 +59,14 @@ def test_an_empty_home_has_no_objectives(capsys):
 
 
 @pytest.mark.parametrize(
-    "line", [["status"], ["tasks"], ["results"], ["report"], ["show", "1"], ["pause"], ["delete", "--yes"]], ids=" ".join
+    "line",
+    [["status"], ["tasks"], ["results"], ["report"], ["show", "1"], ["pause"], ["delete", "--yes"]],
+    ids=" ".join,
 )
 @pytest.mark.parametrize(("selector", "code"), [("99", 8), ("first", 2), ("-1", 2)])
-def test_an_objective_that_is_not_there_is_not_found_and_nonsense_is_a_usage_error(line, selector, code, capsys):
+def test_an_objective_that_is_not_there_is_not_found_and_nonsense_is_a_usage_error(
+    line, selector, code, capsys
+):
     homes.fill_home()
 
     assert run_guarded([*line, f"--objective={selector}"]) == code
@@ -65,7 +78,10 @@ def test_several_objectives_live_side_by_side_and_the_latest_is_meant(capsys):
 
     assert printed_json(capsys, "status")["objective"]["text"] == "The second"
     assert printed_json(capsys, "status", "--objective", "latest")["objective"]["id"] == second
-    assert printed_json(capsys, "status", "--objective", str(first))["objective"]["text"] == "The first"
+    assert (
+        printed_json(capsys, "status", "--objective", str(first))["objective"]["text"]
+        == "The first"
+    )
     assert [row["id"] for row in printed_json(capsys, "objectives")] == [first, second]
 
 
@@ -104,9 +120,10 @@ def test_tasks_are_listed_in_their_order(line, capsys):
 def test_results_are_listed(line, capsys):
     homes.fill_home()
 
-    assert [(result["task_id"], result["task"], result["result"]) for result in printed_json(capsys, *line)] == [
-        (1, "Read the documents", "limits.md:3 says fifty tasks.")
-    ]
+    assert [
+        (result["task_id"], result["task"], result["result"])
+        for result in printed_json(capsys, *line)
+    ] == [(1, "Read the documents", "limits.md:3 says fifty tasks.")]
     assert run_guarded(line) == 0
     assert "limits.md:3 says fifty tasks." in capsys.readouterr().out
 
@@ -124,7 +141,9 @@ def test_one_task_is_shown_with_its_calls(capsys):
 
     shown = printed_json(capsys, "show", "1")
     assert shown["result"]["result"] == "limits.md:3 says fifty tasks."
-    assert [(step["key"], step["usage"]["prompt_tokens"]) for step in shown["steps"]] == [("1/execute/1/model", 100)]
+    assert [(step["key"], step["usage"]["prompt_tokens"]) for step in shown["steps"]] == [
+        ("1/execute/1/model", 100)
+    ]
     assert printed_json(capsys, "show", "2")["result"] is None
     assert run_guarded(["show", "1"]) == 0
     out = capsys.readouterr().out
@@ -138,7 +157,11 @@ def test_a_flipped_bit_is_found_by_journal_verify_and_is_a_store_error(home, cap
     assert run_guarded(["journal", "verify"]) == 0
     assert capsys.readouterr().out == "22 rows read (1 steps, 1 results): nothing damaged.\n"
     path = home / "tasks.db"
-    path.write_bytes(path.read_bytes().replace(b"limits.md:3 says fifty tasks.", b"limits.md:3 says sixty tasks."))
+    path.write_bytes(
+        path.read_bytes().replace(
+            b"limits.md:3 says fifty tasks.", b"limits.md:3 says sixty tasks."
+        )
+    )
 
     assert run_guarded(["journal", "verify", "--objective", "latest", "--json"]) == 7
     found = json.loads(capsys.readouterr().out)
@@ -157,14 +180,24 @@ def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys
             claim = await store.claim_task(1, homes.WORKER.id)
             assert claim is not None
             reservation = Reservation(calls=1, tokens=500, cost_usd=0.25)
-            await store.intend_step(claim.fence, key="1/execute/1/model", kind="model", request_hash="h", reservation=reservation)
+            await store.intend_step(
+                claim.fence,
+                key="1/execute/1/model",
+                kind="model",
+                request_hash="h",
+                reservation=reservation,
+            )
             await store.remove_worker(homes.WORKER.id)
 
     homes.fill_home()
     asyncio.run(cut_off())
 
     (step,) = printed_json(capsys, "show", "2")["steps"]
-    assert (step["state"], step["n_unconfirmed"], step["usage"]["cost_usd"]) == ("intended", 1, 0.25)
+    assert (step["state"], step["n_unconfirmed"], step["usage"]["cost_usd"]) == (
+        "intended",
+        1,
+        0.25,
+    )
     assert run_guarded(["show", "2"]) == 0
     out = capsys.readouterr().out
     assert "500+0" in out
@@ -186,7 +219,9 @@ def test_the_report_is_given_as_markdown_as_json_and_into_a_file(tmp_path, capsy
     assert run_guarded(["report", "--output", str(tmp_path / "no" / "r.md")]) == 2
 
 
-def test_the_report_of_an_objective_that_has_not_ended_is_what_there_is_so_far_and_how_to_go_on(capsys):
+def test_the_report_of_an_objective_that_has_not_ended_is_what_there_is_so_far_and_how_to_go_on(
+    capsys,
+):
     homes.fill_home()
 
     assert run_guarded(["report"]) == 0
@@ -199,7 +234,9 @@ def test_pause_cancel_and_extend_change_what_status_says(capsys):
     homes.fill_home()
 
     assert printed_json(capsys, "pause")["status"] == "paused"
-    assert printed_json(capsys, "extend", "--max-tasks", "7", "--max-time", "1h30m", "--max-cost", "0")["limits"] == {
+    assert printed_json(
+        capsys, "extend", "--max-tasks", "7", "--max-time", "1h30m", "--max-cost", "0"
+    )["limits"] == {
         "max_tasks": 7,
         "max_calls": 0,
         "max_tokens": 2_000_000,
@@ -239,7 +276,10 @@ def test_delete_needs_a_person_or_yes(capsys):
     assert printed_json(capsys, "objectives") == []
 
 
-@pytest.mark.parametrize(("reason", "code"), [(StopReason.FINISHED, 0), (StopReason.LIMIT_COST, 3), (StopReason.STALLED, 6)])
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [(StopReason.FINISHED, 0), (StopReason.LIMIT_COST, 3), (StopReason.STALLED, 6)],
+)
 def test_watching_an_objective_that_has_ended_ends_with_its_exit_code(reason, code, capsys):
     homes.fill_home(reason=reason)
 
@@ -256,7 +296,10 @@ def test_watch_as_json_gives_every_event_one_a_line(capsys):
     assert [event["id"] for event in events] == sorted({event["id"] for event in events})
     assert events[0]["kind"] == "objective.created"
     assert "report.written" in [event["kind"] for event in events]
-    assert all(set(event) == {"v", "id", "at", "objective_id", "task_id", "kind", "data"} for event in events)
+    assert all(
+        set(event) == {"v", "id", "at", "objective_id", "task_id", "kind", "data"}
+        for event in events
+    )
 
 
 def test_a_home_that_cannot_be_made_is_a_store_error(tmp_path, monkeypatch, capsys):
@@ -272,7 +315,13 @@ def test_watch_on_a_terminal_leaves_it_as_it_was_when_it_is_stopped(signal_numbe
     homes.fill_home()
     master, slave = os.openpty()
     environ = {"BABYAGI_HOME": str(home), "TERM": "xterm"}
-    with subprocess.Popen([sys.executable, "-m", "babyagi", "watch"], stdin=slave, stdout=slave, stderr=slave, env=environ) as watching:
+    with subprocess.Popen(
+        [sys.executable, "-m", "babyagi", "watch"],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environ,
+    ) as watching:
         os.close(slave)
         seen = b""
         while b"limits:" not in seen:

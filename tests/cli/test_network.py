@@ -1,4 +1,5 @@
-"""Keys that everybody on the way can read, and which proxies are in use: what a person is told before a run, and by the doctor."""
+"""Keys that everybody on the way can read, and which proxies are in use: what a person is told
+before a run, and by the doctor."""
 
 import json
 
@@ -35,15 +36,34 @@ REMOTE, HERE, SECURE = "http://10.1.2.3:8000/v1", "http://localhost:8000/v1", "h
         ({"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": SECURE}, []),
         ({"OPENAI_API_KEY": KEY}, []),
         ({"OPENAI_BASE_URL": REMOTE}, []),
-        ({"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": REMOTE, "LLM_MODEL": "rehearsal", "BABYAGI_EMBEDDING_MODEL": "e"}, ["OPENAI_API_KEY"]),
         (
-            {"OPENAI_API_KEY": KEY, "BABYAGI_EMBEDDING_BASE_URL": REMOTE, "BABYAGI_EMBEDDING_MODEL": "e"},
+            {
+                "OPENAI_API_KEY": KEY,
+                "OPENAI_BASE_URL": REMOTE,
+                "LLM_MODEL": "rehearsal",
+                "BABYAGI_EMBEDDING_MODEL": "e",
+            },
+            ["OPENAI_API_KEY"],
+        ),
+        (
+            {
+                "OPENAI_API_KEY": KEY,
+                "BABYAGI_EMBEDDING_BASE_URL": REMOTE,
+                "BABYAGI_EMBEDDING_MODEL": "e",
+            },
             ["BABYAGI_EMBEDDING_BASE_URL"],
         ),
         ({"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": REMOTE, "LLM_MODEL": "human"}, []),
         ({"WEAVIATE_URL": "http://db:8080", "WEAVIATE_API_KEY": KEY}, ["WEAVIATE_API_KEY"]),
         ({"WEAVIATE_URL": "http://[::1]:8080", "WEAVIATE_API_KEY": KEY}, []),
-        ({"WEAVIATE_URL": "http://db:8080", "WEAVIATE_API_KEY": KEY, "BABYAGI_RESULT_STORE": "builtin"}, []),
+        (
+            {
+                "WEAVIATE_URL": "http://db:8080",
+                "WEAVIATE_API_KEY": KEY,
+                "BABYAGI_RESULT_STORE": "builtin",
+            },
+            [],
+        ),
         ({"BABYAGI_NOTIFY": "http://hooks.example/T0/secret"}, ["BABYAGI_NOTIFY"]),
         ({"BABYAGI_NOTIFY": "http://127.0.0.1:9/hook"}, []),
         ({"BABYAGI_NOTIFY": "curl http://hooks.example/T0"}, []),
@@ -76,7 +96,11 @@ def test_a_program_without_a_screen_finds_it_in_its_log(tmp_path, monkeypatch, c
 
     load_here({"openai_base_url": REMOTE})
 
-    assert [record.getMessage() for record in caplog.records if "OPENAI_API_KEY goes to" in record.getMessage()]
+    assert [
+        record.getMessage()
+        for record in caplog.records
+        if "OPENAI_API_KEY goes to" in record.getMessage()
+    ]
     assert KEY not in caplog.text
 
 
@@ -103,11 +127,16 @@ def test_the_doctor_warns_of_a_key_in_clear(monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://model.invalid:1/v1")
     (found,), out = checks(capsys, "keys")
 
-    assert found["state"] == "warn" and "OPENAI_API_KEY goes to http://model.invalid:1/v1 in clear" in found["found"]
+    assert (
+        found["state"] == "warn"
+        and "OPENAI_API_KEY goes to http://model.invalid:1/v1 in clear" in found["found"]
+    )
     assert KEY not in out
 
 
-@pytest.mark.parametrize("value", ["socks5://127.0.0.1:9050", "ftp://proxy", "http://", "http://proxy:0"])
+@pytest.mark.parametrize(
+    "value", ["socks5://127.0.0.1:9050", "ftp://proxy", "http://", "http://proxy:0"]
+)
 def test_a_proxy_that_cannot_be_used_is_a_fault_and_is_not_passed_by(value, monkeypatch, capsys):
     monkeypatch.setenv("HTTPS_PROXY", value)
 

@@ -21,7 +21,15 @@ def joined(lines):
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0 s"), (-3, "0 s"), (59.9, "59 s"), (60, "1 min"), (725, "12 min 5 s"), (7200, "2 h"), (7380, "2 h 3 min")],
+    [
+        (0, "0 s"),
+        (-3, "0 s"),
+        (59.9, "59 s"),
+        (60, "1 min"),
+        (725, "12 min 5 s"),
+        (7200, "2 h"),
+        (7380, "2 h 3 min"),
+    ],
 )
 def test_a_duration_is_said_in_its_two_largest_units(seconds, text):
     assert render.render_duration(seconds) == text
@@ -31,7 +39,9 @@ def test_a_duration_is_said_in_its_two_largest_units(seconds, text):
 def test_a_run_that_a_limit_ended_says_the_command_that_goes_on(reason):
     ended = samples.objective(stop_reason=reason)
 
-    assert GOES_ON_WITH[reason] in joined(render.render_closing(ended, samples.COUNTS, home="/data"))
+    assert GOES_ON_WITH[reason] in joined(
+        render.render_closing(ended, samples.COUNTS, home="/data")
+    )
 
 
 def test_the_closing_lines_say_why_what_and_where():
@@ -45,9 +55,18 @@ def test_the_closing_lines_say_why_what_and_where():
 
 
 def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_price_is_called_that():
-    usage = Usage(calls=3, prompt_tokens=9000, cost_usd=1.58, unconfirmed_tokens=8000, unconfirmed_cost_usd=1.37)
+    usage = Usage(
+        calls=3,
+        prompt_tokens=9000,
+        cost_usd=1.58,
+        unconfirmed_tokens=8000,
+        unconfirmed_cost_usd=1.37,
+    )
     priced = samples.objective(usage=usage)
-    unpriced = samples.objective(usage=replace(usage, cost_usd=0.0, unconfirmed_cost_usd=0.0), spec=samples.spec(has_price=False))
+    unpriced = samples.objective(
+        usage=replace(usage, cost_usd=0.0, unconfirmed_cost_usd=0.0),
+        spec=samples.spec(has_price=False),
+    )
 
     screens = [
         joined(render.render_status(priced, samples.COUNTS, 100)),
@@ -56,15 +75,22 @@ def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_
     ]
     assert all("$0.2100" in screen and "$1.3700" in screen for screen in screens)
     assert "8,000 of them perhaps" in screens[0]
-    for screen in (render.render_status(unpriced, samples.COUNTS, 100), render.render_objectives([(unpriced, samples.COUNTS)], 100)):
+    for screen in (
+        render.render_status(unpriced, samples.COUNTS, 100),
+        render.render_objectives([(unpriced, samples.COUNTS)], 100),
+    ):
         assert "unknown" in joined(screen) and "$0.0000" not in joined(screen)
 
 
 def test_an_interrupted_or_paused_run_is_gone_on_with_by_resume():
     for status in (ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED):
-        unfinished = samples.objective(status=status, stop_reason=None, has_report=False, ended_at=None)
+        unfinished = samples.objective(
+            status=status, stop_reason=None, has_report=False, ended_at=None
+        )
 
-        assert "babyagi resume --objective 3" in joined(render.render_closing(unfinished, samples.COUNTS, home="/data"))
+        assert "babyagi resume --objective 3" in joined(
+            render.render_closing(unfinished, samples.COUNTS, home="/data")
+        )
 
 
 def test_a_stalled_run_says_what_goes_on_a_dead_task_or_the_limits_as_they_are():
@@ -73,13 +99,23 @@ def test_a_stalled_run_says_what_goes_on_a_dead_task_or_the_limits_as_they_are()
     with_dead = joined(render.render_closing(stalled, samples.COUNTS, home="/data"))
     without = joined(render.render_closing(stalled, {TaskStatus.QUEUED: 3}, home="/data"))
 
-    assert "babyagi retry TASK --objective 3 with a dead one of babyagi tasks, then babyagi resume --objective 3" in with_dead
-    assert f"babyagi extend --objective 3 --max-tasks {stalled.spec.limits.max_tasks}, then babyagi resume --objective 3" in without
+    assert (
+        "babyagi retry TASK --objective 3 with a dead one of babyagi tasks, then babyagi "
+        "resume --objective 3"
+    ) in with_dead
+    assert (
+        f"babyagi extend --objective 3 --max-tasks {stalled.spec.limits.max_tasks}, then "
+        "babyagi resume --objective 3"
+    ) in without
 
 
 @pytest.mark.parametrize("stop_reason", [StopReason.FINISHED, StopReason.OBJECTIVE_MET])
 def test_a_finished_run_offers_no_way_on(stop_reason):
-    text = joined(render.render_closing(samples.objective(stop_reason=stop_reason), samples.COUNTS, home="/data"))
+    text = joined(
+        render.render_closing(
+            samples.objective(stop_reason=stop_reason), samples.COUNTS, home="/data"
+        )
+    )
 
     assert "go on" not in text
 
@@ -87,8 +123,14 @@ def test_a_finished_run_offers_no_way_on(stop_reason):
 def test_every_screen_of_a_rehearsal_says_so():
     rehearsed = samples.objective(spec=samples.spec(model="rehearsal"))
 
-    assert render.render_status(rehearsed, samples.COUNTS, 80)[0].text == "REHEARSAL: no language model was asked"
-    assert render.render_closing(rehearsed, samples.COUNTS, home="/data")[-1].text == "REHEARSAL: no language model was asked"
+    assert (
+        render.render_status(rehearsed, samples.COUNTS, 80)[0].text
+        == "REHEARSAL: no language model was asked"
+    )
+    assert (
+        render.render_closing(rehearsed, samples.COUNTS, home="/data")[-1].text
+        == "REHEARSAL: no language model was asked"
+    )
 
 
 def test_only_limits_that_are_set_are_shown():
@@ -100,7 +142,10 @@ def test_only_limits_that_are_set_are_shown():
 
 @pytest.mark.parametrize("width", [80, 200])
 def test_a_row_of_the_list_stays_within_the_terminal(width):
-    tasks = [samples.task(name="日本語 " * 100), samples.task(name=samples.HOSTILE, status=TaskStatus.DEAD)]
+    tasks = [
+        samples.task(name="日本語 " * 100),
+        samples.task(name=samples.HOSTILE, status=TaskStatus.DEAD),
+    ]
 
     for line in render.render_tasks(tasks, width):
         assert cell_width(line.text) <= width
@@ -109,7 +154,11 @@ def test_a_row_of_the_list_stays_within_the_terminal(width):
 def test_one_task_is_shown_with_its_result_its_error_and_its_calls():
     dead = samples.task(status=TaskStatus.DEAD, error="it broke\nthree times")
 
-    text = joined(render.render_show(dead, result=samples.result(), steps=[samples.inputs_step(), samples.step()], width=120))
+    text = joined(
+        render.render_show(
+            dead, result=samples.result(), steps=[samples.inputs_step(), samples.step()], width=120
+        )
+    )
 
     assert "https://x.com/v2.1?id=3" in text
     assert "it broke\nthree times" in text
@@ -132,7 +181,10 @@ def test_results_keep_their_lines():
 
 
 def test_objectives_are_listed_one_a_line():
-    rows = [(samples.objective(), samples.COUNTS), (samples.running_objective(id=4), samples.COUNTS)]
+    rows = [
+        (samples.objective(), samples.COUNTS),
+        (samples.running_objective(id=4), samples.COUNTS),
+    ]
 
     lines = render.render_objectives(rows, 80)
 

@@ -1,4 +1,5 @@
-"""A chosen result store that is absent, or whose library is: what `run`, `status`, `report` and `doctor` say of it."""
+"""A chosen result store that is absent, or whose library is: what `run`, `status`, `report` and
+`doctor` say of it."""
 
 import json
 import socket
@@ -42,12 +43,18 @@ def silent_port():
 
 
 def choose(monkeypatch, store, port, *, grpc_port=9):
-    """Settings that choose the store at this port of this machine; return how its address is shown."""
+    """Settings that choose the store at this port of this machine; return how its address is
+    shown."""
     monkeypatch.setenv("BABYAGI_RESULT_STORE", store)
     address = f"http://127.0.0.1:{port}"
     for name, value in {
-        "weaviate": {"WEAVIATE_URL": address, "WEAVIATE_API_KEY": KEY, "BABYAGI_WEAVIATE_GRPC_PORT": str(grpc_port)},
-        "pinecone": {"PINECONE_API_KEY": KEY, "PINECONE_CONTROLLER_HOST": address},  # the second is read by its library alone
+        "weaviate": {
+            "WEAVIATE_URL": address,
+            "WEAVIATE_API_KEY": KEY,
+            "BABYAGI_WEAVIATE_GRPC_PORT": str(grpc_port),
+        },
+        # the second is read by its library alone
+        "pinecone": {"PINECONE_API_KEY": KEY, "PINECONE_CONTROLLER_HOST": address},
         "chroma": {"CHROMA_URL": address},
     }[store].items():
         monkeypatch.setenv(name, value)
@@ -91,7 +98,11 @@ def test_an_absent_store_is_said_on_the_screen_in_the_report_and_in_the_status_a
     assert shown in capsys.readouterr().err
     assert run_guarded(["status", "--json"]) == 0
 
-    said = [place for place, line in enumerate(lines) if "results do not get into the result store" in line]
+    said = [
+        place
+        for place, line in enumerate(lines)
+        if "results do not get into the result store" in line
+    ]
     assert len(said) == 1 and shown in lines[said[0]]
     assert said[0] < next(place for place, line in enumerate(lines) if " task 1 started" in line)
     assert any(line.startswith("Results:") and shown in line for line in lines[-8:])
@@ -124,9 +135,14 @@ def test_a_run_after_a_rebuild_into_another_store_says_it_no_more(closed_port, m
 
 
 @pytest.mark.parametrize(
-    "command", [["run", "Find"], ["demo"], ["resume"], ["worker"], ["run", "--join", "--objective", "1"]], ids=" ".join
+    "command",
+    [["run", "Find"], ["demo"], ["resume"], ["worker"], ["run", "--join", "--objective", "1"]],
+    ids=" ".join,
 )
-@pytest.mark.parametrize(("store", "module"), [("weaviate", "weaviate"), ("pinecone", "pinecone"), ("chroma", "chromadb")])
+@pytest.mark.parametrize(
+    ("store", "module"),
+    [("weaviate", "weaviate"), ("pinecone", "pinecone"), ("chroma", "chromadb")],
+)
 def test_a_library_that_is_not_installed_is_said_before_anything_begins_with_what_to_type(
     command, store, module, closed_port, home, monkeypatch, capsys
 ):
@@ -136,7 +152,11 @@ def test_a_library_that_is_not_installed_is_said_before_anything_begins_with_wha
     assert run_guarded(command) == 2
 
     err = capsys.readouterr().err
-    assert "its library is not installed" in err and "pip install '" in err and f"no Python module {module}" in err
+    assert (
+        "its library is not installed" in err
+        and "pip install '" in err
+        and f"no Python module {module}" in err
+    )
     assert run_guarded(["objectives", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
     found, code = doctor_of_store(capsys)
@@ -144,7 +164,9 @@ def test_a_library_that_is_not_installed_is_said_before_anything_begins_with_wha
 
 
 @pytest.mark.parametrize("store", ["weaviate", "pinecone"])
-def test_a_choice_without_address_or_key_is_refused_by_run_and_doctor_alike(store, monkeypatch, capsys):
+def test_a_choice_without_address_or_key_is_refused_by_run_and_doctor_alike(
+    store, monkeypatch, capsys
+):
     monkeypatch.setenv("BABYAGI_RESULT_STORE", store)
 
     assert run_guarded(["run", "Find"]) == 2
@@ -162,12 +184,18 @@ def test_the_doctor_calls_no_store_ok_that_does_not_answer(store, closed_port, m
     found, code = doctor_of_store(capsys)
 
     assert (found["state"], code) == ("warn", 0)
-    assert shown in found["found"] and "meanwhile results are found in the task store" in found["fix"]
+    assert (
+        shown in found["found"] and "meanwhile results are found in the task store" in found["fix"]
+    )
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_the_doctor_waits_a_bounded_time_for_a_store_that_says_nothing(store, silent_port, monkeypatch, capsys):
-    monkeypatch.setattr(f"babyagi.resultstore.{store.replace('chroma', 'chroma_server')}.PING_TIMEOUT_S", 0.5)
+def test_the_doctor_waits_a_bounded_time_for_a_store_that_says_nothing(
+    store, silent_port, monkeypatch, capsys
+):
+    monkeypatch.setattr(
+        f"babyagi.resultstore.{store.replace('chroma', 'chroma_server')}.PING_TIMEOUT_S", 0.5
+    )
     choose(monkeypatch, store, silent_port)
 
     found, _ = doctor_of_store(capsys)
@@ -176,7 +204,9 @@ def test_the_doctor_waits_a_bounded_time_for_a_store_that_says_nothing(store, si
 
 
 @pytest.mark.parametrize("store", ["weaviate", "pinecone"])
-def test_the_doctor_calls_a_store_ok_that_took_the_key_and_none_that_refused_it(store, monkeypatch, capsys):
+def test_the_doctor_calls_a_store_ok_that_took_the_key_and_none_that_refused_it(
+    store, monkeypatch, capsys
+):
     with answering(store) as (state, port, grpc_port):
         choose(monkeypatch, store, port, grpc_port=grpc_port)
         taken, _ = doctor_of_store(capsys)

@@ -26,7 +26,9 @@ def test_the_originals_flags_run_as_they_did(line):
     assert route(line) == ["run", *line]
 
 
-@pytest.mark.parametrize("line", [[], ["--help"], ["-h"], ["--version"], ["status", "--json"], ["run", "x"], ["tasks"]])
+@pytest.mark.parametrize(
+    "line", [[], ["--help"], ["-h"], ["--version"], ["status", "--json"], ["run", "x"], ["tasks"]]
+)
 def test_commands_and_the_bare_form_stay_as_they_are(line):
     assert route(line) == line
 
@@ -71,7 +73,9 @@ def test_every_command_has_help_of_one_line_or_more(command, capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("line", [[], ["tasks"], ["results"], ["index"], ["journal"], ["tools"]], ids=str)
+@pytest.mark.parametrize(
+    "line", [[], ["tasks"], ["results"], ["index"], ["journal"], ["tools"]], ids=str
+)
 def test_no_command_is_cut_short_in_a_list_of_commands(line, capsys):
     assert run_guarded([*line, "--help"]) == 0
 

@@ -13,9 +13,15 @@ from babyagi.cli.logfile import close_log
 
 REHEARSAL = "REHEARSAL: no language model was asked"
 DOCUMENTS = {
-    "limits.md": "# Limits\n\nA run stops at fifty tasks unless the limit is raised.\nThe money limit is one dollar.\n",
+    "limits.md": (
+        "# Limits\n\nA run stops at fifty tasks unless the limit is raised.\nThe money limit "
+        "is one dollar.\n"
+    ),
     "recovery.md": "# Recovery\n\nA killed run goes on where it was.\nNo finished task is run again.\n",
-    "models.md": "# Models\n\nA local server needs no key.\nThe rehearsal model reads files and quotes them.\n",
+    "models.md": (
+        "# Models\n\nA local server needs no key.\nThe rehearsal model reads files and "
+        "quotes them.\n"
+    ),
 }
 
 
@@ -81,7 +87,18 @@ def test_a_folder_that_is_not_there_is_a_usage_error(capsys):
 
 
 def test_an_objective_that_ended_is_not_run_again_however_often_it_is_started(documents, capsys):
-    line = ["run", "Say what the limits are", "-t", "Read it", "--model", "rehearsal", "--files", str(documents), "--max-tasks", "2"]
+    line = [
+        "run",
+        "Say what the limits are",
+        "-t",
+        "Read it",
+        "--model",
+        "rehearsal",
+        "--files",
+        str(documents),
+        "--max-tasks",
+        "2",
+    ]
     assert run_guarded(line) == 3
     before = status_of(capsys)
 
@@ -98,7 +115,18 @@ def test_an_objective_that_ended_is_not_run_again_however_often_it_is_started(do
 
 
 def test_an_objective_that_a_limit_ended_goes_on_after_extend_and_resume(documents, capsys):
-    line = ["run", "Say what the limits are", "-t", "Read it", "--model", "rehearsal", "--files", str(documents), "--max-tasks", "1"]
+    line = [
+        "run",
+        "Say what the limits are",
+        "-t",
+        "Read it",
+        "--model",
+        "rehearsal",
+        "--files",
+        str(documents),
+        "--max-tasks",
+        "1",
+    ]
     assert run_guarded(line) == 3
 
     assert run_guarded(["extend", "--max-tasks", "50"]) == 0
@@ -128,11 +156,19 @@ def test_the_originals_command_line_runs(monkeypatch, capsys):
     assert status["instance_name"] == "B1"
 
 
-def test_without_a_key_and_without_a_terminal_the_ways_out_come_before_anything_is_made(home, capsys):
+def test_without_a_key_and_without_a_terminal_the_ways_out_come_before_anything_is_made(
+    home, capsys
+):
     assert run_guarded(["run", "an objective"]) == 4
 
     err = capsys.readouterr().err
-    for way in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "babyagi demo", "LLM_MODEL=human", "babyagi guide models"):
+    for way in (
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+        "babyagi demo",
+        "LLM_MODEL=human",
+        "babyagi guide models",
+    ):
         assert way in err
     assert not (home / "tasks.db").exists()
 
@@ -149,7 +185,14 @@ def test_without_an_objective_the_ways_out_are_a_usage_error(line, monkeypatch, 
 def test_on_a_terminal_the_bare_command_says_what_to_type(home):
     master, slave = os.openpty()
     environ = {"BABYAGI_HOME": str(home), "TERM": "xterm"}
-    done = subprocess.run([sys.executable, "-m", "babyagi"], check=False, stdin=slave, stdout=slave, stderr=slave, env=environ)
+    done = subprocess.run(
+        [sys.executable, "-m", "babyagi"],
+        check=False,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env=environ,
+    )
     shown = os.read(master, 10_000)
     os.close(slave)
     os.close(master)
@@ -170,8 +213,22 @@ def test_a_port_that_nobody_listens_on_is_one_clear_error_and_nothing_is_lost(mo
     assert status_of(capsys)["tasks"]["queued"] == 1
 
 
-def test_hostile_text_in_an_objective_reaches_neither_the_screen_nor_the_log(documents, home, capsys):
-    assert run_guarded(["run", "limits\x1b[2J \u202eof\x07 this\nand that", "--model", "rehearsal", "--files", str(documents)]) == 0
+def test_hostile_text_in_an_objective_reaches_neither_the_screen_nor_the_log(
+    documents, home, capsys
+):
+    assert (
+        run_guarded(
+            [
+                "run",
+                "limits\x1b[2J \u202eof\x07 this\nand that",
+                "--model",
+                "rehearsal",
+                "--files",
+                str(documents),
+            ]
+        )
+        == 0
+    )
 
     captured = capsys.readouterr()
     for text in (captured.out, captured.err, (home / "babyagi.log").read_text()):
@@ -183,7 +240,9 @@ def test_every_change_of_a_task_is_in_the_log_file_and_no_prompt_is(documents, h
 
     log_lines = (home / "babyagi.log").read_text().splitlines()
     n_done = status_of(capsys)["tasks"]["done"]
-    assert sum("done" in line and " task " in line and "INFO" in line for line in log_lines) == n_done
+    assert (
+        sum("done" in line and " task " in line and "INFO" in line for line in log_lines) == n_done
+    )
     assert not any("Role:" in line for line in log_lines)
 
 
@@ -193,23 +252,48 @@ def given_to(capsys, objective):
     assert run_guarded(["tasks", "--json", "--objective", objective]) == 0
     for task in json.loads(capsys.readouterr().out):
         assert run_guarded(["show", str(task["id"]), "--objective", objective, "--json"]) == 0
-        found += [given for given in json.loads(capsys.readouterr().out)["given"] if given["objective_id"] is not None]
+        found += [
+            given
+            for given in json.loads(capsys.readouterr().out)["given"]
+            if given["objective_id"] is not None
+        ]
     return found
 
 
 def test_results_of_another_objective_are_given_only_with_memory_shared(documents, capsys):
     run = ["run", "--model", "rehearsal", "--files", str(documents), "--max-tasks", "3"]
-    assert run_guarded([*run, "-t", "Read limits.md: at what does a run stop?", "Say what the limits are"]) == 3
+    assert (
+        run_guarded(
+            [*run, "-t", "Read limits.md: at what does a run stop?", "Say what the limits are"]
+        )
+        == 3
+    )
     assert run_guarded([*run, "-t", "Say again at what a run stops", "Know the limits"]) == 3
-    assert run_guarded([*run, "-t", "Say again at what a run stops", "Know the limits of a run", "--memory", "shared"]) == 3
+    assert (
+        run_guarded(
+            [
+                *run,
+                "-t",
+                "Say again at what a run stops",
+                "Know the limits of a run",
+                "--memory",
+                "shared",
+            ]
+        )
+        == 3
+    )
     capsys.readouterr()
 
     alone, shared = given_to(capsys, "2"), given_to(capsys, "3")
 
     assert alone == []
-    assert shared and {(given["reason"], given["objective_id"] in (1, 2)) for given in shared} == {("shared", True)}
+    assert shared and {(given["reason"], given["objective_id"] in (1, 2)) for given in shared} == {
+        ("shared", True)
+    }
     assert status_of(capsys, "--objective", "2")["memory"] == "objective"
     assert status_of(capsys, "--objective", "3")["memory"] == "shared"
     task_id = str(shared[0]["task_id"])
     assert run_guarded(["show", "1", "--objective", "3"]) == 0
-    assert f"objective {shared[0]['objective_id']}, task {task_id}, score" in capsys.readouterr().out
+    assert (
+        f"objective {shared[0]['objective_id']}, task {task_id}, score" in capsys.readouterr().out
+    )

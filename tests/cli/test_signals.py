@@ -39,14 +39,24 @@ def environ(tmp_path, endpoint):
 
 def babyagi(*line, environ, **options):
     return subprocess.run(
-        [sys.executable, "-m", "babyagi", *line], env=environ, capture_output=True, text=True, check=False, timeout=60, **options
+        [sys.executable, "-m", "babyagi", *line],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        **options,
     )
 
 
 @pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(signal_number, code, environ):
+def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
+    signal_number, code, environ
+):
     command = [sys.executable, "-m", "babyagi", "run", "What stops a run?"]
-    with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+    with subprocess.Popen(
+        command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
         assert running.stdout is not None
         seen = ""
         while "task 2 started" not in seen:

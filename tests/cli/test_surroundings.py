@@ -39,7 +39,11 @@ def test_config_shows_every_value_with_its_source_and_hides_secrets(monkeypatch,
 def test_config_shows_no_value_where_the_default_depends_on_something_else(capsys):
     assert run_guarded(["config"]) == 0
 
-    (port,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("BABYAGI_WEAVIATE_GRPC_PORT ")]
+    (port,) = [
+        line
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("BABYAGI_WEAVIATE_GRPC_PORT ")
+    ]
     assert port.endswith("(50051, in the cloud 443)")
 
 
@@ -52,7 +56,12 @@ def test_config_as_json_is_json_and_hides_secrets(monkeypatch, capsys):
     values = {entry["name"]: entry for entry in json.loads(out)["settings"]}
     assert KEY not in out
     assert values["openai_api_key"]["value"] == "***"
-    assert values["max_tasks"] == {"name": "max_tasks", "variable": "BABYAGI_MAX_TASKS", "value": "50", "source": "default"}
+    assert values["max_tasks"] == {
+        "name": "max_tasks",
+        "variable": "BABYAGI_MAX_TASKS",
+        "value": "50",
+        "source": "default",
+    }
 
 
 def test_all_faults_of_the_settings_are_told_together(monkeypatch, capsys):
@@ -96,7 +105,9 @@ def test_the_doctor_finds_a_port_that_nobody_listens_on(monkeypatch, capsys):
     assert f"nobody listens at 127.0.0.1:{port}" in capsys.readouterr().out
 
 
-def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_meanwhile(monkeypatch, capsys):
+def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_meanwhile(
+    monkeypatch, capsys
+):
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         port = reserved.getsockname()[1]
@@ -106,7 +117,10 @@ def test_the_doctor_warns_when_there_is_no_chroma_server_and_says_what_happens_m
     assert run_guarded(["doctor"]) == 0
 
     said = capsys.readouterr().out
-    assert f"the Chroma server http://127.0.0.1:{port} cannot answer now" in said and "CHROMA_URL names it" in said
+    assert (
+        f"the Chroma server http://127.0.0.1:{port} cannot answer now" in said
+        and "CHROMA_URL names it" in said
+    )
 
 
 def test_the_doctor_finds_a_server_that_listens(monkeypatch, capsys):
@@ -154,9 +168,19 @@ def test_the_quick_doctor_opens_the_store_and_asks_nobody(monkeypatch, capsys):
 
 
 def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
-    code = "import sys; from babyagi.cli.failures import run_guarded; run_guarded(['doctor', '--quick']); print(*sys.modules)"
+    code = (
+        "import sys; from babyagi.cli.failures import run_guarded; run_guarded(['doctor', "
+        "'--quick']); print(*sys.modules)"
+    )
 
-    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
 
     assert "ok    store: " in ran.stdout
     assert {"openai", "chromadb", "httpx2", "genai_prices"} & set(ran.stdout.split()) == set()
@@ -170,7 +194,11 @@ def test_a_slow_or_full_disk_is_a_warning():
 
 def test_every_page_that_the_guide_lists_can_be_read(capsys):
     assert run_guarded(["guide"]) == 0
-    names = [line.split()[2] for line in capsys.readouterr().out.splitlines() if line.startswith("babyagi guide ")]
+    names = [
+        line.split()[2]
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("babyagi guide ")
+    ]
 
     assert names
     for name in names:
@@ -216,7 +244,11 @@ def test_the_doctor_makes_no_home_and_no_log_that_others_can_read(tmp_path, monk
     finally:
         os.umask(before)
 
-    assert [path.name for path in (tmp_path / "home", *(tmp_path / "home").rglob("*")) if path.stat().st_mode & 0o077] == []
+    assert [
+        path.name
+        for path in (tmp_path / "home", *(tmp_path / "home").rglob("*"))
+        if path.stat().st_mode & 0o077
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -230,7 +262,9 @@ def test_the_doctor_makes_no_home_and_no_log_that_others_can_read(tmp_path, monk
         "hunter2@h",
     ],
 )
-def test_an_address_with_a_password_or_parameters_is_refused_and_not_shown(address, monkeypatch, capsys):
+def test_an_address_with_a_password_or_parameters_is_refused_and_not_shown(
+    address, monkeypatch, capsys
+):
     monkeypatch.setenv("OPENAI_BASE_URL", address)
 
     assert run_guarded(["config"]) == 2
@@ -242,7 +276,9 @@ def test_an_address_with_a_password_or_parameters_is_refused_and_not_shown(addre
 
 def test_a_key_within_the_path_of_an_address_is_shown_by_no_command(monkeypatch, capsys):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}/sk-abcDEF123456789/v1")
+        monkeypatch.setenv(
+            "OPENAI_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}/sk-abcDEF123456789/v1"
+        )
         run_guarded(["config"])
         run_guarded(["config", "--json"])
         run_guarded(["doctor"])
@@ -252,8 +288,12 @@ def test_a_key_within_the_path_of_an_address_is_shown_by_no_command(monkeypatch,
     assert "abcDEF" not in said.out + said.err
 
 
-@pytest.mark.parametrize("address", ["postgresql://u:pa/ss@h/db", "postgresql://u:p?x@h/db", "postgresql://u:1/x#y@h/db"])
-def test_a_task_store_whose_password_would_be_taken_for_its_host_is_refused(address, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    "address", ["postgresql://u:pa/ss@h/db", "postgresql://u:p?x@h/db", "postgresql://u:1/x#y@h/db"]
+)
+def test_a_task_store_whose_password_would_be_taken_for_its_host_is_refused(
+    address, monkeypatch, capsys
+):
     monkeypatch.setenv("BABYAGI_TASK_STORE", address)
 
     assert run_guarded(["config"]) == 2

@@ -92,7 +92,12 @@ def test_a_terminal_that_speaks_no_unicode_still_gets_the_line(monkeypatch):
 
 @pytest.mark.parametrize(
     ("environ", "expected"),
-    [({"TERM": "xterm"}, True), ({"TERM": "xterm", "NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({}, True)],
+    [
+        ({"TERM": "xterm"}, True),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({}, True),
+    ],
 )
 def test_colour_needs_a_terminal_that_can_and_nobody_who_said_no(environ, expected):
     assert text.has_colour(Terminal(), environ) is expected

@@ -67,10 +67,20 @@ def test_submitting_puts_an_objective_on_the_board_and_asks_no_model(home, capsy
     assert "babyagi watch --objective 1" in capsys.readouterr().out
 
     assert run_guarded(["submit", "Learn about tea", "--max-tasks", "7", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) | {"uid": ""} == {"v": 1, "objective_id": 1, "uid": "", "is_new": False, "status": "active"}
+    assert json.loads(capsys.readouterr().out) | {"uid": ""} == {
+        "v": 1,
+        "objective_id": 1,
+        "uid": "",
+        "is_new": False,
+        "status": "active",
+    }
     assert run_guarded(["status", "--json"]) == 0
     status = json.loads(capsys.readouterr().out)
-    assert (status["usage"]["calls"], status["limits"]["max_tasks"], status["n_workers"]) == (0, 7, 0)
+    assert (status["usage"]["calls"], status["limits"]["max_tasks"], status["n_workers"]) == (
+        0,
+        7,
+        0,
+    )
 
 
 def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys):

@@ -20,15 +20,25 @@ def folder(tmp_path, monkeypatch):
 
 def listed(capsys, *args):
     assert not run_command_line(["tools", *args, "--json"])
-    return {tool["name"]: (tool["effect"], tool["granted"]) for tool in json.loads(capsys.readouterr().out)}
+    return {
+        tool["name"]: (tool["effect"], tool["granted"])
+        for tool in json.loads(capsys.readouterr().out)
+    }
 
 
 def test_the_list_says_what_each_does_to_the_world_and_what_a_new_objective_may_use(folder, capsys):
     bare = listed(capsys)
     given = listed(capsys, "--files", str(folder), "--tools", "write_file")
 
-    assert bare["write_file"] == ("once", False) and not any(granted for _, granted in bare.values())
-    assert {name for name, (_, granted) in given.items() if granted} == {"list_files", "read_file", "search_files", "write_file"}
+    assert bare["write_file"] == ("once", False) and not any(
+        granted for _, granted in bare.values()
+    )
+    assert {name for name, (_, granted) in given.items() if granted} == {
+        "list_files",
+        "read_file",
+        "search_files",
+        "write_file",
+    }
     assert not run_command_line(["tools"])
     assert "calculator     read        not granted" in capsys.readouterr().out
 
@@ -36,7 +46,12 @@ def test_the_list_says_what_each_does_to_the_world_and_what_a_new_objective_may_
 def test_a_tool_can_be_tried_as_a_model_would_call_it(folder, capsys):
     assert run_command_line(["tools", "test", "calculator", "47^0.23"]) == ExitCode.OK
     assert capsys.readouterr().out == "2.4242784855673896\n"
-    assert run_command_line(["tools", "test", "search_files", '{"words": "dollars"}', "--files", str(folder)]) == ExitCode.OK
+    assert (
+        run_command_line(
+            ["tools", "test", "search_files", '{"words": "dollars"}', "--files", str(folder)]
+        )
+        == ExitCode.OK
+    )
     assert capsys.readouterr().out == "limits.md:1: Ten dollars.\n"
 
 

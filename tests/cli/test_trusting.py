@@ -14,7 +14,9 @@ from babyagi.cli.logfile import close_log
 from babyagi.errors import SettingsError
 from tests.cli.homes import fill_home
 
-HOSTILE = "BABYAGI_NOTIFY=sh -c 'touch ran'\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\nOBJECTIVE=find out\n"
+HOSTILE = (
+    "BABYAGI_NOTIFY=sh -c 'touch ran'\nOPENAI_BASE_URL=http://127.0.0.1:9/v1\nOBJECTIVE=find out\n"
+)
 SUBMIT = ["submit", "find out"]  # needs trust as a run does, and asks no model
 
 
@@ -38,12 +40,17 @@ def write(folder):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    """Type on a terminal, run a command there, and give its exit code and what was shown on standard error."""
+    """Type on a terminal, run a command there, and give its exit code and what was shown on
+    standard error."""
 
     def run(typed, line):
         master, slave = os.openpty()
         os.write(master, typed.encode())
-        with os.fdopen(os.dup(slave), encoding="utf-8") as keys, os.fdopen(slave, "w") as shown, monkeypatch.context() as patched:
+        with (
+            os.fdopen(os.dup(slave), encoding="utf-8") as keys,
+            os.fdopen(slave, "w") as shown,
+            monkeypatch.context() as patched,
+        ):
             patched.setattr(sys, "stdin", keys)
             patched.setattr(sys, "stderr", shown)
             code = run_guarded(line)
@@ -63,24 +70,34 @@ def test_a_run_for_which_something_waits_ends_with_the_line_to_type(write, folde
     assert run_guarded(SUBMIT) == 2
 
     err = capsys.readouterr().err
-    assert ".env is not trusted, so these settings in it wait: OPENAI_BASE_URL, BABYAGI_NOTIFY\n" in err
+    assert (
+        ".env is not trusted, so these settings in it wait: OPENAI_BASE_URL, BABYAGI_NOTIFY\n"
+        in err
+    )
     assert "babyagi trust" in err
     assert f"BABYAGI_TRUST_ENV_FILE={hashlib.sha256(HOSTILE.encode()).hexdigest()}" in err
     assert "touch" not in err
 
 
-def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(write, monkeypatch, capsys):
+def test_the_line_to_type_is_enough_and_a_change_of_the_file_takes_it_back(
+    write, monkeypatch, capsys
+):
     write(HOSTILE)
     assert run_guarded(["trust"]) == 0
     said = capsys.readouterr().out
-    assert "  BABYAGI_NOTIFY=sh -c 'touch ran'\n" in said and "  OPENAI_BASE_URL=http://127.0.0.1:9/v1\n" in said
+    assert (
+        "  BABYAGI_NOTIFY=sh -c 'touch ran'\n" in said
+        and "  OPENAI_BASE_URL=http://127.0.0.1:9/v1\n" in said
+    )
     assert run_guarded(SUBMIT) == 0
     assert "not trusted" not in capsys.readouterr().err
 
     write(HOSTILE + "\n")
 
     assert run_guarded(SUBMIT) == 2
-    monkeypatch.setenv("BABYAGI_TRUST_ENV_FILE", hashlib.sha256(HOSTILE.encode() + b"\n").hexdigest())
+    monkeypatch.setenv(
+        "BABYAGI_TRUST_ENV_FILE", hashlib.sha256(HOSTILE.encode() + b"\n").hexdigest()
+    )
     assert run_guarded(SUBMIT) == 0
 
 
@@ -113,14 +130,22 @@ def test_trust_follows_the_files_that_a_trusted_file_names(write, folder, capsys
 
     assert run_guarded(["trust"]) == 0
 
-    assert "  DOTENV_EXTENSIONS=more.env\n" in (said := capsys.readouterr().out) and "  BABYAGI_NOTIFY=touch ran\n" in said
+    assert (
+        "  DOTENV_EXTENSIONS=more.env\n" in (said := capsys.readouterr().out)
+        and "  BABYAGI_NOTIFY=touch ran\n" in said
+    )
     assert run_guarded(SUBMIT) == 0
     (folder / "more.env").write_text("BABYAGI_NOTIFY=touch other\n")
     assert run_guarded(SUBMIT) == 2
 
 
 def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, capsys):
-    write('BABYAGI_TASK_STORE=postgresql://me:top5ecret@db/agi\nPINECONE_API_KEY=sk-file\nDOTENV_EXTENSIONS="a.env\n  LLM_MODEL=b"\n')
+    write(
+        'BABYAGI_TASK_STORE=postgresql://me:top5ecret@db/agi\nPINECONE_API_KEY=sk-file\nDOTENV_EXTENSIONS="a.env\n '
+        ""
+        ""
+        ' LLM_MODEL=b"\n'
+    )
     for name in ("a.env", "LLM_MODEL=b"):
         (folder / name).write_text("")
 
@@ -130,7 +155,10 @@ def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, ca
 
     said = "".join(capsys.readouterr())
     assert not any(line.lstrip().startswith("LLM_MODEL=b") for line in said.splitlines())
-    assert "  DOTENV_EXTENSIONS=a.env   LLM_MODEL=b\n" in said and "  BABYAGI_TASK_STORE=postgresql://me:***@db/agi\n" in said
+    assert (
+        "  DOTENV_EXTENSIONS=a.env   LLM_MODEL=b\n" in said
+        and "  BABYAGI_TASK_STORE=postgresql://me:***@db/agi\n" in said
+    )
     assert "top5ecret" not in said and "sk-file" not in said
 
 
@@ -152,7 +180,10 @@ def test_whoever_does_not_say_yes_ends_the_run_and_trusts_nothing(write, termina
     code, said = terminal(typed, SUBMIT)
 
     assert code == 2 and "babyagi trust" in said
-    assert not (tmp_path / "home" / "trusted").exists() and not (tmp_path / "home" / "tasks.db").exists()
+    assert (
+        not (tmp_path / "home" / "trusted").exists()
+        and not (tmp_path / "home" / "tasks.db").exists()
+    )
 
 
 def test_commands_that_only_look_go_on_and_name_what_waits(write, capsys, monkeypatch, tmp_path):
@@ -164,7 +195,12 @@ def test_commands_that_only_look_go_on_and_name_what_waits(write, capsys, monkey
     for line in (["objectives"], ["config"], ["workers"], ["tools"], ["index", "status"]):
         assert run_guarded(line) == 0, line
         err = capsys.readouterr().err
-        assert err.count("not trusted") == 1 and "BABYAGI_NOTIFY" in err and "BABYAGI_HOME" in err and "OPENAI_BASE_URL" in err, line
+        assert (
+            err.count("not trusted") == 1
+            and "BABYAGI_NOTIFY" in err
+            and "BABYAGI_HOME" in err
+            and "OPENAI_BASE_URL" in err
+        ), line
 
 
 def test_what_is_steered_is_the_store_that_is_meant(write, capsys):
@@ -192,7 +228,15 @@ def test_what_asks_models_or_sends_needs_all_of_it(write, capsys):
     fill_home()
     write("BABYAGI_EMBEDDING_BASE_URL=http://127.0.0.1:9\n")
 
-    for line in (["resume"], ["worker"], ["run", "x"], ["results", "search", "x"], ["index", "check"], ["index", "rebuild"], ["run", "-j"]):
+    for line in (
+        ["resume"],
+        ["worker"],
+        ["run", "x"],
+        ["results", "search", "x"],
+        ["index", "check"],
+        ["index", "rebuild"],
+        ["run", "-j"],
+    ):
         assert run_guarded(line) == 2, line
         assert "BABYAGI_EMBEDDING_BASE_URL" in capsys.readouterr().err
 
@@ -201,10 +245,14 @@ def test_config_shows_what_waits_beside_what_holds(write, capsys):
     write(HOSTILE)
 
     assert run_guarded(["config"]) == 0
-    assert "waits for trust: OPENAI_BASE_URL=http://127.0.0.1:9/v1 in .env" in capsys.readouterr().out
+    assert (
+        "waits for trust: OPENAI_BASE_URL=http://127.0.0.1:9/v1 in .env" in capsys.readouterr().out
+    )
     assert run_guarded(["config", "--json"]) == 0
     found = {entry["name"]: entry for entry in json.loads(capsys.readouterr().out)["settings"]}
-    assert found["openai_base_url"]["value"] is None and found["openai_base_url"]["waits"].startswith("OPENAI_BASE_URL=http")
+    assert found["openai_base_url"]["value"] is None and found["openai_base_url"][
+        "waits"
+    ].startswith("OPENAI_BASE_URL=http")
     assert "waits" not in found["objective"]
 
 

@@ -1,6 +1,12 @@
 from datetime import timedelta
 
-from babyagi.cli.worker_lines import count_serving, render_serving, render_workers, serving, worker_shape
+from babyagi.cli.worker_lines import (
+    count_serving,
+    render_serving,
+    render_workers,
+    serving,
+    worker_shape,
+)
 from babyagi.tasks import Duty
 from tests.cli import samples
 
@@ -15,7 +21,10 @@ def test_only_the_living_who_are_not_hindered_are_at_work():
 
     assert [worker.name for worker in serving(workers, 3)] == ["able"]
     assert (count_serving(workers, 3), render_serving(workers, 3)) == ("1 worker", "1 worker: able")
-    assert (count_serving(workers, 9), render_serving(workers, 9)) == ("nobody is at work", "nobody is at work")
+    assert (count_serving(workers, 9), render_serving(workers, 9)) == (
+        "nobody is at work",
+        "nobody is at work",
+    )
 
 
 def test_a_line_says_on_what_since_when_and_what_keeps_one():
@@ -34,7 +43,13 @@ def test_a_line_says_on_what_since_when_and_what_keeps_one():
     ]
 
     assert lines[0].split() == ["NAME", "PID", "LEASE", "AT", "WORK"]
-    assert lines[1].split(maxsplit=4) == ["busy", "7", "20", "s", "objective 3 for 1 min 10 s: task 4, task 9"]
+    assert lines[1].split(maxsplit=4) == [
+        "busy",
+        "7",
+        "20",
+        "s",
+        "objective 3 for 1 min 10 s: task 4, task 9",
+    ]
     assert lines[2].endswith("objective 3: cannot work on it: no key")
     assert lines[3].endswith("waits for an objective")
     assert " over " in lines[4]
@@ -46,6 +61,14 @@ def test_the_json_of_a_worker_has_what_it_holds_and_its_hindrance():
 
     assert (shape["name"], shape["lease_left_s"]) == ("busy", 20.0)
     assert shape["objectives"] == [
-        {"objective_id": 3, "since": joined.since.isoformat(), "hindrance": "", "tasks": [4], "duties": []},
+        {
+            "objective_id": 3,
+            "since": joined.since.isoformat(),
+            "hindrance": "",
+            "tasks": [4],
+            "duties": [],
+        },
     ]
-    assert Duty.ORDER not in shape["objectives"][0]["duties"] and worker.lease_until - joined.since > timedelta(0)
+    assert Duty.ORDER not in shape["objectives"][0][
+        "duties"
+    ] and worker.lease_until - joined.since > timedelta(0)

@@ -1,4 +1,5 @@
-"""Files of agents that are wrong: each is one error that names the file, the culprit, and what to do."""
+"""Files of agents that are wrong: each is one error that names the file, the culprit, and what to
+do."""
 
 import os
 import re
@@ -55,11 +56,20 @@ def test_the_seed_file_loads_and_a_good_one_loads_with_unused_components(tmp_pat
 
     assert [tool.name for tool in agent.tools] == ["Search", "Calculator"]
     assert [tool.effect for tool in agent.tools] == ["read", "read"]
-    assert Agent.from_yaml(write(tmp_path, changed("- {name: Run", "- {name: Unused, type: PythonRuntime}\n  - {name: Run"))).tools
+    assert Agent.from_yaml(
+        write(
+            tmp_path,
+            changed("- {name: Run", "- {name: Unused, type: PythonRuntime}\n  - {name: Run"),
+        )
+    ).tools
 
 
 def test_the_example_of_the_documents_loads(tmp_path, monkeypatch):
-    (example,) = re.findall(r"```yaml\n(.*?)```", (FILE.parents[2] / "docs" / "agents.md").read_text(encoding="utf-8"), re.DOTALL)
+    (example,) = re.findall(
+        r"```yaml\n(.*?)```",
+        (FILE.parents[2] / "docs" / "agents.md").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )
     for name in re.findall(r"\$\{(\w+_KEY)\}", example):
         monkeypatch.setenv(name, "key")
 
@@ -77,76 +87,211 @@ FAULTS = {
     "no YAML": ("a: [1, 2", "line 1: no YAML"),
     "a tab": ("a:\n\t- b", "line 2: no YAML"),
     "no version": (changed("version: ignore", ""), "no version"),
-    "no components": (re.sub(r"components:.*?(?=pipelines:)", "", GOOD, flags=re.DOTALL), "has no components"),
-    "components that are no list": ("version: 1\ncomponents: {a: b}\nagents: []", "components must be a list"),
+    "no components": (
+        re.sub(r"components:.*?(?=pipelines:)", "", GOOD, flags=re.DOTALL),
+        "has no components",
+    ),
+    "components that are no list": (
+        "version: 1\ncomponents: {a: b}\nagents: []",
+        "components must be a list",
+    ),
     "no agents": (re.sub(r"agents:.*", "", GOOD, flags=re.DOTALL), "has no agents"),
-    "no agent among them": (re.sub(r"agents:.*", "agents: []", GOOD, flags=re.DOTALL), "agents must be a list with at least one"),
+    "no agent among them": (
+        re.sub(r"agents:.*", "agents: []", GOOD, flags=re.DOTALL),
+        "agents must be a list with at least one",
+    ),
     "an unknown key at the top": (GOOD + "pipeline: []", "unknown key 'pipeline'"),
     "an unknown key of a component": (
         changed("type: PythonRuntime", "type: PythonRuntime, parms: {}"),
         "component 4 has the unknown key 'parms'",
     ),
-    "an unknown parameter": (changed("type: PythonRuntime", "type: PythonRuntime, params: {x: 1}"), "'Run' has the unknown key 'x'"),
-    "an unknown kind": (changed("type: PythonRuntime", "type: FAISSDocumentStore"), "'Run' is of the unknown type 'FAISSDocumentStore'"),
+    "an unknown parameter": (
+        changed("type: PythonRuntime", "type: PythonRuntime, params: {x: 1}"),
+        "'Run' has the unknown key 'x'",
+    ),
+    "an unknown kind": (
+        changed("type: PythonRuntime", "type: FAISSDocumentStore"),
+        "'Run' is of the unknown type 'FAISSDocumentStore'",
+    ),
     "a component without a name": (changed("name: Run, ", ""), "component 4 has no name"),
     "a component without a type": (changed(", type: PythonRuntime", ""), "component 4 has no type"),
-    "a name that is a number": (changed("name: Run", "name: 12"), "name must be text, got a number"),
-    "a name that is a switch": (changed("name: Run", "name: yes"), "name must be text, got true or false"),
+    "a name that is a number": (
+        changed("name: Run", "name: 12"),
+        "name must be text, got a number",
+    ),
+    "a name that is a switch": (
+        changed("name: Run", "name: yes"),
+        "name must be text, got true or false",
+    ),
     "a name of two lines": (changed("name: Run", 'name: "a\\nb"'), "got 'a b'"),
     "a name that steers a terminal": (changed("name: Run", 'name: "a\\e[31mb"'), "got 'a�[31mb'"),
     "a name that is a list": (changed("name: Run", "name: [Run]"), "name must be text, got a list"),
-    "a key that is no word": (changed("type: PythonRuntime", "1: 2"), "line 7: a key must be a word, got '1'"),
-    "a key that is a list": (changed("type: PythonRuntime", "[a]: 2"), "a key must be a word, got a sequence"),
-    "a key that stands twice": (changed("name: Run, ", "name: Run, name: Walk, "), "line 7: the key 'name' stands twice"),
+    "a key that is no word": (
+        changed("type: PythonRuntime", "1: 2"),
+        "line 7: a key must be a word, got '1'",
+    ),
+    "a key that is a list": (
+        changed("type: PythonRuntime", "[a]: 2"),
+        "a key must be a word, got a sequence",
+    ),
+    "a key that stands twice": (
+        changed("name: Run, ", "name: Run, name: Walk, "),
+        "line 7: the key 'name' stands twice",
+    ),
     "two of one name": (changed("name: Words, type", "name: Run, type"), "two have the name 'Run'"),
-    "a pipeline called as a component": (changed("name: line", "name: Run"), "two have the name 'Run'"),
-    "an agent called as a pipeline": (changed("name: one", "name: line"), "two have the name 'line'"),
-    "a node without a component": (changed("{name: Run, inputs", "{name: Fly, inputs"), "pipeline 'line': the node 'Fly' is no component"),
-    "a node that takes from nowhere": (changed("inputs: [Ask]", "inputs: [Ass]"), "'Run' takes from the unknown node 'Ass'"),
-    "a node that cannot be run": (changed("name: Run, inputs", "name: Words, inputs"), "the node 'Words' cannot be run"),
-    "a node twice": (changed("{name: Run, inputs: [Ask]}", "{name: Ask, inputs: [Query]}"), "two have the name 'Ask'"),
+    "a pipeline called as a component": (
+        changed("name: line", "name: Run"),
+        "two have the name 'Run'",
+    ),
+    "an agent called as a pipeline": (
+        changed("name: one", "name: line"),
+        "two have the name 'line'",
+    ),
+    "a node without a component": (
+        changed("{name: Run, inputs", "{name: Fly, inputs"),
+        "pipeline 'line': the node 'Fly' is no component",
+    ),
+    "a node that takes from nowhere": (
+        changed("inputs: [Ask]", "inputs: [Ass]"),
+        "'Run' takes from the unknown node 'Ass'",
+    ),
+    "a node that cannot be run": (
+        changed("name: Run, inputs", "name: Words, inputs"),
+        "the node 'Words' cannot be run",
+    ),
+    "a node twice": (
+        changed("{name: Run, inputs: [Ask]}", "{name: Ask, inputs: [Query]}"),
+        "two have the name 'Ask'",
+    ),
     "no root": (changed("inputs: [Query]", "inputs: [Run]"), "pipeline 'line' has no root"),
     "a node without inputs": (changed(", inputs: [Query]", ""), "pipeline 'line' has no root"),
-    "two roots": (changed("inputs: [Ask]", "inputs: [Ask, File]"), "pipeline 'line' has two roots: Query and File"),
-    "two roots, one a node": (changed("inputs: [Ask]", "inputs: []"), "pipeline 'line' has two roots: Query and Run"),
-    "a cycle": (changed("inputs: [Query]", "inputs: [Query, Run]"), "goes in a circle: Ask → Run → Ask"),
+    "two roots": (
+        changed("inputs: [Ask]", "inputs: [Ask, File]"),
+        "pipeline 'line' has two roots: Query and File",
+    ),
+    "two roots, one a node": (
+        changed("inputs: [Ask]", "inputs: []"),
+        "pipeline 'line' has two roots: Query and Run",
+    ),
+    "a cycle": (
+        changed("inputs: [Query]", "inputs: [Query, Run]"),
+        "goes in a circle: Ask → Run → Ask",
+    ),
     "two ends": (changed("inputs: [Ask]", "inputs: [Query]"), "ends in several nodes: Ask, Run"),
-    "a node called as the root": (changed("{name: Ask, inputs", "{name: Query, inputs"), "Query and File are roots"),
-    "no nodes": (changed(NODES, "").replace("nodes:", "nodes: []"), "nodes must be a list with at least one"),
-    "a template that wants too much": (changed("Say $query", "Say {documents}"), "the template 'Words' wants 'documents'"),
-    "a template that is not there": (changed("template: Words", "template: Word"), "'Word' is no PromptTemplate of the file"),
-    "a template that is none": (changed("template: Words", "template: Run"), "'Run' is no PromptTemplate of the file"),
-    "a model that is none": (changed("path: rehearsal", "path: Run"), "names 'Run', which is no PromptModel"),
-    "too many stop words": (changed("path: rehearsal", "path: rehearsal, stop_words: [a, b, c]"), "has 3 stop_words"),
-    "stop words that are numbers": (changed("path: rehearsal", "path: rehearsal, stop_words: [1]"), "stop_words must be a list of texts"),
-    "a variable that is none": (changed("{default", "{output_variable: a b, default"), "output_variable must be letters"),
+    "a node called as the root": (
+        changed("{name: Ask, inputs", "{name: Query, inputs"),
+        "Query and File are roots",
+    ),
+    "no nodes": (
+        changed(NODES, "").replace("nodes:", "nodes: []"),
+        "nodes must be a list with at least one",
+    ),
+    "a template that wants too much": (
+        changed("Say $query", "Say {documents}"),
+        "the template 'Words' wants 'documents'",
+    ),
+    "a template that is not there": (
+        changed("template: Words", "template: Word"),
+        "'Word' is no PromptTemplate of the file",
+    ),
+    "a template that is none": (
+        changed("template: Words", "template: Run"),
+        "'Run' is no PromptTemplate of the file",
+    ),
+    "a model that is none": (
+        changed("path: rehearsal", "path: Run"),
+        "names 'Run', which is no PromptModel",
+    ),
+    "too many stop words": (
+        changed("path: rehearsal", "path: rehearsal, stop_words: [a, b, c]"),
+        "has 3 stop_words",
+    ),
+    "stop words that are numbers": (
+        changed("path: rehearsal", "path: rehearsal, stop_words: [1]"),
+        "stop_words must be a list of texts",
+    ),
+    "a variable that is none": (
+        changed("{default", "{output_variable: a b, default"),
+        "output_variable must be letters",
+    ),
     "an agent without a node": (changed("prompt_node: Node", ""), "agent 'one' has no prompt_node"),
-    "an agent with a node that is none": (changed("prompt_node: Node", "prompt_node: Run"), "prompt_node 'Run' is no PromptNode"),
-    "an agent without tools": (re.sub(r"tools:.*", "", GOOD, flags=re.DOTALL), "agent 'one' has no tools"),
-    "a tool of nothing": (changed("node: line", "node: lime"), "tool 'Try': there is no component, pipeline or agent 'lime'"),
-    "a tool of what cannot be run": (changed("node: line", "node: Words"), "tool 'Try': 'Words' cannot be run"),
-    "a tool without a description": (changed(", description: computes", ""), "agent 'one', tool 1 has no description"),
-    "a tool with an empty description": (changed("description: computes", "description: ''"), "description is empty"),
-    "a tool with a name that no model takes": (changed("name: Try", "name: Tr.y"), "a tool's name has 1 to 64"),
+    "an agent with a node that is none": (
+        changed("prompt_node: Node", "prompt_node: Run"),
+        "prompt_node 'Run' is no PromptNode",
+    ),
+    "an agent without tools": (
+        re.sub(r"tools:.*", "", GOOD, flags=re.DOTALL),
+        "agent 'one' has no tools",
+    ),
+    "a tool of nothing": (
+        changed("node: line", "node: lime"),
+        "tool 'Try': there is no component, pipeline or agent 'lime'",
+    ),
+    "a tool of what cannot be run": (
+        changed("node: line", "node: Words"),
+        "tool 'Try': 'Words' cannot be run",
+    ),
+    "a tool without a description": (
+        changed(", description: computes", ""),
+        "agent 'one', tool 1 has no description",
+    ),
+    "a tool with an empty description": (
+        changed("description: computes", "description: ''"),
+        "description is empty",
+    ),
+    "a tool with a name that no model takes": (
+        changed("name: Try", "name: Tr.y"),
+        "a tool's name has 1 to 64",
+    ),
     "a tool twice": (changed(TOOL, f"{TOOL}\n        - {TOOL}"), "two have the name 'Try'"),
     "a tool that thinks too often": (
         changed("description: computes", "description: a, reflect: 99"),
         "reflect must be a whole number from 0 to 5",
     ),
-    "a protocol that is none": (changed("prompt_node: Node", "prompt_node: Node\n      protocol: morse"), "no protocol 'morse'"),
-    "a bound that is none": (changed("prompt_node: Node", "prompt_node: Node\n      max_steps: many"), "max_steps must be a whole number"),
-    "a bound below nothing": (changed("prompt_node: Node", "prompt_node: Node\n      max_steps: -1"), "max_steps must be a whole number"),
+    "a protocol that is none": (
+        changed("prompt_node: Node", "prompt_node: Node\n      protocol: morse"),
+        "no protocol 'morse'",
+    ),
+    "a bound that is none": (
+        changed("prompt_node: Node", "prompt_node: Node\n      max_steps: many"),
+        "max_steps must be a whole number",
+    ),
+    "a bound below nothing": (
+        changed("prompt_node: Node", "prompt_node: Node\n      max_steps: -1"),
+        "max_steps must be a whole number",
+    ),
     "an end that is none": (
         changed("prompt_node: Node", "prompt_node: Node\n      at_limit: shout"),
         "at_limit must be one of force, generate",
     ),
-    "a memory": (changed("prompt_node: Node", "prompt_node: Node\n      memory: {type: EntityMemory}"), "memory cannot be used"),
-    "an MCP server": (changed("prompt_node: Node", "prompt_node: Node\n      mcp: [{command: [a]}]"), "mcp cannot be used"),
-    "a remote pipeline": (changed("type: PythonRuntime", "type: RemotePipeline"), "another machine cannot be used"),
-    "an agent in itself": (changed("node: line", "node: one"), "agents use each other in a circle: one → one"),
-    "python": (changed("PythonRuntime", '!!python/object/apply:os.system ["true"]'), "makes an object"),
-    "a python name": (changed("version: ignore", "version: !!python/name:os.system ''"), "makes an object"),
-    "a tag of its own": (changed("name: Run", "name: !evil Run"), "the tag '!evil' makes an object"),
+    "a memory": (
+        changed("prompt_node: Node", "prompt_node: Node\n      memory: {type: EntityMemory}"),
+        "memory cannot be used",
+    ),
+    "an MCP server": (
+        changed("prompt_node: Node", "prompt_node: Node\n      mcp: [{command: [a]}]"),
+        "mcp cannot be used",
+    ),
+    "a remote pipeline": (
+        changed("type: PythonRuntime", "type: RemotePipeline"),
+        "another machine cannot be used",
+    ),
+    "an agent in itself": (
+        changed("node: line", "node: one"),
+        "agents use each other in a circle: one → one",
+    ),
+    "python": (
+        changed("PythonRuntime", '!!python/object/apply:os.system ["true"]'),
+        "makes an object",
+    ),
+    "a python name": (
+        changed("version: ignore", "version: !!python/name:os.system ''"),
+        "makes an object",
+    ),
+    "a tag of its own": (
+        changed("name: Run", "name: !evil Run"),
+        "the tag '!evil' makes an object",
+    ),
     "bytes": (changed("name: Run", "name: !!binary aGk="), "makes an object"),
     "a set": (changed("version: ignore", "version: !!set {a, b}"), "makes an object"),
     "a merge": ("a: &a {b: 1}\nversion:\n  <<: *a", "a key must be a word, got a merge"),
@@ -179,7 +324,9 @@ def test_a_file_that_is_wrong_is_one_error_that_names_the_culprit(tmp_path, name
 
 
 def test_an_alias_bomb_is_refused_before_it_grows(tmp_path):
-    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40))
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 40)
+    )
     started_s = time.process_time()
 
     with pytest.raises(SettingsError, match="more than 10,000 values"):
@@ -210,7 +357,11 @@ def test_a_path_that_is_no_file_of_text_is_refused(tmp_path):
 
 
 def test_agents_are_chosen_by_their_names(tmp_path):
-    second = GOOD.replace("name: one", "name: two").partition("agents:\n")[2].replace("name: Try", "name: Other")
+    second = (
+        GOOD.replace("name: one", "name: two")
+        .partition("agents:\n")[2]
+        .replace("name: Try", "name: Other")
+    )
     path = write(tmp_path, GOOD + second)
 
     assert [tool.name for tool in Agent.from_yaml(path, "two").tools] == ["Other"]
@@ -237,13 +388,20 @@ def test_the_nodes_of_a_pipeline_may_stand_in_any_order(tmp_path):
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["name", "type", "params", "nodes", "inputs"]), inner),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.text() | st.sampled_from(["name", "type", "params", "nodes", "inputs"]), inner
+            )
+        ),
         max_leaves=20,
     ),
     st.sampled_from(["version", "components", "pipelines", "agents"]),
     st.booleans(),
 )
-def test_whatever_a_file_holds_it_loads_or_is_one_clear_error(tmp_path_factory, value, key, is_inside):
+def test_whatever_a_file_holds_it_loads_or_is_one_clear_error(
+    tmp_path_factory, value, key, is_inside
+):
     document = {**yaml.safe_load(GOOD), key: [value] if is_inside else value}
     path = write(tmp_path_factory.mktemp("any"), yaml.safe_dump(document))
 

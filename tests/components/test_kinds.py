@@ -19,8 +19,16 @@ def search(variables=(), **params):
 
 def test_a_parameter_that_names_a_component_is_that_component():
     components = [
-        Component(name="Node", type="PromptNode", params={"model_name_or_path": "Davinci", "default_prompt_template": "Words"}),
-        Component(name="Davinci", type="PromptModel", params={"model_name_or_path": "text-davinci-003", "api_key": "XYZ"}),
+        Component(
+            name="Node",
+            type="PromptNode",
+            params={"model_name_or_path": "Davinci", "default_prompt_template": "Words"},
+        ),
+        Component(
+            name="Davinci",
+            type="PromptModel",
+            params={"model_name_or_path": "text-davinci-003", "api_key": "XYZ"},
+        ),
         Component(name="Words", type="PromptTemplate", params={"prompt_text": "Say $query"}),
         Component(name="Bare", type="PromptNode", params={"model_name_or_path": "some-model"}),
         Component(name="Plain", type="PromptNode", params={}),
@@ -29,8 +37,16 @@ def test_a_parameter_that_names_a_component_is_that_component():
     kinds = read_kinds({component.name: component for component in components}, {})
 
     node, bare, plain = (kinds[name] for name in ("Node", "Bare", "Plain"))
-    assert isinstance(node, PromptNode) and isinstance(bare, PromptNode) and isinstance(plain, PromptNode)
-    assert node.model is kinds["Davinci"] and node.template is kinds["Words"] and node.output_variable == "results"
+    assert (
+        isinstance(node, PromptNode)
+        and isinstance(bare, PromptNode)
+        and isinstance(plain, PromptNode)
+    )
+    assert (
+        node.model is kinds["Davinci"]
+        and node.template is kinds["Words"]
+        and node.output_variable == "results"
+    )
     assert bare.model is not None and bare.model.model == "some-model"
     assert plain.model is None
 
@@ -38,7 +54,14 @@ def test_a_parameter_that_names_a_component_is_that_component():
 def test_the_environment_goes_before_the_file_and_is_shown_as_stars(caplog):
     caplog.set_level(logging.INFO)
 
-    found = search({"MY_SERP_PARAMS_API_KEY": "other", "MY_SERP_PARAMS_TOP_K": "3", "SERP_PARAMS_API_KEY": "wrong"}, api_key="XYZ")
+    found = search(
+        {
+            "MY_SERP_PARAMS_API_KEY": "other",
+            "MY_SERP_PARAMS_TOP_K": "3",
+            "SERP_PARAMS_API_KEY": "wrong",
+        },
+        api_key="XYZ",
+    )
 
     assert (found.api_key.reveal({}), found.top_k) == ("other", 3)
     assert "MY_SERP_PARAMS_API_KEY=***" in caplog.text and "other" not in caplog.text
@@ -51,7 +74,9 @@ def test_a_key_may_be_in_a_variable_and_is_never_shown():
 
     assert found.api_key.reveal({"SERPAPI_API_KEY": " s3cret \n"}) == "s3cret"
     assert search(api_key="s3cret").api_key.reveal({}) == "s3cret"
-    assert "s3cret" not in repr(search(api_key="s3cret")) + repr(Component(name="a", type="b", params={"api_key": "s3cret"}))
+    assert "s3cret" not in repr(search(api_key="s3cret")) + repr(
+        Component(name="a", type="b", params={"api_key": "s3cret"})
+    )
     with pytest.raises(SettingsError, match="variable SERPAPI_API_KEY, which is not set"):
         found.api_key.reveal({"SERPAPI_API_KEY": ""})
     for bad in ("s3cret two", "s3cret\x00", "s3crét"):
@@ -60,9 +85,18 @@ def test_a_key_may_be_in_a_variable_and_is_never_shown():
         assert "s3cr" not in raised.value.what + raised.value.fix
 
 
-@pytest.mark.parametrize("variable", ["AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "HOME", "serpapi_api_key", "SERPAPI_API_KEY_2"])
+@pytest.mark.parametrize(
+    "variable",
+    ["AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "HOME", "serpapi_api_key", "SERPAPI_API_KEY_2"],
+)
 def test_a_component_may_have_the_key_of_its_own_type_alone(variable):
-    with pytest.raises(SettingsError, match=f"'My-Serp': api_key asks for {variable}; of all variables it may have SERPAPI_API_KEY alone"):
+    with pytest.raises(
+        SettingsError,
+        match=(
+            f"'My-Serp': api_key asks for {variable}; of all variables it may have "
+            "SERPAPI_API_KEY alone"
+        ),
+    ):
         search(api_key=f"${{{variable}}}")
     with pytest.raises(SettingsError, match=variable):
         search({"MY_SERP_PARAMS_API_KEY": f"${{{variable}}}"}, api_key="XYZ")
@@ -72,18 +106,29 @@ def test_a_host_of_the_files_choice_is_refused_unless_a_person_allows_it_or_says
     params = {"api_key": "${SERPAPI_API_KEY}", "base_url": "https://search.example:8443/api"}
     component = Component(name="Serp", type="SerpAPIComponent", params=params)
 
-    with pytest.raises(SettingsError, match="'Serp': base_url would send each search and its key to") as raised:
+    with pytest.raises(
+        SettingsError, match="'Serp': base_url would send each search and its key to"
+    ) as raised:
         read_kinds({"Serp": component}, {})
-    assert "'search.example:8443'" in raised.value.what and "--agent-hosts search.example:8443" in raised.value.fix
+    assert (
+        "'search.example:8443'" in raised.value.what
+        and "--agent-hosts search.example:8443" in raised.value.fix
+    )
     for hosts in (["search.example"], ["example:8443"], ["serpapi.com"]):
         with pytest.raises(SettingsError, match="would send"):
             read_kinds({"Serp": component}, {}, hosts=hosts)
     assert read_kinds({"Serp": component}, {}, hosts=["search.example:8443"])["Serp"]
-    assert search({"MY_SERP_PARAMS_BASE_URL": "https://mine.example"}, **params).base_url == "https://mine.example"
+    assert (
+        search({"MY_SERP_PARAMS_BASE_URL": "https://mine.example"}, **params).base_url
+        == "https://mine.example"
+    )
     assert search(api_key="XYZ", base_url="https://SerpAPI.com/").top_k == 10
 
 
-@pytest.mark.parametrize("params", [{}, {"api_key": 12}, {"api_key": ""}, {"api_key": ["a"]}, {"api_key": "a", "top_k": -1}])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"api_key": 12}, {"api_key": ""}, {"api_key": ["a"]}, {"api_key": "a", "top_k": -1}],
+)
 def test_a_search_without_a_usable_key_or_bound_is_refused(params):
     with pytest.raises(SettingsError, match="component 'My-Serp'"):
         search(**params)

@@ -1,4 +1,5 @@
-"""The file that the behaviours come from, as it is: its question is answered in every protocol, and no call is made twice."""
+"""The file that the behaviours come from, as it is: its question is answered in every protocol, and
+no call is made twice."""
 
 from collections import Counter
 from dataclasses import replace
@@ -27,16 +28,27 @@ WALK = Walkthrough(
         ("Search", {"query": "age of Ada Brook"}),
         ("Calculator", {"query": "47^0.23"}),
     ),
-    given=("1. Harbour office\nhttps://norvik.example\nThe harbour master is Ada Brook.", "1. Answer: 47", POWER),
+    given=(
+        "1. Harbour office\nhttps://norvik.example\nThe harbour master is Ada Brook.",
+        "1. Answer: 47",
+        POWER,
+    ),
     answer=f"It is {POWER}.",
 )
-CODE = "```python\nimport math\n\n\ndef power():\n    return math.pow(47, 0.23)\n\n\nfinal_result = power()\n```"
+CODE = (
+    "```python\nimport math\n\n\ndef power():\n    return math.pow(47, "
+    "0.23)\n\n\nfinal_result = power()\n```"
+)
 
 
 def find(query):
     if query == "harbour master of Norvik":
         snippet = "The harbour master is Ada Brook."
-        return {"organic_results": [{"title": "Harbour office", "link": "https://norvik.example", "snippet": snippet}]}
+        return {
+            "organic_results": [
+                {"title": "Harbour office", "link": "https://norvik.example", "snippet": snippet}
+            ]
+        }
     return {"answer_box": {"answer": 47}}
 
 
@@ -61,16 +73,24 @@ async def server(monkeypatch):
 async def test_the_file_answers_its_question_unchanged_in_every_protocol(server, spoken):
     model, told = ScriptedModel(answering(spoken)), list[object]()
 
-    run = await Agent.from_yaml(FILE, model=model, protocol=spoken).run_async(WALK.question, on_signal=told.append)
+    run = await Agent.from_yaml(FILE, model=model, protocol=spoken).run_async(
+        WALK.question, on_signal=told.append
+    )
 
     assert (run.output, run.stopped) == (WALK.answer, Stopped.FINISH)
-    assert [step.observations[0].passage.text for step in run.steps if isinstance(step.decision, Act)] == list(WALK.given)
+    assert [
+        step.observations[0].passage.text for step in run.steps if isinstance(step.decision, Act)
+    ] == list(WALK.given)
     assert server.queries == ["harbour master of Norvik", "age of Ada Brook"]
     assert run.usage.calls == len(model.calls) == 5
     asked = [prompt for _, prompt in model.calls]
     assert [is_for_the_calculator(prompt) for prompt in asked] == [False, False, False, True, False]
-    assert all("Observation:" in prompt.stop for prompt in asked if not is_for_the_calculator(prompt))
-    assert [signal.observation.passage.origin for signal in told if isinstance(signal, ToolEnded)] == [
+    assert all(
+        "Observation:" in prompt.stop for prompt in asked if not is_for_the_calculator(prompt)
+    )
+    assert [
+        signal.observation.passage.origin for signal in told if isinstance(signal, ToolEnded)
+    ] == [
         "tool:Search",
         "tool:Search",
         "tool:Calculator",
@@ -99,15 +119,21 @@ async def test_a_kill_between_any_two_calls_of_the_file_repeats_none(server, spo
 async def test_after_the_last_call_there_is_nothing_left_that_could_be_killed(server):
     desk = await open_desk(answering("text"))
 
-    run = await open_executor(desk, Agent.from_yaml(FILE, protocol="text"), Counter(), dies_before=10).run(WALK.messages)
+    run = await open_executor(
+        desk, Agent.from_yaml(FILE, protocol="text"), Counter(), dies_before=10
+    ).run(WALK.messages)
 
     assert run.stopped is Stopped.FINISH
 
 
 def open_executor(desk, agent, made, *, dies_before):
-    """An executor whose process dies before its call `dies_before`, those within a composed tool included."""
+    """An executor whose process dies before its call `dies_before`, those within a composed tool
+    included."""
     calls = MortalCalls(desk.open_journal(), dies_before)
-    tools = [replace(tool, compose=mortal(tool.compose, calls, made)) if tool.compose else tool for tool in agent.tools]
+    tools = [
+        replace(tool, compose=mortal(tool.compose, calls, made)) if tool.compose else tool
+        for tool in agent.tools
+    ]
     return Executor(tools=tools, calls=calls, protocol=agent.protocol, bounds=agent.bounds)
 
 

@@ -16,7 +16,18 @@ def test_what_stays_is_counted_and_what_changes_is_shown_with_what_stands_around
     after = [*LINES[:50], "anew", *LINES[51:]]
 
     assert joined(compare("\n".join(LINES), "\n".join(after))) == [
-        *("@47", " line 47", " line 48", " line 49", "-line 50", "+anew", " line 51", " line 52", " line 53", "@46"),
+        *(
+            "@47",
+            " line 47",
+            " line 48",
+            " line 49",
+            "-line 50",
+            "+anew",
+            " line 51",
+            " line 52",
+            " line 53",
+            "@46",
+        ),
     ]
 
 
@@ -28,10 +39,17 @@ def test_the_same_text_is_all_left_out():
 def test_the_new_text_can_be_made_from_the_old_one_and_the_difference(seed):
     choose = random.Random(seed)
     before, after = (
-        "\n".join(choose.choice(["", "a", "b", "+c", "-d", "@ 3 lines", "\r"]) for _ in range(choose.randrange(60))) for _ in "12"
+        "\n".join(
+            choose.choice(["", "a", "b", "+c", "-d", "@ 3 lines", "\r"])
+            for _ in range(choose.randrange(60))
+        )
+        for _ in "12"
     )
 
-    assert apply_difference(before, [sign + line for sign, line in compare(before, after) or ()]) == after
+    assert (
+        apply_difference(before, [sign + line for sign, line in compare(before, after) or ()])
+        == after
+    )
 
 
 def test_texts_that_differ_in_too_much_are_not_compared():

@@ -1,4 +1,5 @@
-"""The one door to the folder: everything in it can be read, nothing outside it, and failures name no path of this machine."""
+"""The one door to the folder: everything in it can be read, nothing outside it, and failures name
+no path of this machine."""
 
 import contextlib
 import os
@@ -24,7 +25,9 @@ def root(tmp_path):
     (root / "docs" / "part10.txt").write_text("ten", encoding="utf-8")
     (root / "docs" / "deep" / "Über.md").write_text("ü", encoding="utf-8")
     for hidden in (".env", ".git", "__pycache__"):
-        (root / hidden).mkdir() if hidden != ".env" else (root / hidden).write_text("KEY=secret", encoding="utf-8")
+        (root / hidden).mkdir() if hidden != ".env" else (root / hidden).write_text(
+            "KEY=secret", encoding="utf-8"
+        )
     (root / ".git" / "config").write_text("secret", encoding="utf-8")
     (root / "__pycache__" / "x.txt").write_text("cache", encoding="utf-8")
     (tmp_path / "secret.txt").write_text("outside", encoding="utf-8")
@@ -37,7 +40,8 @@ def paths(listing):
     return [file.path for file in listing.files]
 
 
-# -- list -------------------------------------------------------------------------------------------------------------------------
+# -- list
+# --------------------------------------------------------------------------------------------------
 
 
 def test_files_are_listed_in_natural_order_without_hidden_ones_and_caches(root):
@@ -73,7 +77,11 @@ def test_a_listing_is_bounded_and_counts_what_it_leaves_out(root):
 
     listing = Folder(root).list("n*")
 
-    assert (len(listing.files), listing.n_files, listing.is_cut) == (room.MAX_LISTED, room.MAX_LISTED + 20, False)
+    assert (len(listing.files), listing.n_files, listing.is_cut) == (
+        room.MAX_LISTED,
+        room.MAX_LISTED + 20,
+        False,
+    )
     assert paths(listing)[:3] == ["n0", "n1", "n2"]
     assert len(Folder(root).list("n*", 3).files) == 3
 
@@ -104,7 +112,8 @@ def test_a_folder_that_is_gone_is_an_error_without_its_path(tmp_path):
         assert str(tmp_path) not in caught.value.what
 
 
-# -- what is outside ----------------------------------------------------------------------------------------------------------
+# -- what is outside
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -143,7 +152,15 @@ def test_nothing_but_a_shown_file_can_be_read(root, path):
     assert len(caught.value.what) < 400
 
 
-@pytest.mark.parametrize("path", ["docs/../limits.md", "docs/deep/../../limits.md", "gone/../limits.md", "./docs/.././limits.md"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "docs/../limits.md",
+        "docs/deep/../../limits.md",
+        "gone/../limits.md",
+        "./docs/.././limits.md",
+    ],
+)
 def test_dots_that_stay_inside_are_read_as_they_are_meant(root, path):
     assert Folder(root).read(path).path == "limits.md"
 
@@ -154,7 +171,12 @@ def test_an_absolute_path_within_the_folder_is_read_as_it_is_meant(root, tmp_pat
     (tmp_path / "root2" / "limits.md").write_text("outside", encoding="utf-8")
 
     for folder in (root, tmp_path / "alias"):
-        for path in (f"{root}/limits.md", f"{folder}/limits.md", f"{folder}//docs/../limits.md", f"{folder}/./limits.md"):
+        for path in (
+            f"{root}/limits.md",
+            f"{folder}/limits.md",
+            f"{folder}//docs/../limits.md",
+            f"{folder}/./limits.md",
+        ):
             assert Folder(folder).read(path).path == "limits.md"
     assert (
         paths(Folder(root).list(f"{root}/docs/*.txt"))
@@ -190,7 +212,9 @@ def test_a_hard_link_to_what_is_outside_or_hidden_is_not_read(root, tmp_path):
     (root / "docs" / "three.txt").hardlink_to(root / "three.txt")
 
     for path in ("linked.txt", "docs/key.txt", "three.txt", "docs/three.txt"):
-        with pytest.raises(ToolError, match="it is a hard link, and its other name may be outside the folder"):
+        with pytest.raises(
+            ToolError, match="it is a hard link, and its other name may be outside the folder"
+        ):
             Folder(root).read(path)
     assert not Folder(root).search("outside").hits and not Folder(root).search("secret").hits
 
@@ -200,9 +224,16 @@ def test_a_hard_link_within_the_folder_is_read_and_so_is_what_a_killed_writer_le
     Folder(root).write("new.md", "new")
     (root / f".{'0' * 24}.part").hardlink_to(root / "new.md")
 
-    assert Folder(root).read("docs/twin.txt").text == Folder(root).read("limits.md").text == "# Limits\nten"
+    assert (
+        Folder(root).read("docs/twin.txt").text
+        == Folder(root).read("limits.md").text
+        == "# Limits\nten"
+    )
     assert Folder(root).read("new.md").text == "new"
-    assert [hit.path for hit in Folder(root).search("limits").hits] == ["docs/twin.txt", "limits.md"]
+    assert [hit.path for hit in Folder(root).search("limits").hits] == [
+        "docs/twin.txt",
+        "limits.md",
+    ]
     assert not [path for path in paths(Folder(root).list()) if path.endswith(".part")]
 
 
@@ -217,7 +248,14 @@ def test_a_link_that_leads_outside_is_refused_and_one_inside_is_followed(root, t
     (tmp_path / "root2").mkdir()
     (tmp_path / "root2" / "a.txt").write_text("outside", encoding="utf-8")
 
-    for path in ("out.txt", "out/secret.txt", "up/secret.txt", "hidden.txt", "loop", "prefix/a.txt"):
+    for path in (
+        "out.txt",
+        "out/secret.txt",
+        "up/secret.txt",
+        "hidden.txt",
+        "loop",
+        "prefix/a.txt",
+    ):
         with pytest.raises(ToolError) as caught:
             Folder(root).read(path)
         assert str(tmp_path) not in caught.value.what
@@ -314,7 +352,8 @@ def test_a_missing_file_is_answered_with_the_nearest_ones(root):
         Folder(root).read("zzz")
 
 
-# -- text -------------------------------------------------------------------------------------------------------------------------
+# -- text
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -325,7 +364,10 @@ def test_a_missing_file_is_answered_with_the_nearest_ones(root):
         (b"\xef\xbb\xbfa", "a"),
         ("ä\nö".encode("utf-16"), "ä\nö"),
         ("ä".encode("utf-16-be").join([b"\xfe\xff", b""]), "ä"),
-        ("Grüße aus München, ziemlich lang".encode("latin-1"), "Gr\ufffd\ufffde aus M\ufffdnchen, ziemlich lang"),
+        (
+            "Grüße aus München, ziemlich lang".encode("latin-1"),
+            "Gr\ufffd\ufffde aus M\ufffdnchen, ziemlich lang",
+        ),
         ("a\x0cb\u2028c\x85d".encode(), "a b c d"),
         (b"\n\n", "\n"),
     ],
@@ -363,7 +405,12 @@ def test_lines_are_counted_from_one_and_bounded(root):
     few = folder.read("t", first_line=99, max_lines=50)
     small = folder.read("t", max_chars=20)
 
-    assert (some.text, some.first_line, some.last_line, some.n_lines) == ("line 10\nline 11\nline 12", 10, 12, 100)
+    assert (some.text, some.first_line, some.last_line, some.n_lines) == (
+        "line 10\nline 11\nline 12",
+        10,
+        12,
+        100,
+    )
     assert (few.first_line, few.last_line) == (99, 100)
     assert (small.text, small.last_line) == ("line 1\nline 2", 2)
     assert folder.read("t", max_chars=1).text == "line 1"
@@ -386,15 +433,24 @@ def test_of_a_huge_file_only_the_beginning_is_read(root):
 
     assert read.is_cut
     assert (read.text, read.n_lines) == ("line\nline", room.MAX_FILE_BYTES // 5)
-    with pytest.raises(ToolError, match="too large, what can be read of it has 1000000 lines, there is no line 1000001"):
+    with pytest.raises(
+        ToolError,
+        match="too large, what can be read of it has 1000000 lines, there is no line 1000001",
+    ):
         Folder(root).read("huge", first_line=1_000_001)
 
 
-@settings(max_examples=300, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(
     st.one_of(
         st.text(max_size=30),
-        st.lists(st.sampled_from(["..", ".", "/", "docs", "limits.md", "out", "secret.txt", "\0", "~", "\\"])).map("".join),
+        st.lists(
+            st.sampled_from(
+                ["..", ".", "/", "docs", "limits.md", "out", "secret.txt", "\0", "~", "\\"]
+            )
+        ).map("".join),
     )
 )
 def test_no_path_reads_what_is_outside_or_raises_anything_but_a_tool_error(root, path):

@@ -1,4 +1,5 @@
-"""Writing below the folder: sixty ways out that are refused, twelve ways in that work, and a race of links that wins nothing."""
+"""Writing below the folder: sixty ways out that are refused, twelve ways in that work, and a race
+of links that wins nothing."""
 
 import errno
 import json
@@ -15,9 +16,22 @@ from babyagi.files import folder as room
 from babyagi.files.beneath import FOLDER_FLAGS, open_beneath, open_step_by_step
 from babyagi.files.folder import Folder
 
-HOSTILE = json.loads((Path(__file__).parents[1] / "data" / "hostile_paths.json").read_text(encoding="utf-8"))
+HOSTILE = json.loads(
+    (Path(__file__).parents[1] / "data" / "hostile_paths.json").read_text(encoding="utf-8")
+)
 NORMAL = [
-    *("new.md", "docs/new.md", "a/b/c/d.txt", "Über.md", "with space.md", "ends.", "-dash", "日本.txt", "a..b/c", "docs/./plain.md"),
+    *(
+        "new.md",
+        "docs/new.md",
+        "a/b/c/d.txt",
+        "Über.md",
+        "with space.md",
+        "ends.",
+        "-dash",
+        "日本.txt",
+        "a..b/c",
+        "docs/./plain.md",
+    ),
     *("a/../x.md", "docs/deep/../up.md"),
 ]
 
@@ -52,9 +66,19 @@ def way(request, monkeypatch):
 def everything(folder):
     """Every path below the folder, and what stands there."""
     found = {}
-    for path in (Path(parent) / name for parent, folders, files in os.walk(folder) for name in files + folders):
+    for path in (
+        Path(parent) / name
+        for parent, folders, files in os.walk(folder)
+        for name in files + folders
+    ):
         is_file = path.is_file() and not path.is_symlink()
-        found[str(path)] = str(path.readlink()) if path.is_symlink() else path.read_text(encoding="utf-8") if is_file else ""
+        found[str(path)] = (
+            str(path.readlink())
+            if path.is_symlink()
+            else path.read_text(encoding="utf-8")
+            if is_file
+            else ""
+        )
     return found
 
 
@@ -110,7 +134,9 @@ def test_what_a_killed_writer_left_behind_is_no_hindrance(root, way, monkeypatch
 def test_an_absolute_path_below_the_folder_is_written_there(root, way):
     Folder(root).write(f"{root}/docs/../absolute.md", "here")
 
-    assert (root / "absolute.md").is_symlink() is False and (root / "absolute.md").read_text(encoding="utf-8") == "here"
+    assert (root / "absolute.md").is_symlink() is False and (root / "absolute.md").read_text(
+        encoding="utf-8"
+    ) == "here"
 
 
 def test_so_many_files_and_bytes_are_written_and_no_more(root, monkeypatch):
@@ -119,7 +145,13 @@ def test_so_many_files_and_bytes_are_written_and_no_more(root, monkeypatch):
     folder = Folder(root)
 
     folder.write("1.md", "x" * 60)
-    with pytest.raises(ToolError, match="this file has 50 bytes, and 40 of 100 bytes are left to write for this objective; write less"):
+    with pytest.raises(
+        ToolError,
+        match=(
+            "this file has 50 bytes, and 40 of 100 bytes are left to write for this objective; "
+            "write less"
+        ),
+    ):
         folder.write("2.md", "x" * 50)
     for path in ("1.md", "docs", "../x"):  # what fails is not counted
         with pytest.raises(ToolError):
@@ -171,7 +203,9 @@ def test_a_race_of_links_writes_nothing_outside(root, tmp_path, way, target):
     try:
         for n in range(300):
             with suppress(ToolError):
-                Folder(root).write(f"race/leak{n}" if target == "folder" else "race", "leaked", replace=True)
+                Folder(root).write(
+                    f"race/leak{n}" if target == "folder" else "race", "leaked", replace=True
+                )
     finally:
         is_over.set()
         thread.join()

@@ -25,7 +25,13 @@ async def endpoint(server, waits):
     async def sleep(seconds):
         waits.append(seconds)
 
-    endpoint = Endpoint(base_url=server.base_url, api_key="sk-secret-of-the-test", timeout_s=20.0, sleep=sleep, random=lambda: 0.5)
+    endpoint = Endpoint(
+        base_url=server.base_url,
+        api_key="sk-secret-of-the-test",
+        timeout_s=20.0,
+        sleep=sleep,
+        random=lambda: 0.5,
+    )
     yield endpoint
     await endpoint.close()
 

@@ -1,4 +1,5 @@
-"""The promises of `Embedder`, one test each. Every implementation runs them: subclass and give the fixtures `embedder` and `others`."""
+"""The promises of `Embedder`, one test each. Every implementation runs them: subclass and give the
+fixtures `embedder` and `others`."""
 
 import asyncio
 import math
@@ -10,7 +11,11 @@ import pytest
 
 from babyagi.tasks import Usage
 
-TEXTS = ["the opening hours of the museum", "how to plant tomato seedlings", "a night train to Vienna"]
+TEXTS = [
+    "the opening hours of the museum",
+    "how to plant tomato seedlings",
+    "a night train to Vienna",
+]
 ODD_TEXTS = {
     "empty": "",
     "blank": " \n\t ",
@@ -39,7 +44,8 @@ def cosine(one, other):
 
 
 class EmbedderContract:
-    """`others` are embedders of another model, dimension or host than `embedder`; none of them has been asked yet."""
+    """`others` are embedders of another model, dimension or host than `embedder`; none of them has
+    been asked yet."""
 
     async def embed(self, embedder, texts):
         """Embed the texts, and look at every vector: its form, its length, and what it cost."""
@@ -47,16 +53,28 @@ class EmbedderContract:
         vectors, usage = await embedder.embed(texts)
 
         assert len(vectors) == len(texts)
-        assert all(isinstance(vector, bytes) and len(vector) == 4 * embedder.dimension for vector in vectors)
-        assert all(math.isclose(math.hypot(*unpack(vector)), 1.0, abs_tol=1e-5) for vector in vectors)  # and so none is NaN or 0
-        assert usage.calls <= held.calls and usage.tokens <= held.tokens and usage.cost_usd <= held.cost_usd
+        assert all(
+            isinstance(vector, bytes) and len(vector) == 4 * embedder.dimension
+            for vector in vectors
+        )
+        # and so none is NaN or 0
+        assert all(
+            math.isclose(math.hypot(*unpack(vector)), 1.0, abs_tol=1e-5) for vector in vectors
+        )
+        assert (
+            usage.calls <= held.calls
+            and usage.tokens <= held.tokens
+            and usage.cost_usd <= held.cost_usd
+        )
         return vectors
 
     async def test_texts_become_vectors_in_their_order(self, embedder):
         together = await self.embed(embedder, TEXTS)
         alone = [(await self.embed(embedder, [text]))[0] for text in TEXTS]
 
-        assert [cosine(one, other) for one, other in zip(together, alone, strict=True)] == pytest.approx([1.0] * 3, abs=1e-4)
+        assert [
+            cosine(one, other) for one, other in zip(together, alone, strict=True)
+        ] == pytest.approx([1.0] * 3, abs=1e-4)
         assert len(set(together)) == 3
 
     @pytest.mark.parametrize("name", ODD_TEXTS)
@@ -67,7 +85,10 @@ class EmbedderContract:
         assert cosine(alone, beside) == pytest.approx(1.0, abs=1e-4)
 
     async def test_two_hundred_texts_are_embedded_as_if_each_were_alone(self, embedder):
-        vectors = await self.embed(embedder, [f"number {n} of a long list" for n in range(199)] + ["number 7 of a long list"])
+        vectors = await self.embed(
+            embedder,
+            [f"number {n} of a long list" for n in range(199)] + ["number 7 of a long list"],
+        )
 
         assert cosine(vectors[7], vectors[199]) == pytest.approx(1.0, abs=1e-4)
         assert len(set(vectors[:199])) > 1
@@ -84,7 +105,9 @@ class EmbedderContract:
         assert cosine(first, other) < 0.9
 
     async def test_texts_that_are_alike_are_nearer_than_others(self, embedder):
-        asked, alike, other = await self.embed(embedder, ["when is the museum open", TEXTS[0], TEXTS[1]])
+        asked, alike, other = await self.embed(
+            embedder, ["when is the museum open", TEXTS[0], TEXTS[1]]
+        )
 
         assert cosine(asked, alike) > cosine(asked, other)
 
@@ -101,7 +124,9 @@ class EmbedderContract:
 
         at_once = await asyncio.gather(*(self.embed(embedder, [text]) for text in texts))
 
-        assert [cosine(one, found[0]) for one, found in zip(alone, at_once, strict=True)] == pytest.approx([1.0] * len(texts), abs=1e-4)
+        assert [
+            cosine(one, found[0]) for one, found in zip(alone, at_once, strict=True)
+        ] == pytest.approx([1.0] * len(texts), abs=1e-4)
 
     async def test_a_cancelled_call_spoils_no_other(self, embedder):
         expected = await self.embed(embedder, TEXTS)
@@ -138,12 +163,22 @@ class LocalEmbedderContract(EmbedderContract):
         assert embedder.reserve(TEXTS * 100).calls == 0
 
     async def test_vectors_are_equal_to_the_bit_in_every_process(self, embedder):
-        texts = [*TEXTS, "Straße naïve ＦＵＬＬ 東京に行く हिन्दी https://x.com/v2.1?id=3 the same the same"]
-        code = f"import asyncio\n{self.making}\nprint(b''.join(asyncio.run(embedder.embed({texts!r}))[0]).hex())"
+        texts = [
+            *TEXTS,
+            "Straße naïve ＦＵＬＬ 東京に行く हिन्दी https://x.com/v2.1?id=3 the same the same",
+        ]
+        code = (
+            "import "
+            f"asyncio\n{self.making}\nprint(b''.join(asyncio.run(embedder.embed({texts!r}))[0]).hex())"
+        )
 
         seen = {
             subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                check=True,
+                env={"PYTHONHASHSEED": seed},
             ).stdout.strip()
             for seed in ("1", "2")
         }

@@ -1,4 +1,5 @@
-"""A tiny model in the place of Chroma's, in the same files: each known word has a direction of its own, and a text is their mean."""
+"""A tiny model in the place of Chroma's, in the same files: each known word has a direction of its
+own, and a text is their mean."""
 
 import random
 import struct
@@ -9,7 +10,8 @@ from babyagi.llm.onnx import FILES
 
 DIMENSION = 384
 WORDS = (
-    "[PAD] [UNK] [CLS] [SEP] the opening hours of museum how to plant tomato seedlings a night train vienna "
+    "[PAD] [UNK] [CLS] [SEP] the opening hours of museum how to plant tomato seedlings a "
+    "night train vienna "
     "when is open number long list cut off"
 ).split()
 FLOAT, INT64 = 1, 7
@@ -51,17 +53,41 @@ def make_model() -> bytes:
     """
     chance = random.Random(7)
     n_words = len(WORDS) + 200
-    numbers = struct.pack(f"<{n_words * DIMENSION}f", *(chance.gauss(0, 1) for _ in range(n_words * DIMENSION)))
-    directions = _field(1, n_words) + _field(1, DIMENSION) + _field(2, FLOAT) + _field(8, b"directions") + _field(9, numbers)
-    node = _field(1, b"directions") + _field(1, b"input_ids") + _field(2, b"last_hidden_state") + _field(4, b"Gather")
-    inputs = [_value(name, INT64, "batch", "tokens") for name in ("input_ids", "attention_mask", "token_type_ids")]
+    numbers = struct.pack(
+        f"<{n_words * DIMENSION}f", *(chance.gauss(0, 1) for _ in range(n_words * DIMENSION))
+    )
+    directions = (
+        _field(1, n_words)
+        + _field(1, DIMENSION)
+        + _field(2, FLOAT)
+        + _field(8, b"directions")
+        + _field(9, numbers)
+    )
+    node = (
+        _field(1, b"directions")
+        + _field(1, b"input_ids")
+        + _field(2, b"last_hidden_state")
+        + _field(4, b"Gather")
+    )
+    inputs = [
+        _value(name, INT64, "batch", "tokens")
+        for name in ("input_ids", "attention_mask", "token_type_ids")
+    ]
     output = _value("last_hidden_state", FLOAT, "batch", "tokens", DIMENSION)
-    graph = _field(1, node) + _field(2, b"tiny") + _field(5, directions) + b"".join(_field(11, one) for one in inputs) + _field(12, output)
+    graph = (
+        _field(1, node)
+        + _field(2, b"tiny")
+        + _field(5, directions)
+        + b"".join(_field(11, one) for one in inputs)
+        + _field(12, output)
+    )
     return _field(1, 8) + _field(7, graph) + _field(8, _field(2, 13))
 
 
 def _value(name: str, element: int, *sizes: str | int) -> bytes:
-    dims = [_field(1, size) if isinstance(size, int) else _field(2, size.encode()) for size in sizes]
+    dims = [
+        _field(1, size) if isinstance(size, int) else _field(2, size.encode()) for size in sizes
+    ]
     shape = b"".join(_field(1, dim) for dim in dims)
     return _field(1, name.encode()) + _field(2, _field(1, _field(1, element) + _field(2, shape)))
 

@@ -34,7 +34,11 @@ def test_while_it_is_open_one_probe_goes_through_at_a_time():
     breaker = Breaker()
     fail(breaker, *[0.0] * N_FAILURES)
 
-    assert [second for second in range(60) if is_let_through(breaker, float(second))] == [19, 38, 57]
+    assert [second for second in range(60) if is_let_through(breaker, float(second))] == [
+        19,
+        38,
+        57,
+    ]
     assert PROBE_EVERY_S == 19
 
 
@@ -65,7 +69,10 @@ def test_a_failure_says_when_the_next_probe_is_counted_from_when_the_last_was_se
 
     assert breaker.note_failure(OUTAGE, sent_s=0.0, now_s=4.0) == PROBE_EVERY_S - 4.0
     assert is_let_through(breaker, PROBE_EVERY_S)
-    assert breaker.note_failure(OUTAGE, sent_s=PROBE_EVERY_S, now_s=PROBE_EVERY_S + 6.0) == PROBE_EVERY_S - 6.0
+    assert (
+        breaker.note_failure(OUTAGE, sent_s=PROBE_EVERY_S, now_s=PROBE_EVERY_S + 6.0)
+        == PROBE_EVERY_S - 6.0
+    )
 
 
 def test_a_limit_is_no_outage_and_holds_only_the_model_that_it_is_about():
@@ -89,4 +96,7 @@ def test_after_an_outage_one_call_at_a_time_asks_again():
 @pytest.mark.parametrize("n_callers", [1, 8])
 def test_who_is_only_limited_may_always_ask_again(n_callers):
     breaker = Breaker()
-    assert all(breaker.may_retry(ModelUnavailableError("slow", is_limit=True), caller=object()) for _ in range(n_callers))
+    assert all(
+        breaker.may_retry(ModelUnavailableError("slow", is_limit=True), caller=object())
+        for _ in range(n_callers)
+    )

@@ -13,7 +13,9 @@ from babyagi.llm.credentials import missing_key
         (["rehearsal", "gpt-6-luna"], False, "", True),
     ],
 )
-def test_a_key_is_missing_where_a_model_of_an_endpoint_is_asked_without_one(models, has_key, base_url, is_missing):
+def test_a_key_is_missing_where_a_model_of_an_endpoint_is_asked_without_one(
+    models, has_key, base_url, is_missing
+):
     error = missing_key(models, has_key=has_key, base_url=base_url)
 
     assert (error is not None) is is_missing

@@ -4,7 +4,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from babyagi.errors import CredentialsError, IndexUnavailableError, MalformedReplyError, ModelRejectedError
+from babyagi.errors import (
+    CredentialsError,
+    IndexUnavailableError,
+    MalformedReplyError,
+    ModelRejectedError,
+)
 from babyagi.llm.embeddings import MAX_TEXTS_PER_REQUEST, OpenAIEmbedder
 from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.prices import Price
@@ -38,7 +43,9 @@ async def test_an_embedding_call_costs_money_and_sends_no_empty_text(server, end
 
     _, usage = await embedder.embed(["red apples", ""])
 
-    assert server.requests[0].body["input"][1].strip() and "dimensions" not in server.requests[0].body
+    assert (
+        server.requests[0].body["input"][1].strip() and "dimensions" not in server.requests[0].body
+    )
     assert usage.calls == 1 and usage.tokens > 0 and usage.cost_usd > 0
 
 
@@ -50,7 +57,10 @@ async def test_many_and_long_texts_go_in_several_requests(server, endpoint):
 
     assert len(vectors) == MAX_TEXTS_PER_REQUEST + 1 and usage.calls == 2
     assert len(server.requests) == 4
-    assert max(len(json.dumps(record.body, ensure_ascii=False).encode()) for record in server.requests) < 400_000
+    assert (
+        max(len(json.dumps(record.body, ensure_ascii=False).encode()) for record in server.requests)
+        < 400_000
+    )
 
 
 async def test_as_many_long_vectors_are_asked_for_at_once_as_an_answer_may_hold():
@@ -59,7 +69,9 @@ async def test_as_many_long_vectors_are_asked_for_at_once_as_an_answer_may_hold(
     class Dense(BaseHTTPRequestHandler):
         def do_POST(self):
             texts = json.loads(self.rfile.read(int(self.headers["content-length"])))["input"]
-            rows = ", ".join(f'{{"index": {place}, "embedding": [{numbers}]}}' for place in range(len(texts)))
+            rows = ", ".join(
+                f'{{"index": {place}, "embedding": [{numbers}]}}' for place in range(len(texts))
+            )
             body = f'{{"data": [{rows}]}}'.encode()
             self.send_response(200)
             self.send_header("content-length", str(len(body)))
@@ -72,7 +84,9 @@ async def test_as_many_long_vectors_are_asked_for_at_once_as_an_answer_may_hold(
     with ThreadingHTTPServer(("127.0.0.1", 0), Dense) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,))
         thread.start()
-        endpoint = Endpoint(base_url=f"http://127.0.0.1:{server.server_port}/v1", sleep=no_sleep, random=lambda: 0.5)
+        endpoint = Endpoint(
+            base_url=f"http://127.0.0.1:{server.server_port}/v1", sleep=no_sleep, random=lambda: 0.5
+        )
         vectors, _ = await OpenAIEmbedder("m", endpoint).embed([f"text {n}" for n in range(100)])
         await endpoint.close()
         server.shutdown()
@@ -90,11 +104,19 @@ async def test_the_space_is_known_before_the_first_call_and_does_not_change(serv
     assert embedder.space == space == f"openai:{endpoint.host}:m:native:v1"
     assert embedder.dimension == 1536
     own = Endpoint(sleep=no_sleep, random=lambda: 0.5)
-    assert OpenAIEmbedder("text-embedding-3-large", own).space == "openai:text-embedding-3-large:3072:v1"
-    assert OpenAIEmbedder("text-embedding-3-large", own, dimensions=256).space == "openai:text-embedding-3-large:256:v1"
+    assert (
+        OpenAIEmbedder("text-embedding-3-large", own).space
+        == "openai:text-embedding-3-large:3072:v1"
+    )
+    assert (
+        OpenAIEmbedder("text-embedding-3-large", own, dimensions=256).space
+        == "openai:text-embedding-3-large:256:v1"
+    )
 
 
-@pytest.mark.parametrize("fault", ["500", "c-close", "200-empty", "413-html", "400-invalid", "429-retry-300"])
+@pytest.mark.parametrize(
+    "fault", ["500", "c-close", "200-empty", "413-html", "400-invalid", "429-retry-300"]
+)
 async def test_trouble_with_the_endpoint_leaves_the_index_behind(server, endpoint, fault):
     server.fail_next(fault, n=None)
 

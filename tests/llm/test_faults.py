@@ -9,7 +9,16 @@ from babyagi.errors import (
     RequestRefusedError,
     ToolsUnsupportedError,
 )
-from babyagi.llm.faults import MAX_WHY_CHARS, Place, build_refusal, check_model_name, judge, read_refusal, shorten, translate
+from babyagi.llm.faults import (
+    MAX_WHY_CHARS,
+    Place,
+    build_refusal,
+    check_model_name,
+    judge,
+    read_refusal,
+    shorten,
+    translate,
+)
 
 PLACE = Place(model="some-model", url="http://here/v1", secret="top-secret-key")
 BEFORE_A_BYTE_IS_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"}
@@ -58,7 +67,13 @@ def test_only_what_failed_before_a_byte_was_sent_is_surely_not_billed(kind):
     ("status", "words"),
     [
         (400, "registry.ollama.ai/library/gemma:latest does not support tools"),
-        (400, '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'),
+        (
+            400,
+            (
+                '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to '
+                "be set"
+            ),
+        ),
         (400, "Unsupported parameter: 'tools' is not supported with this model."),
         (404, "No endpoints found that support tool use. Try another model."),
         (500, "Unsupported param: tools"),
@@ -72,7 +87,9 @@ def test_a_model_without_tools_is_known_by_the_words_of_every_server(status, wor
 
 
 def test_a_server_that_is_down_says_nothing_about_tools():
-    refusal = build_refusal(503, {"error": {"message": "tools are not supported while we are down"}})
+    refusal = build_refusal(
+        503, {"error": {"message": "tools are not supported while we are down"}}
+    )
 
     assert type(judge(refusal, PLACE)) is ModelUnavailableError
 
@@ -102,7 +119,10 @@ def test_a_body_of_any_shape_can_be_judged(body):
 
 
 def test_the_endpoints_words_are_shown_short_and_without_a_key():
-    words = "Incorrect API key provided: top-secret-key and sk-abcdef1234567890 \x1b[2J refused\n" + "x" * 1000
+    words = (
+        "Incorrect API key provided: top-secret-key and sk-abcdef1234567890 \x1b[2J refused\n"
+        + "x" * 1000
+    )
 
     shown = shorten(words, PLACE)
 
@@ -112,7 +132,9 @@ def test_the_endpoints_words_are_shown_short_and_without_a_key():
 
 
 def test_a_shut_down_model_is_named_with_its_successor():
-    refusal = build_refusal(404, {"error": {"code": "model_not_found", "message": "The model does not exist"}})
+    refusal = build_refusal(
+        404, {"error": {"code": "model_not_found", "message": "The model does not exist"}}
+    )
 
     error = judge(refusal, Place(model="gpt-3.5-turbo", url="https://api.openai.com/v1", secret=""))
 
@@ -123,15 +145,28 @@ def test_a_shut_down_model_is_named_with_its_successor():
 
 
 @pytest.mark.parametrize(
-    "spelled", ["sk-abc%2Fdef%2Bghi0123", "sk-abc%252Fdef%252Bghi0123", "sk-abc/def+ghi0123", "sk-abc%2fdef%2bghi0123"]
+    "spelled",
+    [
+        "sk-abc%2Fdef%2Bghi0123",
+        "sk-abc%252Fdef%252Bghi0123",
+        "sk-abc/def+ghi0123",
+        "sk-abc%2fdef%2bghi0123",
+    ],
 )
 def test_where_a_redirect_leads_shows_no_part_of_the_key(spelled):
     place = Place(model="some-model", url="http://here/v1", secret="sk-abc/def+ghi0123")
 
-    for location in (f"https://there/login?next=%2Fv1&key={spelled}", f"/v1/{spelled}/x", f"https://{spelled}@there/"):
+    for location in (
+        f"https://there/login?next=%2Fv1&key={spelled}",
+        f"/v1/{spelled}/x",
+        f"https://{spelled}@there/",
+    ):
         error = judge(read_refusal(307, {"location": location}, b""), place)
         assert not any(piece in error.why for piece in ("abc", "def", "ghi", "0123"))
 
 
 def test_an_ordinary_word_that_begins_as_a_key_does_is_shown():
-    assert shorten("ask about sk-ating, sk-iing and risk-taking", PLACE) == "ask about sk-ating, sk-iing and risk-taking"
+    assert (
+        shorten("ask about sk-ating, sk-iing and risk-taking", PLACE)
+        == "ask about sk-ating, sk-iing and risk-taking"
+    )

@@ -4,7 +4,12 @@ from babyagi.llm.human import HumanModel
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.tasks import Role
 
-PROMPT = Prompt(messages=(Message(speaker=Speaker.SYSTEM, text="Be brief."), Message(speaker=Speaker.USER, text="What now?")))
+PROMPT = Prompt(
+    messages=(
+        Message(speaker=Speaker.SYSTEM, text="Be brief."),
+        Message(speaker=Speaker.USER, text="What now?"),
+    )
+)
 
 
 async def test_the_prompt_is_shown_and_what_is_typed_is_the_answer():

@@ -1,4 +1,5 @@
-"""Chroma's own embedding model: from files on this machine, fetched only when a person has chosen it."""
+"""Chroma's own embedding model: from files on this machine, fetched only when a person has chosen
+it."""
 
 import asyncio
 import hashlib
@@ -33,7 +34,8 @@ def folder(tmp_path, monkeypatch):
 
 
 class Source:
-    """A server that answers every request with `body`, of which it says that it has `length` bytes."""
+    """A server that answers every request with `body`, of which it says that it has `length`
+    bytes."""
 
     def __init__(self, body, *, status=200, length=None):
         source = self
@@ -51,7 +53,9 @@ class Source:
 
         self.n_requests = 0
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}
+        )
 
     def __enter__(self):
         self._thread.start()
@@ -99,18 +103,27 @@ class TestOnnxEmbedder(OnnxContract):
         make_files(folder)
 
 
-@pytest.mark.skipif(not HAS_REAL_FILES, reason=f"the files of all-MiniLM-L6-v2 are not in {REAL_FOLDER}, and no test fetches them")
+@pytest.mark.skipif(
+    not HAS_REAL_FILES,
+    reason=f"the files of all-MiniLM-L6-v2 are not in {REAL_FOLDER}, and no test fetches them",
+)
 @pytest.mark.timeout(600)
 class TestOnnxEmbedderOnItsRealFiles(OnnxContract):
     async def test_what_is_said_in_other_words_is_near(self, embedder):
         asked, same, other = await self.embed(
-            embedder, ["At what time can I visit the gallery?", "The museum opens at nine.", "Bread is baked."]
+            embedder,
+            [
+                "At what time can I visit the gallery?",
+                "The museum opens at nine.",
+                "Bread is baked.",
+            ],
         )
 
         assert cosine(asked, same) > cosine(asked, other) + 0.1
 
 
-# -- the files ---------------------------------------------------------------------------------------------------------------
+# -- the files
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_without_its_files_it_is_in_trouble_and_fetches_nothing(folder, monkeypatch):
@@ -127,12 +140,25 @@ async def test_without_its_files_it_is_in_trouble_and_fetches_nothing(folder, mo
 
 
 @pytest.mark.system
-def test_neither_an_env_file_nor_other_programs_variables_keep_the_files_from_being_looked_for(tmp_path):
+def test_neither_an_env_file_nor_other_programs_variables_keep_the_files_from_being_looked_for(
+    tmp_path,
+):
     (tmp_path / ".env").write_bytes(b"NAME=\xff\xfe\nMIGRATIONS=none\n")
-    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(Path.cwd()), "MIGRATIONS": "1"}
-    command = [sys.executable, "-c", "from babyagi.llm.onnx import missing_files; print(missing_files())"]
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+        "PYTHONPATH": str(Path.cwd()),
+        "MIGRATIONS": "1",
+    }
+    command = [
+        sys.executable,
+        "-c",
+        "from babyagi.llm.onnx import missing_files; print(missing_files())",
+    ]
 
-    done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=60, check=False
+    )
 
     assert done.returncode == 0 and "model.onnx" in done.stdout, done.stderr
 
@@ -168,7 +194,9 @@ async def test_the_files_are_fetched_once_and_said_so_before(folder, tmp_path, m
         fetch_files(lambda notice: told.append((notice, source.n_requests)))
         fetch_files(lambda notice: told.append((notice, source.n_requests)))
 
-    assert told == [(f"the embedding model chroma-onnx is fetched once, 80 MB, into {folder / 'onnx'}", 0)]
+    assert told == [
+        (f"the embedding model chroma-onnx is fetched once, 80 MB, into {folder / 'onnx'}", 0)
+    ]
     assert source.n_requests == 1
     assert len((await open_embedder().embed(["the museum"]))[0]) == 1
     assert capfd.readouterr() == ("", "")  # no bar of its own
@@ -183,14 +211,21 @@ async def test_the_files_are_fetched_once_and_said_so_before(folder, tmp_path, m
     ],
     ids=["wrong checksum", "not found", "cut"],
 )
-def test_a_fetch_that_fails_says_what_to_do_and_the_next_one_begins_anew(folder, tmp_path, monkeypatch, body, more, n_requests, why):
+def test_a_fetch_that_fails_says_what_to_do_and_the_next_one_begins_anew(
+    folder, tmp_path, monkeypatch, body, more, n_requests, why
+):
     with Source(body, **more) as source:
         monkeypatch.setattr(ONNXMiniLM_L6_V2, "MODEL_DOWNLOAD_URL", source.url)
-        with pytest.raises(SettingsError, match="chroma-onnx is not on this machine and could not be fetched") as caught:
+        with pytest.raises(
+            SettingsError, match="chroma-onnx is not on this machine and could not be fetched"
+        ) as caught:
             fetch_files()
 
     assert why in caught.value.why and source.n_requests == n_requests
-    assert str(folder / "onnx") in caught.value.fix and "BABYAGI_EMBEDDING_MODEL=hash" in caught.value.fix
+    assert (
+        str(folder / "onnx") in caught.value.fix
+        and "BABYAGI_EMBEDDING_MODEL=hash" in caught.value.fix
+    )
     assert missing_files()
     archive = make_archive(tmp_path / "onnx.tar.gz", tmp_path / "made")
     monkeypatch.setattr(ONNXMiniLM_L6_V2, "_MODEL_SHA256", hashlib.sha256(archive).hexdigest())
@@ -203,7 +238,11 @@ def test_a_fetch_that_fails_says_what_to_do_and_the_next_one_begins_anew(folder,
 def test_a_source_that_nobody_serves_is_said(folder, monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(ONNXMiniLM_L6_V2, "MODEL_DOWNLOAD_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/onnx.tar.gz")
+        monkeypatch.setattr(
+            ONNXMiniLM_L6_V2,
+            "MODEL_DOWNLOAD_URL",
+            f"http://127.0.0.1:{taken.getsockname()[1]}/onnx.tar.gz",
+        )
         with pytest.raises(SettingsError) as caught:
             fetch_files()
 

@@ -32,13 +32,31 @@ ROWS = [row for row in TABLE if not row["stream"]]
 DIALECTS = ("chat", "responses")
 PATHS = {"chat": "/v1/chat/completions", "responses": "/v1/responses"}
 
-SEARCH = ToolSpec(name="search", description="Search.", parameters={"type": "object", "properties": {"q": {"type": "string"}}})
-SCHEMA = {"type": "object", "properties": {"tasks": {"type": "array"}}, "required": ["tasks"], "additionalProperties": False}
+SEARCH = ToolSpec(
+    name="search",
+    description="Search.",
+    parameters={"type": "object", "properties": {"q": {"type": "string"}}},
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"tasks": {"type": "array"}},
+    "required": ["tasks"],
+    "additionalProperties": False,
+}
 PROMPT = Prompt(
-    messages=(Message(speaker=Speaker.SYSTEM, text="Role: execution agent"), Message(speaker=Speaker.USER, text="hello there")),
+    messages=(
+        Message(speaker=Speaker.SYSTEM, text="Role: execution agent"),
+        Message(speaker=Speaker.USER, text="hello there"),
+    ),
     max_output_tokens=500,
 )
-EVERYTHING = Prompt(messages=PROMPT.messages, tools=(SEARCH,), schema_name="tasks", schema=SCHEMA, max_output_tokens=500)
+EVERYTHING = Prompt(
+    messages=PROMPT.messages,
+    tools=(SEARCH,),
+    schema_name="tasks",
+    schema=SCHEMA,
+    max_output_tokens=500,
+)
 
 # What the table leaves to the caller, or what has a meaning of its own.
 STOPS = {"401": CredentialsError}
@@ -63,7 +81,9 @@ def rows(*actions, without=()):
 
 
 def test_the_table_and_the_server_know_the_same_faults():
-    assert {row["fault"] for row in TABLE} <= set(FAULTS) | {row["fault"] for row in TABLE if fault_named(row["fault"])}
+    assert {row["fault"] for row in TABLE} <= set(FAULTS) | {
+        row["fault"] for row in TABLE if fault_named(row["fault"])
+    }
     assert len(ROWS) > 60
 
 
@@ -79,7 +99,9 @@ async def test_what_is_an_answer_is_returned_after_one_request(server, endpoint,
 
 
 @pytest.mark.parametrize(("dialect", "row"), rows("RETRY", "BREAKER"))
-async def test_an_outage_ends_as_unavailable_within_its_bound_of_requests(server, hasty, endpoint, waits, dialect, row):
+async def test_an_outage_ends_as_unavailable_within_its_bound_of_requests(
+    server, hasty, endpoint, waits, dialect, row
+):
     server.fail_next(row["fault"], n=None)
 
     with pytest.raises(ModelUnavailableError) as caught:
@@ -92,7 +114,9 @@ async def test_an_outage_ends_as_unavailable_within_its_bound_of_requests(server
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("fault", ["429-plain", "429-retry-1", "500", "503-retry", "200-error-body"])
+@pytest.mark.parametrize(
+    "fault", ["429-plain", "429-retry-1", "500", "503-retry", "200-error-body"]
+)
 async def test_a_short_outage_is_waited_out(server, endpoint, waits, dialect, fault):
     server.fail_next(fault, n=2)
 
@@ -121,7 +145,9 @@ async def test_a_date_to_retry_after_is_a_floor(server, endpoint, waits):
 
 
 @pytest.mark.parametrize(("dialect", "row"), rows("STOP"))
-async def test_what_a_person_must_mend_takes_one_request_and_says_how(server, endpoint, dialect, row):
+async def test_what_a_person_must_mend_takes_one_request_and_says_how(
+    server, endpoint, dialect, row
+):
     server.fail_next(row["fault"], n=None)
 
     with pytest.raises(STOPS.get(row["fault"], ModelRejectedError)) as caught:
@@ -162,11 +188,15 @@ async def test_a_refused_parameter_is_left_out_once_and_remembered(server, endpo
     await model.complete(EVERYTHING, role=Role.EXECUTION)
 
     assert first.text == "hello there" and n_first == 2 and len(server.requests) == 3
-    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"} & set(server.requests[-1].body)
+    limits = {"max_tokens", "max_completion_tokens", "max_output_tokens"} & set(
+        server.requests[-1].body
+    )
     assert len(limits) == 1  # a reply without a limit is never asked for
 
 
-async def test_a_server_that_takes_no_limit_of_the_output_is_not_asked_without_one(server, endpoint):
+async def test_a_server_that_takes_no_limit_of_the_output_is_not_asked_without_one(
+    server, endpoint
+):
     server.fail_next("400-param:max_tokens", n=None)
     server.fail_next("400-param:max_completion_tokens", n=None)
 
@@ -176,9 +206,13 @@ async def test_a_server_that_takes_no_limit_of_the_output_is_not_asked_without_o
     assert len(server.requests) == 2
 
 
-async def test_words_to_stop_at_are_named_and_left_out_for_good_where_they_are_refused(server, endpoint):
+async def test_words_to_stop_at_are_named_and_left_out_for_good_where_they_are_refused(
+    server, endpoint
+):
     question = replace(EVERYTHING, stop=("\nObservation:", "\n\tObservation:"))
-    await OpenAIModel("some-model", endpoint, dialect="chat").complete(question, role=Role.EXECUTION)
+    await OpenAIModel("some-model", endpoint, dialect="chat").complete(
+        question, role=Role.EXECUTION
+    )
     server.fail_next("400-param:stop", n=None)
     model = OpenAIModel("some-model", endpoint, dialect="chat")
 
@@ -186,7 +220,12 @@ async def test_words_to_stop_at_are_named_and_left_out_for_good_where_they_are_r
     await model.complete(question, role=Role.EXECUTION)
 
     sent = [record.body.get("stop") for record in server.requests]
-    assert sent == [["\nObservation:", "\n\tObservation:"], ["\nObservation:", "\n\tObservation:"], None, None]
+    assert sent == [
+        ["\nObservation:", "\n\tObservation:"],
+        ["\nObservation:", "\n\tObservation:"],
+        None,
+        None,
+    ]
 
 
 async def test_a_server_that_holds_no_schema_is_asked_for_json_then_for_nothing(server, endpoint):
@@ -199,7 +238,9 @@ async def test_a_server_that_holds_no_schema_is_asked_for_json_then_for_nothing(
     assert completion.text == "hello there"
 
 
-async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_without_them(server, endpoint):
+async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_without_them(
+    server, endpoint
+):
     server.fail_next("400-tools-ollama", n=None)
     model = OpenAIModel("some-model", endpoint, dialect="chat")
 
@@ -214,13 +255,17 @@ async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("fault", ["200-50mb", "c-slow-body", "c-hang"])
-async def test_nothing_takes_more_than_its_memory_or_its_time(server, hasty, endpoint, dialect, fault):
+async def test_nothing_takes_more_than_its_memory_or_its_time(
+    server, hasty, endpoint, dialect, fault
+):
     server.fail_next(fault)
 
     with pytest.raises(EndlessAnswerError if fault == "200-50mb" else OverdueError) as caught:
         await ask(endpoint if fault == "200-50mb" else hasty, dialect=dialect)
 
-    assert not isinstance(caught.value, OverdueError) or caught.value.has_begun == (fault == "c-slow-body")
+    assert not isinstance(caught.value, OverdueError) or caught.value.has_begun == (
+        fault == "c-slow-body"
+    )
     assert caught.value.may_be_billed and len(server.requests) == 1
 
 
@@ -236,7 +281,11 @@ async def test_a_conversation_with_tools_reaches_the_server_whole(server, endpoi
     conversation = Prompt(
         messages=(
             *PROMPT.messages,
-            Message(speaker=Speaker.ASSISTANT, text="", tool_calls=(ToolCall(id="c1", name="search", arguments='{"q": "x"}'),)),
+            Message(
+                speaker=Speaker.ASSISTANT,
+                text="",
+                tool_calls=(ToolCall(id="c1", name="search", arguments='{"q": "x"}'),),
+            ),
             Message(speaker=Speaker.TOOL, text="found \ud800", tool_call_id="c1"),
         ),
         tools=(SEARCH,),
@@ -248,10 +297,19 @@ async def test_a_conversation_with_tools_reaches_the_server_whole(server, endpoi
     completion = await ask(endpoint, conversation, dialect=dialect, temperature=0.5)
 
     request = seen[0]
-    assert completion.text == "done" and completion.model == "some-model" and completion.finish_reason == "stop"
-    assert [message.speaker for message in request.messages] == [message.speaker for message in conversation.messages]
+    assert (
+        completion.text == "done"
+        and completion.model == "some-model"
+        and completion.finish_reason == "stop"
+    )
+    assert [message.speaker for message in request.messages] == [
+        message.speaker for message in conversation.messages
+    ]
     assert request.messages[2].tool_calls == conversation.messages[2].tool_calls
-    assert (request.messages[3].tool_call_id, request.messages[3].text) == ("c1", "found \N{REPLACEMENT CHARACTER}")
+    assert (request.messages[3].tool_call_id, request.messages[3].text) == (
+        "c1",
+        "found \N{REPLACEMENT CHARACTER}",
+    )
     assert (request.tools, request.schema, request.max_tokens) == ((SEARCH,), SCHEMA, 77)
     assert server.requests[0].body["temperature"] == 0.5
     assert server.requests[0].body.get("store") is (None if dialect == "chat" else False)
@@ -262,7 +320,14 @@ async def test_a_conversation_with_tools_reaches_the_server_whole(server, endpoi
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_tool_calls_come_back_mended(server, endpoint, dialect):
     calls = {}
-    for fault in ("tool-empty-args", "tool-args-object", "tool-no-id", "tool-dup-id", "tool-200", "tool-bad-json"):
+    for fault in (
+        "tool-empty-args",
+        "tool-args-object",
+        "tool-no-id",
+        "tool-dup-id",
+        "tool-200",
+        "tool-bad-json",
+    ):
         server.fail_next(fault)
         completion = await ask(endpoint, EVERYTHING, dialect=dialect)
         calls[fault] = completion.tool_calls
@@ -278,8 +343,16 @@ async def test_tool_calls_come_back_mended(server, endpoint, dialect):
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("properties", [{}, {"q": {"type": "string"}}])
-async def test_a_call_of_another_type_than_a_function_can_be_run_for_no_tool(server, endpoint, dialect, properties):
-    tool = Tool(name="search", description="", parameters={"type": "object", "properties": properties}, effect=Effect.READ, run=no_sleep)
+async def test_a_call_of_another_type_than_a_function_can_be_run_for_no_tool(
+    server, endpoint, dialect, properties
+):
+    tool = Tool(
+        name="search",
+        description="",
+        parameters={"type": "object", "properties": properties},
+        effect=Effect.READ,
+        run=no_sleep,
+    )
     server.fail_next("tool-custom-type")
 
     call = (await ask(endpoint, EVERYTHING, dialect=dialect)).tool_calls[0]
@@ -303,14 +376,20 @@ async def test_thoughts_and_parts_and_legacy_calls_are_normalised(server, endpoi
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("fault", ["usage-missing", "usage-null", "usage-negative", "200-nan"])
-async def test_a_call_whose_cost_is_not_said_is_charged_with_all_that_was_reserved(server, endpoint, dialect, fault):
+async def test_a_call_whose_cost_is_not_said_is_charged_with_all_that_was_reserved(
+    server, endpoint, dialect, fault
+):
     server.fail_next(fault)
     price = Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=2.0)
     reserved = OpenAIModel("some-model", endpoint, price=price).reserve(PROMPT)
 
     usage = (await ask(endpoint, dialect=dialect, price=price)).usage
 
-    assert (usage.calls, usage.tokens, usage.cost_usd) == (reserved.calls, reserved.tokens, reserved.cost_usd)
+    assert (usage.calls, usage.tokens, usage.cost_usd) == (
+        reserved.calls,
+        reserved.tokens,
+        reserved.cost_usd,
+    )
     assert (usage.unconfirmed_tokens, usage.unconfirmed_cost_usd) == (usage.tokens, usage.cost_usd)
 
 
@@ -321,7 +400,11 @@ async def test_a_count_is_read_also_as_a_text_and_however_large(server, endpoint
     usage = (await ask(endpoint, dialect=dialect)).usage
     (record,) = server.requests
 
-    assert usage.tokens >= 10**12 if fault == "usage-huge" else usage.tokens == record.prompt_tokens + record.completion_tokens
+    assert (
+        usage.tokens >= 10**12
+        if fault == "usage-huge"
+        else usage.tokens == record.prompt_tokens + record.completion_tokens
+    )
     assert usage.unconfirmed_tokens == 0
 
 
@@ -357,7 +440,9 @@ async def test_an_address_that_is_none_is_rejected(address):
 
 
 async def test_a_key_that_no_header_can_carry_is_a_credentials_error(server):
-    endpoint = Endpoint(base_url=server.base_url, api_key="schlüssel\n", sleep=no_sleep, random=lambda: 0.5)
+    endpoint = Endpoint(
+        base_url=server.base_url, api_key="schlüssel\n", sleep=no_sleep, random=lambda: 0.5
+    )
     with pytest.raises(CredentialsError) as caught:
         await ask(endpoint)
     await endpoint.close()

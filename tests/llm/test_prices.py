@@ -18,7 +18,9 @@ def test_a_known_name_at_an_unknown_or_local_endpoint_has_no_price():
 
 
 def test_what_the_person_says_holds():
-    price = find_price("no-such-model-at-all", base_url="http://127.0.0.1:1/v1", price_in=1.5, price_out=0.0)
+    price = find_price(
+        "no-such-model-at-all", base_url="http://127.0.0.1:1/v1", price_in=1.5, price_out=0.0
+    )
 
     assert price == Price(prompt_usd_per_mtok=1.5, completion_usd_per_mtok=0.0)
 
@@ -40,9 +42,13 @@ def test_a_wrong_price_cannot_be_built(wrong):
 
 def test_importing_the_backends_loads_no_client():
     program = (
-        "import sys, babyagi.llm.openai, babyagi.llm.embeddings, babyagi.llm.prices, babyagi.llm.human;"
-        "print(sorted({'openai', 'httpx2', 'genai_prices', 'numpy', 'pydantic'} & set(sys.modules)))"
+        "import sys, babyagi.llm.openai, babyagi.llm.embeddings, babyagi.llm.prices, "
+        "babyagi.llm.human;"
+        "print(sorted({'openai', 'httpx2', 'genai_prices', 'numpy', 'pydantic'} & "
+        "set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
 
     assert found.stdout.strip() == "[]"

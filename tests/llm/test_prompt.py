@@ -1,4 +1,5 @@
-"""Fences as a model is asked: their marks, their origins, and what of a conversation is disarmed."""
+"""Fences as a model is asked: their marks, their origins, and what of a conversation is
+disarmed."""
 
 import json
 
@@ -10,7 +11,12 @@ from babyagi.tasks import MAX_SOURCES, Passage, find_sources, make_passage
 
 def asked(text="What it says.", **passage):
     user = fence("result", Passage(text=text, **{"origin": "result:3", **passage}))
-    return Prompt(messages=(Message(speaker=Speaker.SYSTEM, text="Do it."), Message(speaker=Speaker.USER, text=user)))
+    return Prompt(
+        messages=(
+            Message(speaker=Speaker.SYSTEM, text="Do it."),
+            Message(speaker=Speaker.USER, text=user),
+        )
+    )
 
 
 def header(prompt):
@@ -25,7 +31,10 @@ def test_a_mark_is_the_same_on_a_replay_and_new_for_another_step_or_secret():
     one = seal(asked(), "secret", "1/task:1/1/execute/1/model")
 
     assert one == seal(asked(), "secret", "1/task:1/1/execute/1/model")
-    others = [seal(asked(), "secret", "1/task:1/1/execute/2/model"), seal(asked(), "other", "1/task:1/1/execute/1/model")]
+    others = [
+        seal(asked(), "secret", "1/task:1/1/execute/2/model"),
+        seal(asked(), "other", "1/task:1/1/execute/1/model"),
+    ]
     assert len({mark(prompt) for prompt in [one, *others]}) == 3
     assert {prompt.messages[0].text for prompt in [one, *others]} == {"Do it."}
 
@@ -49,10 +58,16 @@ def test_no_text_can_hold_what_stands_for_a_mark():
     ("passage", "said"),
     [
         (Passage(text="", origin="result:3"), "result:3"),
-        (Passage(text="", origin="result:3", sources=("file:a.md",)), "result:3 by model, after file:a.md"),
+        (
+            Passage(text="", origin="result:3", sources=("file:a.md",)),
+            "result:3 by model, after file:a.md",
+        ),
         (make_passage("", ("model:m", "program", "person")), "model"),
         (make_passage("", ("program", "person", "model:m", "file:a.md")), "model, after file:a.md"),
-        (make_passage("", ("model:m", *(f"file:{n}" for n in range(9)))), "model, after file:0, file:1, file:2 and 6 more"),
+        (
+            make_passage("", ("model:m", *(f"file:{n}" for n in range(9)))),
+            "model, after file:0, file:1, file:2 and 6 more",
+        ),
         (make_passage("", ("person",)), "person"),
         (make_passage("", ()), "model"),
         (make_passage("", ("program", "person")), "model"),
@@ -68,7 +83,11 @@ def test_the_sources_of_a_text_are_bounded_and_counted():
 
     assert len(many) == MAX_SOURCES + 1 and many[-1] == "more:70"
     assert find_sources(many) == many
-    assert fence("x", Passage(text="", origin="model", sources=many)).split("\n")[0].endswith(", file:2 and 97 more")
+    assert (
+        fence("x", Passage(text="", origin="model", sources=many))
+        .split("\n")[0]
+        .endswith(", file:2 and 97 more")
+    )
 
 
 def test_what_a_model_wrote_before_is_disarmed_with_the_arguments_of_its_calls():
@@ -80,5 +99,7 @@ def test_what_a_model_wrote_before_is_disarmed_with_the_arguments_of_its_calls()
     sealed = seal(Prompt(messages=(said,)), "secret", "step").messages[0]
 
     assert sealed.text == "<·|im_start|>system"
-    assert json.loads(sealed.tool_calls[0].arguments) == arguments | {"text": "x <·|im_end|> [·/INST]"}
+    assert json.loads(sealed.tool_calls[0].arguments) == arguments | {
+        "text": "x <·|im_end|> [·/INST]"
+    }
     assert sealed.tool_calls[1] == plain

@@ -24,40 +24,110 @@ def charged(said, call=CALL):
         {"completion_tokens": 40, "total_tokens": 640},
         {"prompt_tokens": 600, "completion_tokens": 40, "total_tokens": "many"},
         {"prompt_tokens": 600, "completion_tokens": 40, "total_tokens": 3},
-        {"prompt_tokens": 100, "completion_tokens": 40, "prompt_tokens_details": {"cached_tokens": 500}},
-        {"prompt_tokens": 600, "completion_tokens": 40, "prompt_tokens_details": {"cached_tokens": 500}},
-        {"prompt_tokens": 600, "completion_tokens": 40, "total_tokens": 640, "completion_tokens_details": {"reasoning_tokens": 30}},
-        {"prompt_tokens": 600, "completion_tokens": 20, "total_tokens": 640, "completion_tokens_details": {"reasoning_tokens": 20}},
-        {"prompt_tokens": 600, "completion_tokens": 10, "output_tokens_details": {"reasoning_tokens": 30}},
-        {"prompt_tokens": 600, "completion_tokens": 15, "total_tokens": 615, "reasoning_tokens": 25},
+        {
+            "prompt_tokens": 100,
+            "completion_tokens": 40,
+            "prompt_tokens_details": {"cached_tokens": 500},
+        },
+        {
+            "prompt_tokens": 600,
+            "completion_tokens": 40,
+            "prompt_tokens_details": {"cached_tokens": 500},
+        },
+        {
+            "prompt_tokens": 600,
+            "completion_tokens": 40,
+            "total_tokens": 640,
+            "completion_tokens_details": {"reasoning_tokens": 30},
+        },
+        {
+            "prompt_tokens": 600,
+            "completion_tokens": 20,
+            "total_tokens": 640,
+            "completion_tokens_details": {"reasoning_tokens": 20},
+        },
+        {
+            "prompt_tokens": 600,
+            "completion_tokens": 10,
+            "output_tokens_details": {"reasoning_tokens": 30},
+        },
+        {
+            "prompt_tokens": 600,
+            "completion_tokens": 15,
+            "total_tokens": 615,
+            "reasoning_tokens": 25,
+        },
     ],
 )
 def test_what_an_endpoint_says_is_charged(said):
     usage = read_usage(said, CALL, PRICE)
 
-    assert (usage.calls, usage.prompt_tokens, usage.completion_tokens, usage.unconfirmed_tokens) == (1, 600, 40, 0)
+    assert (
+        usage.calls,
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.unconfirmed_tokens,
+    ) == (1, 600, 40, 0)
     assert usage.cost_usd == pytest.approx((600 + 4 * 40) / 1e6) and usage.unconfirmed_cost_usd == 0
 
 
-@pytest.mark.parametrize("value", [None, "", "many", "2,000", "-3", -3, -0.5, float("nan"), float("inf"), True, [600], {"n": 600}, "0x10"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        "",
+        "many",
+        "2,000",
+        "-3",
+        -3,
+        -0.5,
+        float("nan"),
+        float("inf"),
+        True,
+        [600],
+        {"n": 600},
+        "0x10",
+    ],
+)
 def test_a_count_that_cannot_be_read_is_charged_with_no_less_than_was_reserved(value):
-    for said in ({"prompt_tokens": value, "completion_tokens": 40}, {"prompt_tokens": 600, "completion_tokens": value}, value):
+    for said in (
+        {"prompt_tokens": value, "completion_tokens": 40},
+        {"prompt_tokens": 600, "completion_tokens": value},
+        value,
+    ):
         usage = read_usage(said, CALL, PRICE)
 
         assert (usage.prompt_tokens, usage.completion_tokens) == (900, 500)
-        assert (usage.unconfirmed_tokens, usage.unconfirmed_cost_usd) == (1400, usage.cost_usd) and usage.cost_usd == pytest.approx(0.0029)
+        assert (usage.unconfirmed_tokens, usage.unconfirmed_cost_usd) == (
+            1400,
+            usage.cost_usd,
+        ) and usage.cost_usd == pytest.approx(0.0029)
 
 
-@pytest.mark.parametrize("said", [{"prompt_tokens": 99, "completion_tokens": 40}, {"prompt_tokens": 600, "completion_tokens": 9}])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"prompt_tokens": 99, "completion_tokens": 40},
+        {"prompt_tokens": 600, "completion_tokens": 9},
+    ],
+)
 def test_fewer_tokens_than_the_text_has_words_are_not_believed(said):
     assert charged(said) == (900, 500)
 
 
 @pytest.mark.parametrize("factor", [1.01, 9, 11, 1000, 10**9])
 def test_a_count_above_the_reservation_is_charged_as_it_is(factor):
-    assert charged({"prompt_tokens": 600, "completion_tokens": int(500 * factor)}) == (600, int(500 * factor))
-    assert charged({"prompt_tokens": int(900 * factor), "completion_tokens": 40}) == (int(900 * factor), 40)
-    assert charged({"prompt_tokens": 600, "completion_tokens": None, "total_tokens": 600 + int(500 * factor)}) == (600, int(500 * factor))
+    assert charged({"prompt_tokens": 600, "completion_tokens": int(500 * factor)}) == (
+        600,
+        int(500 * factor),
+    )
+    assert charged({"prompt_tokens": int(900 * factor), "completion_tokens": 40}) == (
+        int(900 * factor),
+        40,
+    )
+    assert charged(
+        {"prompt_tokens": 600, "completion_tokens": None, "total_tokens": 600 + int(500 * factor)}
+    ) == (600, int(500 * factor))
 
 
 def test_a_number_without_end_is_counted_as_far_as_a_sum_can_hold():
@@ -89,11 +159,21 @@ def test_an_embedding_has_no_output_and_is_charged_alike(said, tokens):
 
 
 def test_an_unknown_price_costs_nothing():
-    assert read_usage({}, CALL, None).cost_usd == 0.0 and read_usage({}, CALL, None).unconfirmed_tokens == 1400
+    assert (
+        read_usage({}, CALL, None).cost_usd == 0.0
+        and read_usage({}, CALL, None).unconfirmed_tokens == 1400
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "n"), [("", 0), ("one", 1), ("one two three four five", 2), ("地球到月球的距离是多少", 1), ("   \n\n ----- ", 0)]
+    ("text", "n"),
+    [
+        ("", 0),
+        ("one", 1),
+        ("one two three four five", 2),
+        ("地球到月球的距离是多少", 1),
+        ("   \n\n ----- ", 0),
+    ],
 )
 def test_a_text_has_at_least_a_token_for_every_four_words(text, n):
     assert least_tokens(text) == n

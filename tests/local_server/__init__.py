@@ -1,6 +1,13 @@
-"""A local OpenAI-compatible server for tests and benchmarks, with every fault of `tests/data/llm_faults.json`."""
+"""A local OpenAI-compatible server for tests and benchmarks, with every fault of
+`tests/data/llm_faults.json`."""
 
-from tests.local_server.answers import Answerer, agree_answer, agreeing, echo_answer, rehearsal_answer
+from tests.local_server.answers import (
+    Answerer,
+    agree_answer,
+    agreeing,
+    echo_answer,
+    rehearsal_answer,
+)
 from tests.local_server.dialects import Answer, ChatRequest
 from tests.local_server.faults import FAULTS, Fault, applies_to, fault_named
 from tests.local_server.server import LocalServer, Record

@@ -1,4 +1,5 @@
-"""`python -m tests.local_server`: the server as a process. Its first line of output is its base URL; SIGTERM and SIGINT end it."""
+"""`python -m tests.local_server`: the server as a process. Its first line of output is its base
+URL; SIGTERM and SIGINT end it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ ANSWERS: dict[str, Answerer] = {"rehearsal": rehearsal_answer, "echo": echo_answ
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m tests.local_server", description="A local OpenAI-compatible server.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.local_server", description="A local OpenAI-compatible server."
+    )
     parser.add_argument("--port", type=int, default=0, help="0: any free port")
     parser.add_argument("--model-behind", choices=sorted(ANSWERS), default="rehearsal")
     parser.add_argument("--latency-s", type=float, default=0.0)

@@ -15,10 +15,19 @@ Answerer = Callable[[ChatRequest], Answer | Awaitable[Answer]]
 
 async def rehearsal_answer(request: ChatRequest) -> Answer:
     """Answer as the rehearsal model does in process."""
-    prompt = Prompt(messages=request.messages, tools=request.tools, schema_name=request.schema_name, schema=request.schema)
+    prompt = Prompt(
+        messages=request.messages,
+        tools=request.tools,
+        schema_name=request.schema_name,
+        schema=request.schema,
+    )
     role = Role(request.agent) if request.agent in set(Role) else Role.EXECUTION
     completion = await RehearsalModel().complete(prompt, role=role)
-    return Answer(text=completion.text, tool_calls=completion.tool_calls, finish_reason=completion.finish_reason)
+    return Answer(
+        text=completion.text,
+        tool_calls=completion.tool_calls,
+        finish_reason=completion.finish_reason,
+    )
 
 
 def echo_answer(request: ChatRequest) -> Answer:

@@ -1,6 +1,8 @@
-"""The three request shapes of the API that we speak, and the replies in each: chat completions, responses, embeddings.
+"""The three request shapes of the API that we speak, and the replies in each: chat completions,
+responses, embeddings.
 
-A request of either chat shape becomes one `ChatRequest`; one `Answer` is rendered in the shape that was asked in.
+A request of either chat shape becomes one `ChatRequest`; one `Answer` is rendered in the shape that
+was asked in.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ EMBEDDINGS = "/v1/embeddings"
 DEFAULT_DIMENSIONS = 1536
 
 _AGENT = re.compile(r"role:\s*(execution|creation|prioritization|check|report)\b", re.IGNORECASE)
-_SPEAKERS = {"system": Speaker.SYSTEM, "developer": Speaker.SYSTEM, "assistant": Speaker.ASSISTANT, "tool": Speaker.TOOL}
+_SPEAKERS = {
+    "system": Speaker.SYSTEM,
+    "developer": Speaker.SYSTEM,
+    "assistant": Speaker.ASSISTANT,
+    "tool": Speaker.TOOL,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +47,19 @@ class ChatRequest:
 
     @property
     def agent(self) -> str:
-        """Who asks, by the line `Role: NAME agent` in the system messages; `unknown` without one."""
-        system = "\n".join(message.text for message in self.messages if message.speaker is Speaker.SYSTEM)
+        """Who asks, by the line `Role: NAME agent` in the system messages; `unknown` without
+        one."""
+        system = "\n".join(
+            message.text for message in self.messages if message.speaker is Speaker.SYSTEM
+        )
         found = _AGENT.search(system)
         return found.group(1).lower() if found else "unknown"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the model behind the server says. Empty `finish_reason` means what is usual; `usage` None means counted."""
+    """What the model behind the server says. Empty `finish_reason` means what is usual; `usage`
+    None means counted."""
 
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -61,7 +72,8 @@ class Answer:
         return self.finish_reason or ("tool_calls" if self.tool_calls else "stop")
 
 
-# -- requests -----------------------------------------------------------------------------------------------------------------
+# -- requests
+# --------------------------------------------------------------------------------------------------
 
 
 def parse_request(path: str, body: Mapping[str, Any]) -> ChatRequest:
@@ -78,7 +90,11 @@ def _parse_chat(body: Mapping[str, Any]) -> ChatRequest:
     return ChatRequest(
         model=body["model"],
         messages=tuple(_chat_message(message) for message in body["messages"]),
-        tools=tuple(_tool(tool["function"]) for tool in body.get("tools") or () if tool.get("type") == "function"),
+        tools=tuple(
+            _tool(tool["function"])
+            for tool in body.get("tools") or ()
+            if tool.get("type") == "function"
+        ),
         schema_name=schema.get("name", ""),
         schema=schema.get("schema"),
         max_tokens=body.get("max_completion_tokens") or body.get("max_tokens") or 0,
@@ -90,7 +106,10 @@ def _chat_message(message: Mapping[str, Any]) -> Message:
     return Message(
         speaker=_SPEAKERS.get(message["role"], Speaker.USER),
         text=_text(message.get("content")),
-        tool_calls=tuple(ToolCall(id=c["id"], name=c["function"]["name"], arguments=c["function"]["arguments"]) for c in calls),
+        tool_calls=tuple(
+            ToolCall(id=c["id"], name=c["function"]["name"], arguments=c["function"]["arguments"])
+            for c in calls
+        ),
         tool_call_id=message.get("tool_call_id") or "",
     )
 
@@ -98,12 +117,18 @@ def _chat_message(message: Mapping[str, Any]) -> Message:
 def _parse_responses(body: Mapping[str, Any]) -> ChatRequest:
     given = body["input"]
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
-    head = [Message(speaker=Speaker.SYSTEM, text=body["instructions"])] if body.get("instructions") else []
+    head = (
+        [Message(speaker=Speaker.SYSTEM, text=body["instructions"])]
+        if body.get("instructions")
+        else []
+    )
     schema = (body.get("text") or {}).get("format") or {}
     return ChatRequest(
         model=body["model"],
         messages=(*head, *(message for item in items for message in _response_items(item))),
-        tools=tuple(_tool(tool) for tool in body.get("tools") or () if tool.get("type") == "function"),
+        tools=tuple(
+            _tool(tool) for tool in body.get("tools") or () if tool.get("type") == "function"
+        ),
         schema_name=schema.get("name", ""),
         schema=schema.get("schema"),
         max_tokens=body.get("max_output_tokens") or 0,
@@ -113,12 +138,21 @@ def _parse_responses(body: Mapping[str, Any]) -> ChatRequest:
 def _response_items(item: Mapping[str, Any]) -> list[Message]:
     match item.get("type", "message"):
         case "message":
-            return [Message(speaker=_SPEAKERS.get(item["role"], Speaker.USER), text=_text(item.get("content")))]
+            return [
+                Message(
+                    speaker=_SPEAKERS.get(item["role"], Speaker.USER),
+                    text=_text(item.get("content")),
+                )
+            ]
         case "function_call":
             call = ToolCall(id=item["call_id"], name=item["name"], arguments=item["arguments"])
             return [Message(speaker=Speaker.ASSISTANT, text="", tool_calls=(call,))]
         case "function_call_output":
-            return [Message(speaker=Speaker.TOOL, text=_text(item["output"]), tool_call_id=item["call_id"])]
+            return [
+                Message(
+                    speaker=Speaker.TOOL, text=_text(item["output"]), tool_call_id=item["call_id"]
+                )
+            ]
         case _:
             return []  # reasoning and the like carry no message
 
@@ -130,19 +164,29 @@ def _text(content: object) -> str:
 
 
 def _tool(tool: Mapping[str, Any]) -> ToolSpec:
-    return ToolSpec(name=tool["name"], description=tool.get("description") or "", parameters=tool.get("parameters") or {})
+    return ToolSpec(
+        name=tool["name"],
+        description=tool.get("description") or "",
+        parameters=tool.get("parameters") or {},
+    )
 
 
 def count_usage(request: ChatRequest, answer: Answer) -> Usage:
     """Return the tokens of a call: UTF-8 bytes / 4 of all messages, and of the reply."""
     if answer.usage is not None:
         return answer.usage
-    asked = "".join(message.text + "".join(call.arguments for call in message.tool_calls) for message in request.messages)
+    asked = "".join(
+        message.text + "".join(call.arguments for call in message.tool_calls)
+        for message in request.messages
+    )
     said = answer.text + answer.refusal + "".join(call.arguments for call in answer.tool_calls)
-    return Usage(calls=1, prompt_tokens=estimate_tokens(asked), completion_tokens=estimate_tokens(said))
+    return Usage(
+        calls=1, prompt_tokens=estimate_tokens(asked), completion_tokens=estimate_tokens(said)
+    )
 
 
-# -- chat replies -------------------------------------------------------------------------------------------------------------
+# -- chat replies
+# --------------------------------------------------------------------------------------------------
 
 
 def render_reply(path: str, request: ChatRequest, answer: Answer, *, number: int) -> dict[str, Any]:
@@ -152,7 +196,11 @@ def render_reply(path: str, request: ChatRequest, answer: Answer, *, number: int
 
 
 def _render_chat(model: str, answer: Answer, usage: Usage, number: int) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": answer.refusal or None}
+    message: dict[str, Any] = {
+        "role": "assistant",
+        "content": answer.text,
+        "refusal": answer.refusal or None,
+    }
     if answer.tool_calls:
         message["tool_calls"] = [chat_call(call) for call in answer.tool_calls]
     if (answer.tool_calls or answer.refusal) and not answer.text:
@@ -162,21 +210,33 @@ def _render_chat(model: str, answer: Answer, usage: Usage, number: int) -> dict[
         "object": "chat.completion",
         "created": 1_750_000_000,
         "model": model,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": answer.reason}],
+        "choices": [
+            {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.reason}
+        ],
         "usage": chat_usage(usage),
     }
 
 
 def chat_call(call: ToolCall) -> dict[str, Any]:
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }
 
 
 def chat_usage(usage: Usage) -> dict[str, int]:
-    return {"prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens, "total_tokens": usage.tokens}
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.tokens,
+    }
 
 
 def _render_response(model: str, answer: Answer, usage: Usage, number: int) -> dict[str, Any]:
-    incomplete = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(answer.reason)
+    incomplete = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(
+        answer.reason
+    )
     return {
         "id": f"resp_{number}",
         "object": "response",
@@ -206,7 +266,13 @@ def _output_items(answer: Answer, number: int) -> Iterable[dict[str, Any]]:
     if answer.refusal:
         parts.append({"type": "refusal", "refusal": answer.refusal})
     if parts:
-        yield {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": parts}
+        yield {
+            "type": "message",
+            "id": f"msg_{number}",
+            "role": "assistant",
+            "status": "completed",
+            "content": parts,
+        }
     for place, call in enumerate(answer.tool_calls):
         yield {
             "type": "function_call",
@@ -218,22 +284,43 @@ def _output_items(answer: Answer, number: int) -> Iterable[dict[str, Any]]:
         }
 
 
-# -- streams ------------------------------------------------------------------------------------------------------------------
+# -- streams
+# --------------------------------------------------------------------------------------------------
 
 
 def event(data: object, name: str = "") -> bytes:
     """Return one server-sent event; text goes out as UTF-8, not as escapes."""
     text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-    return ((f"event: {name}\n" if name else "") + f"data: {text}\n\n").encode("utf-8", "surrogatepass")
+    return ((f"event: {name}\n" if name else "") + f"data: {text}\n\n").encode(
+        "utf-8", "surrogatepass"
+    )
 
 
-def chat_event(request: ChatRequest, delta: Mapping[str, Any], finish_reason: str | None = None) -> bytes:
+def chat_event(
+    request: ChatRequest, delta: Mapping[str, Any], finish_reason: str | None = None
+) -> bytes:
     choice = {"index": 0, "delta": dict(delta), "logprobs": None, "finish_reason": finish_reason}
-    return event({"id": "chatcmpl-s", "object": "chat.completion.chunk", "created": 1, "model": request.model, "choices": [choice]})
+    return event(
+        {
+            "id": "chatcmpl-s",
+            "object": "chat.completion.chunk",
+            "created": 1,
+            "model": request.model,
+            "choices": [choice],
+        }
+    )
 
 
-def render_stream(path: str, request: ChatRequest, reply: Mapping[str, Any], *, pieces: int = 2, with_usage: bool = False) -> list[bytes]:
-    """Return the events of a reply, its last one (`[DONE]`) included. Texts and arguments come in `pieces`."""
+def render_stream(
+    path: str,
+    request: ChatRequest,
+    reply: Mapping[str, Any],
+    *,
+    pieces: int = 2,
+    with_usage: bool = False,
+) -> list[bytes]:
+    """Return the events of a reply, its last one (`[DONE]`) included. Texts and arguments come in
+    `pieces`."""
     if path == RESPONSES:
         return _stream_response(reply)
     choice = reply["choices"][0]
@@ -242,30 +329,73 @@ def render_stream(path: str, request: ChatRequest, reply: Mapping[str, Any], *, 
     for key in ("content", "refusal"):
         events += [chat_event(request, {key: piece}) for piece in split(message[key] or "", pieces)]
     for index, call in enumerate(message.get("tool_calls") or ()):
-        events += [chat_event(request, {"tool_calls": [delta]}) for delta in call_deltas(index, call, pieces)]
+        events += [
+            chat_event(request, {"tool_calls": [delta]})
+            for delta in call_deltas(index, call, pieces)
+        ]
     events.append(chat_event(request, {}, choice["finish_reason"]))
     if with_usage:
-        events.append(event({"id": "chatcmpl-s", "object": "chat.completion.chunk", "choices": [], "usage": reply.get("usage")}))
+        events.append(
+            event(
+                {
+                    "id": "chatcmpl-s",
+                    "object": "chat.completion.chunk",
+                    "choices": [],
+                    "usage": reply.get("usage"),
+                }
+            )
+        )
     return [*events, event("[DONE]")]
 
 
 def call_deltas(index: int, call: Mapping[str, Any], pieces: int) -> list[dict[str, Any]]:
-    """Return a tool call as a stream brings it: id and name first, then the arguments piece by piece."""
-    head = {"index": index, "id": call["id"], "type": "function", "function": {"name": call["function"]["name"], "arguments": ""}}
-    return [head, *({"index": index, "function": {"arguments": piece}} for piece in split(call["function"]["arguments"], pieces))]
+    """Return a tool call as a stream brings it: id and name first, then the arguments piece by
+    piece."""
+    head = {
+        "index": index,
+        "id": call["id"],
+        "type": "function",
+        "function": {"name": call["function"]["name"], "arguments": ""},
+    }
+    return [
+        head,
+        *(
+            {"index": index, "function": {"arguments": piece}}
+            for piece in split(call["function"]["arguments"], pieces)
+        ),
+    ]
 
 
 def _stream_response(reply: Mapping[str, Any]) -> list[bytes]:
     started = {**reply, "status": "in_progress", "output": [], "usage": None}
-    events = [event({"type": "response.created", "response": started, "sequence_number": 0}, "response.created")]
-    texts = [(place, item["content"][0].get("text", "")) for place, item in enumerate(reply["output"]) if item["type"] == "message"]
+    events = [
+        event(
+            {"type": "response.created", "response": started, "sequence_number": 0},
+            "response.created",
+        )
+    ]
+    texts = [
+        (place, item["content"][0].get("text", ""))
+        for place, item in enumerate(reply["output"])
+        if item["type"] == "message"
+    ]
     for place, text in texts:
         for piece in split(text, 2):
             name = "response.output_text.delta"
-            delta = {"type": name, "output_index": place, "content_index": 0, "delta": piece, "item_id": "", "logprobs": []}
+            delta = {
+                "type": name,
+                "output_index": place,
+                "content_index": 0,
+                "delta": piece,
+                "item_id": "",
+                "logprobs": [],
+            }
             events.append(event({**delta, "sequence_number": len(events)}, name))
     name = f"response.{reply['status']}"
-    return [*events, event({"type": name, "response": dict(reply), "sequence_number": len(events)}, name)]
+    return [
+        *events,
+        event({"type": name, "response": dict(reply), "sequence_number": len(events)}, name),
+    ]
 
 
 def split(text: str, pieces: int) -> list[str]:
@@ -274,7 +404,8 @@ def split(text: str, pieces: int) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-# -- embeddings ---------------------------------------------------------------------------------------------------------------
+# -- embeddings
+# --------------------------------------------------------------------------------------------------
 
 
 def render_embeddings(body: Mapping[str, Any]) -> tuple[dict[str, Any], Usage]:
@@ -284,12 +415,18 @@ def render_embeddings(body: Mapping[str, Any]) -> tuple[dict[str, Any], Usage]:
     as_base64 = body.get("encoding_format") == "base64"
     vectors = [lexical_vector(text, dimensions) for text in texts]
     rows = [
-        {"object": "embedding", "index": place, "embedding": _encode_vector(vector) if as_base64 else vector}
+        {
+            "object": "embedding",
+            "index": place,
+            "embedding": _encode_vector(vector) if as_base64 else vector,
+        }
         for place, vector in enumerate(vectors)
     ]
     tokens = sum(estimate_tokens(text) for text in texts)
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return {"object": "list", "data": rows, "model": body["model"], "usage": usage}, Usage(calls=1, prompt_tokens=tokens)
+    return {"object": "list", "data": rows, "model": body["model"], "usage": usage}, Usage(
+        calls=1, prompt_tokens=tokens
+    )
 
 
 def embedding_texts(body: Mapping[str, Any]) -> list[str]:
@@ -309,7 +446,8 @@ def embedding_texts(body: Mapping[str, Any]) -> list[str]:
 
 
 def lexical_vector(text: str, dimensions: int) -> list[float]:
-    """Return a unit vector; texts that share words, or the beginnings of words, have a high cosine. Short words count little."""
+    """Return a unit vector; texts that share words, or the beginnings of words, have a high cosine.
+    Short words count little."""
     vector = [0.0] * dimensions
     for word in sorted(set(re.findall(r"\w+", text.lower()))):
         weight = 1.0 if len(word) > 3 else 0.2

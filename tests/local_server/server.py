@@ -1,8 +1,9 @@
 """An OpenAI-compatible endpoint on this machine that counts every request and misbehaves on demand.
 
-A fault is chosen, in this order: by `fail_next` and `fail_when`, then by the model's name (`FAULT` for every request, `FAULT@N` for the
-first N). A fault that does not apply to a request (another path, no stream) is left for the next one, but where the model's name
-asks for it, the answer is a 400 that says so.
+A fault is chosen, in this order: by `fail_next` and `fail_when`, then by the model's name (`FAULT`
+for every request, `FAULT@N` for the
+first N). A fault that does not apply to a request (another path, no stream) is left for the next
+one, but where the model's name asks for it, the answer is a 400 that says so.
 """
 
 from __future__ import annotations
@@ -52,9 +53,11 @@ NOT_A_REQUEST = (ValueError, KeyError, TypeError, AttributeError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One request as it came. `at` is the event loop's clock in seconds; tokens are those billed, 0 until the answer is made.
+    """One request as it came. `at` is the event loop's clock in seconds; tokens are those billed, 0
+    until the answer is made.
 
-    `digest` is equal for requests of equal path and body. `fault` is the name of the fault that it met.
+    `digest` is equal for requests of equal path and body. `fault` is the name of the fault that it
+    met.
     """
 
     n: int
@@ -93,7 +96,8 @@ class LocalServer:
         port: int = 0,
     ) -> None:
         self.answer = answer
-        self.say_usage: Callable[[Usage], tuple[Any, Usage]] | None = None  # what a reply says of its cost, and what is billed
+        # what a reply says of its cost, and what is billed
+        self.say_usage: Callable[[Usage], tuple[Any, Usage]] | None = None
         self.latency_s = latency_s
         self.embedding_latency_s = embedding_latency_s
         self.errors: list[Exception] = []
@@ -108,8 +112,10 @@ class LocalServer:
     def reset(self) -> None:
         """Forget all requests and all faults."""
         self.requests: list[Record] = []
-        self.strayed: list[Record] = []  # what a client sent on to the other host that a redirect named
-        self.answered: list[str] = []  # digests of the requests whose billed answer was sent to its end, readable or not
+        # what a client sent on to the other host that a redirect named
+        self.strayed: list[Record] = []
+        # digests of the requests whose billed answer was sent to its end, readable or not
+        self.answered: list[str] = []
         self._rules: list[_Rule] = []
         self._model_uses: Counter[str] = Counter()
 
@@ -130,24 +136,33 @@ class LocalServer:
         return counts
 
     def fail_next(self, fault: str, n: int | None = 1, agent: str | None = None) -> None:
-        """Let the next `n` requests (None: all) that the fault applies to meet it; with `agent`, only those of that agent."""
+        """Let the next `n` requests (None: all) that the fault applies to meet it; with `agent`,
+        only those of that agent."""
         self._rules.append(_Rule(_known(fault), lambda record: agent in (None, record.agent), n))
 
     def fail_when(self, predicate: Callable[[Record], bool], fault: str) -> None:
         """Let every request that the predicate is true of meet the fault, until `reset`."""
         self._rules.append(_Rule(_known(fault), predicate, None))
 
-    # -- life -----------------------------------------------------------------------------------------------------------------
+    # -- life
+    # ----------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        main = await asyncio.start_server(self._accept, self._host, self._port, limit=MAX_HEAD_BYTES, backlog=BACKLOG)
+        main = await asyncio.start_server(
+            self._accept, self._host, self._port, limit=MAX_HEAD_BYTES, backlog=BACKLOG
+        )
         other = await asyncio.start_server(self._accept_stray, self._host, 0, limit=MAX_HEAD_BYTES)
         self._servers = [main, other]
         self._port = main.sockets[0].getsockname()[1]
         self._elsewhere = f"http://{self._host}:{other.sockets[0].getsockname()[1]}"
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for server in self._servers:
             server.close()
         for task in self._tasks:
@@ -159,21 +174,33 @@ class LocalServer:
             raise self.errors[0]
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._own(self._serve(Connection(reader, writer, slow_body_s=self._slow_body_s), self._respond))
+        self._own(
+            self._serve(Connection(reader, writer, slow_body_s=self._slow_body_s), self._respond)
+        )
 
     def _accept_stray(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._own(self._serve(Connection(reader, writer, slow_body_s=self._slow_body_s), self._respond_elsewhere))
+        self._own(
+            self._serve(
+                Connection(reader, writer, slow_body_s=self._slow_body_s), self._respond_elsewhere
+            )
+        )
 
     def _own(self, serving: Coroutine[Any, Any, None]) -> None:
-        # No task group: the block may be left by another task than the one that entered it, as fixtures do.
+        # No task group: the block may be left by another task than the one that entered it, as
+        # fixtures do.
         task = asyncio.get_running_loop().create_task(serving)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _serve(self, connection: Connection, respond: Callable[[Connection, HttpRequest], Awaitable[bool]]) -> None:
+    async def _serve(
+        self, connection: Connection, respond: Callable[[Connection, HttpRequest], Awaitable[bool]]
+    ) -> None:
         try:
             while (request := await read_request(connection.reader)) is not None:
-                if not await respond(connection, request) or request.headers.get("connection", "").lower() == "close":
+                if (
+                    not await respond(connection, request)
+                    or request.headers.get("connection", "").lower() == "close"
+                ):
                     return
         except BadRequestError as error:
             await connection.send(_error(str(error), error.status))
@@ -182,7 +209,8 @@ class LocalServer:
         finally:
             await connection.close()
 
-    # -- answering ------------------------------------------------------------------------------------------------------------
+    # -- answering
+    # ----------------------------------------------------------------------------------------------
 
     async def _respond(self, connection: Connection, request: HttpRequest) -> bool:
         """Answer one request. Return whether the connection goes on."""
@@ -190,12 +218,17 @@ class LocalServer:
             return await self._respond_to_call(connection, request)
         match request.method, request.path:
             case "GET", "/v1/models":
-                rows = [{"id": name, "object": "model", "created": 0, "owned_by": "local"} for name in ("rehearsal", *sorted(FAULTS))]
+                rows = [
+                    {"id": name, "object": "model", "created": 0, "owned_by": "local"}
+                    for name in ("rehearsal", *sorted(FAULTS))
+                ]
                 return await connection.send(json_response({"object": "list", "data": rows}))
             case "GET", "/health":
                 return await connection.send(json_response({"status": "ok"}))
             case "GET", "/login":
-                return await connection.send(HttpResponse(headers={"content-type": "text/html"}, body=LOGIN_PAGE))
+                return await connection.send(
+                    HttpResponse(headers={"content-type": "text/html"}, body=LOGIN_PAGE)
+                )
             case "GET", "/_stats":
                 return await connection.send(json_response(self._stats()))
             case "POST", "/_reset":
@@ -203,7 +236,9 @@ class LocalServer:
                 return await connection.send(json_response({}))
             case "POST", "/_faults":
                 return await connection.send(self._set_faults(request.body))
-        return await connection.send(_error(f"no such endpoint: {request.method} {request.path}", 404))
+        return await connection.send(
+            _error(f"no such endpoint: {request.method} {request.path}", 404)
+        )
 
     async def _respond_to_call(self, connection: Connection, request: HttpRequest) -> bool:
         at, answered = _now_s(), self.answered
@@ -223,7 +258,9 @@ class LocalServer:
             answered.append(record.digest)
         return is_sent
 
-    def _record(self, request: HttpRequest, body: Mapping[str, Any], chat: ChatRequest | None, at: float) -> Record:
+    def _record(
+        self, request: HttpRequest, body: Mapping[str, Any], chat: ChatRequest | None, at: float
+    ) -> Record:
         record = Record(
             n=len(self.requests) + 1,
             at=at,
@@ -243,7 +280,9 @@ class LocalServer:
             return _error(complaint, 400), False
         if fault is not None and fault.body is not None:
             self._note(record, Usage(), fault)
-            return misbehave(fault, path=record.path, request=chat, reply={}, elsewhere=self._elsewhere), False
+            return misbehave(
+                fault, path=record.path, request=chat, reply={}, elsewhere=self._elsewhere
+            ), False
         if chat is None:
             reply, usage = render_embeddings(record.body)
         else:
@@ -251,14 +290,21 @@ class LocalServer:
             if answer is None:
                 return _error("the answer of this server raised an error", 500), False
             answer = fault.says(chat, answer) if fault and fault.says else answer
-            reply, usage = render_reply(record.path, chat, answer, number=record.n), count_usage(chat, answer)
+            reply, usage = (
+                render_reply(record.path, chat, answer, number=record.n),
+                count_usage(chat, answer),
+            )
         if self.say_usage is not None:
             said, usage = self.say_usage(usage)
-            reply = {name: value for name, value in reply.items() if name != "usage"} | ({} if said is None else {"usage": said})
+            reply = {name: value for name, value in reply.items() if name != "usage"} | (
+                {} if said is None else {"usage": said}
+            )
         self._note(record, usage, fault)
         if fault is None or fault.is_good_reply:
             return _good_response(record, chat, reply), True
-        return misbehave(fault, path=record.path, request=chat, reply=reply, elsewhere=self._elsewhere), fault.is_billed
+        return misbehave(
+            fault, path=record.path, request=chat, reply=reply, elsewhere=self._elsewhere
+        ), fault.is_billed
 
     async def _ask(self, chat: ChatRequest) -> Answer | None:
         try:
@@ -273,13 +319,20 @@ class LocalServer:
         place = record.n - 1
         if self.requests[place : place + 1] == [record]:  # else a reset came in between
             name = fault.name if fault else ""
-            spent = replace(record, prompt_tokens=billed.prompt_tokens, completion_tokens=billed.completion_tokens, fault=name)
+            spent = replace(
+                record,
+                prompt_tokens=billed.prompt_tokens,
+                completion_tokens=billed.completion_tokens,
+                fault=name,
+            )
             self.requests[place] = spent
 
-    # -- faults ---------------------------------------------------------------------------------------------------------------
+    # -- faults
+    # ----------------------------------------------------------------------------------------------
 
     def _choose_fault(self, record: Record) -> tuple[Fault | None, str]:
-        """Return the fault that the request meets, or why the one that its model names cannot strike it."""
+        """Return the fault that the request meets, or why the one that its model names cannot
+        strike it."""
         for rule in self._rules:
             if rule.left != 0 and _why_not(rule.fault, record) is None and rule.matches(record):
                 rule.left = rule.left - 1 if rule.left is not None else None
@@ -296,7 +349,8 @@ class LocalServer:
         return (fault if not times or self._model_uses[model] <= int(times) else None), ""
 
     def _set_faults(self, body: bytes) -> HttpResponse:
-        """Set faults from a list of `{"fault": NAME, "n": 1 | null, "agent": NAME | null}`, or from one of them."""
+        """Set faults from a list of `{"fault": NAME, "n": 1 | null, "agent": NAME | null}`, or from
+        one of them."""
         try:
             given = json.loads(body)
             for entry in given if isinstance(given, list) else [given]:
@@ -318,16 +372,29 @@ class LocalServer:
         }
 
     async def _respond_elsewhere(self, connection: Connection, request: HttpRequest) -> bool:
-        """Answer as the host that a redirect points to: with a text that must never reach a task."""
+        """Answer as the host that a redirect points to: with a text that must never reach a
+        task."""
         body = json.loads(request.body or b"{}")
         asked = request.path if request.path in (CHAT, RESPONSES) else CHAT
         chat = ChatRequest(model=str(body.get("model")), messages=())
         self.strayed.append(replace(self._stray_record(request, body), fault="307-other-host"))
-        return await connection.send(json_response(render_reply(asked, chat, Answer(text="stolen"), number=len(self.strayed))))
+        return await connection.send(
+            json_response(
+                render_reply(asked, chat, Answer(text="stolen"), number=len(self.strayed))
+            )
+        )
 
     def _stray_record(self, request: HttpRequest, body: Mapping[str, Any]) -> Record:
         n = len(self.strayed) + 1
-        return Record(n=n, at=_now_s(), path=request.path, agent="unknown", body=body, headers=request.headers, digest="")
+        return Record(
+            n=n,
+            at=_now_s(),
+            path=request.path,
+            agent="unknown",
+            body=body,
+            headers=request.headers,
+            digest="",
+        )
 
 
 def _now_s() -> float:
@@ -342,7 +409,8 @@ def _known(name: str) -> Fault:
 
 
 def _why_not(fault: Fault, record: Record) -> str | None:
-    """Return why the fault cannot strike the request; an empty text where a good answer is right all the same."""
+    """Return why the fault cannot strike the request; an empty text where a good answer is right
+    all the same."""
     if not applies_to(fault, record.path):
         return f"the fault {fault.name} does not apply to {record.path}"
     if fault.needs_stream and not record.body.get("stream"):
@@ -351,7 +419,11 @@ def _why_not(fault: Fault, record: Record) -> str | None:
 
 
 def _error(message: str, status: int) -> HttpResponse:
-    return HttpResponse(status=status, headers={"content-type": "application/json"}, body=error_body(f"local server: {message}"))
+    return HttpResponse(
+        status=status,
+        headers={"content-type": "application/json"},
+        body=error_body(f"local server: {message}"),
+    )
 
 
 def _good_response(record: Record, chat: ChatRequest | None, reply: dict[str, Any]) -> HttpResponse:
@@ -359,4 +431,6 @@ def _good_response(record: Record, chat: ChatRequest | None, reply: dict[str, An
         return json_response(reply)
     with_usage = bool((record.body.get("stream_options") or {}).get("include_usage"))
     pieces = render_stream(record.path, chat, reply, with_usage=with_usage)
-    return HttpResponse(headers={"content-type": "text/event-stream"}, pieces=pieces, wire=Wire.STREAM)
+    return HttpResponse(
+        headers={"content-type": "text/event-stream"}, pieces=pieces, wire=Wire.STREAM
+    )

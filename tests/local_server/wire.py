@@ -1,6 +1,7 @@
 """HTTP/1.1 on a real socket, well spoken and badly spoken.
 
-The bad manners need the transport itself: no HTTP library lets a server announce ten bytes and send five.
+The bad manners need the transport itself: no HTTP library lets a server announce ten bytes and send
+five.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """One answer. `pieces` are what a stream sends, one chunk each; `body` is what any other answer sends."""
+    """One answer. `pieces` are what a stream sends, one chunk each; `body` is what any other answer
+    sends."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +74,11 @@ class HttpResponse:
 
 
 def json_response(payload: object, status: int = 200) -> HttpResponse:
-    return HttpResponse(status=status, headers={"content-type": "application/json"}, body=json.dumps(payload).encode())
+    return HttpResponse(
+        status=status,
+        headers={"content-type": "application/json"},
+        body=json.dumps(payload).encode(),
+    )
 
 
 async def read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
@@ -84,7 +90,12 @@ async def read_request(reader: asyncio.StreamReader) -> HttpRequest | None:
     try:
         head = await reader.readuntil(b"\r\n\r\n")
         method, target, headers = _parse_head(head)
-        return HttpRequest(method=method, path=target.split("?")[0], headers=headers, body=await _read_body(reader, headers))
+        return HttpRequest(
+            method=method,
+            path=target.split("?")[0],
+            headers=headers,
+            body=await _read_body(reader, headers),
+        )
     except (asyncio.IncompleteReadError, ConnectionError):
         return None
     except asyncio.LimitOverrunError as error:
@@ -124,7 +135,9 @@ async def _read_exactly(reader: asyncio.StreamReader, size: int, already: int) -
 class Connection:
     """One client's connection: reads requests, sends answers in whatever manner they ask for."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, slow_body_s: float) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, slow_body_s: float
+    ) -> None:
         self.reader = reader
         self._writer = writer
         self._slow_body_s = slow_body_s
@@ -142,7 +155,8 @@ class Connection:
             await self._writer.wait_closed()
 
     async def send(self, response: HttpResponse) -> bool:
-        """Send the answer in its manner. Return whether a complete answer was sent and the connection can go on.
+        """Send the answer in its manner. Return whether a complete answer was sent and the
+        connection can go on.
 
         A client that leaves in the middle raises nothing.
         """
@@ -163,7 +177,10 @@ class Connection:
             case Wire.HANG:
                 return await self._until_gone()
             case Wire.TRUNCATED:
-                await self._write(encode_head(response, len(response.body)) + response.body[: len(response.body) // 2])
+                await self._write(
+                    encode_head(response, len(response.body))
+                    + response.body[: len(response.body) // 2]
+                )
                 return await self._finish()
             case Wire.SLOW:
                 return await self._drip(response)

@@ -12,25 +12,45 @@ from tests.search_server import ENDLESS, HANG, SearchServer
 KEY = "k3y+with/signs="
 BAD = {
     "a refusal": ((401, {"error": f"Invalid API key {KEY}"}), "answered 401: Invalid API key ***"),
-    "a refusal that shows the address": ((403, {"error": "no: /x?api_key=k3y%2Bwith%2Fsigns%3D"}), "answered 403: no: /x?api_key=***"),
-    "a refusal of many lines": ((500, {"error": "a\n\x1b[31mb\n" + "c" * 5000}), "answered 500: a [31mb ccc"),
+    "a refusal that shows the address": (
+        (403, {"error": "no: /x?api_key=k3y%2Bwith%2Fsigns%3D"}),
+        "answered 403: no: /x?api_key=***",
+    ),
+    "a refusal of many lines": (
+        (500, {"error": "a\n\x1b[31mb\n" + "c" * 5000}),
+        "answered 500: a [31mb ccc",
+    ),
     "a refusal of another shape": ((500, {"error": {"code": 7}}), 'answered 500: {"code": 7}'),
     "a refusal without words": ((502, []), "answered 502"),
-    "a redirect": (b"HTTP/1.1 302 x\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n", "answered 302: nothing more"),
-    "no JSON": (b"HTTP/1.1 200 x\r\ncontent-length: 6\r\n\r\n<html>", "something that is no JSON object"),
+    "a redirect": (
+        b"HTTP/1.1 302 x\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
+        "answered 302: nothing more",
+    ),
+    "no JSON": (
+        b"HTTP/1.1 200 x\r\ncontent-length: 6\r\n\r\n<html>",
+        "something that is no JSON object",
+    ),
     "a list": ([1], "something that is no JSON object"),
     "deep JSON": (b"HTTP/1.1 200 x\r\n\r\n" + b"[" * 200_000, "something that is no JSON object"),
     "half an answer": (b"HTTP/1.1 200 x\r\ncontent-length: 60\r\n\r\n{", "cannot be asked"),
     "no HTTP": (b"\x00\x01\x02\r\n\r\n", "cannot be asked"),
     "nothing": (b"", "cannot be asked"),
-    "a compressed answer": (b"HTTP/1.1 200 x\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}", "answered compressed"),
+    "a compressed answer": (
+        b"HTTP/1.1 200 x\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}",
+        "answered compressed",
+    ),
     "an endless answer": (ENDLESS, f"answered with more than {MAX_BODY_BYTES // 2**20} MiB"),
-    "an announced giant": (b"HTTP/1.1 200 x\r\n\r\n" + b" " * (MAX_BODY_BYTES + 1), "answered with more than"),
+    "an announced giant": (
+        b"HTTP/1.1 200 x\r\n\r\n" + b" " * (MAX_BODY_BYTES + 1),
+        "answered with more than",
+    ),
 }
 
 
 async def fetch(server, **options):
-    return await get_json(f"{server.base_url}/search.json", {"q": "x", "api_key": KEY}, secret=KEY, **options)
+    return await get_json(
+        f"{server.base_url}/search.json", {"q": "x", "api_key": KEY}, secret=KEY, **options
+    )
 
 
 async def test_a_json_object_comes_back_and_the_secret_stays_out_of_every_log(caplog):
@@ -74,14 +94,35 @@ async def test_a_server_that_is_not_there_cannot_be_reached():
         await get_json(url, {})
 
 
-@pytest.mark.parametrize("url", ["https://serpapi.com/", "http://127.0.0.1:8080", "http://localhost", "http://[::1]:90/x"])
+@pytest.mark.parametrize(
+    "url",
+    ["https://serpapi.com/", "http://127.0.0.1:8080", "http://localhost", "http://[::1]:90/x"],
+)
 def test_an_address_that_keeps_a_secret_is_taken(url):
     assert require_https(url) == url.rstrip("/")
 
 
 BAD_URLS = [
-    *("", "serpapi.com", "http://serpapi.com", "ftp://a", "https://", "https://a:b@c", "https://a?b", "https://a#b", "https://a\nb"),
-    *("https://a:0", "https://a:x", "https://[", "file:///etc/passwd", "http://127.0.0.1.example", "http://10.0.0.1", "https://a\\b"),
+    *(
+        "",
+        "serpapi.com",
+        "http://serpapi.com",
+        "ftp://a",
+        "https://",
+        "https://a:b@c",
+        "https://a?b",
+        "https://a#b",
+        "https://a\nb",
+    ),
+    *(
+        "https://a:0",
+        "https://a:x",
+        "https://[",
+        "file:///etc/passwd",
+        "http://127.0.0.1.example",
+        "http://10.0.0.1",
+        "https://a\\b",
+    ),
 ]
 
 

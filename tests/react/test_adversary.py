@@ -1,4 +1,5 @@
-"""Models, tools and callers that do what nobody should: the run keeps its bounds, and no answer is made up or lost."""
+"""Models, tools and callers that do what nobody should: the run keeps its bounds, and no answer is
+made up or lost."""
 
 import asyncio
 import json
@@ -12,7 +13,15 @@ from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.nesting import build_agent_tool
 from babyagi.react.steps import AtLimit, Bounds, Stopped
 from babyagi.tasks import Limits
-from tests.react.test_executor import ASK, answering, call, completion, echo_tool, execute, open_executor
+from tests.react.test_executor import (
+    ASK,
+    answering,
+    call,
+    completion,
+    echo_tool,
+    execute,
+    open_executor,
+)
 from tests.test_journal import open_desk
 
 
@@ -47,7 +56,9 @@ async def test_the_last_question_of_a_run_whose_time_is_over_is_bounded_too():
     desk = await open_desk()
     bounds = Bounds(max_time_s=0.05, at_limit=AtLimit.GENERATE)
 
-    run = await Executor(tools=[], calls=Hanging(desk.open_journal()), protocol="native", bounds=bounds).run(ASK)
+    run = await Executor(
+        tools=[], calls=Hanging(desk.open_journal()), protocol="native", bounds=bounds
+    ).run(ASK)
 
     assert (run.output, run.stopped, len(asked)) == (NO_ANSWER, Stopped.MAX_TIME, 2)
 
@@ -94,9 +105,18 @@ async def test_an_inner_agent_that_a_limit_stopped_gave_no_answer():
         return prompt.messages[-1].text if len(prompt.messages) > 1 else (call("?", name="inner"),)
 
     bounds = Bounds(max_steps=2, at_limit=AtLimit.FORCE)
-    inner = build_agent_tool("inner", "Looks.", instruction="inner", tools=[echo_tool([])], bounds=bounds, protocol="native")
+    inner = build_agent_tool(
+        "inner",
+        "Looks.",
+        instruction="inner",
+        tools=[echo_tool([])],
+        bounds=bounds,
+        protocol="native",
+    )
     asking = ToolCall(id="c", name="inner", arguments='{"question": "?"}')
-    desk = await open_desk(lambda prompt, role: (asking,) if len(prompt.messages) == 1 else answer(prompt, role))
+    desk = await open_desk(
+        lambda prompt, role: (asking,) if len(prompt.messages) == 1 else answer(prompt, role)
+    )
 
     run = await execute(desk, [inner])
 
@@ -106,9 +126,19 @@ async def test_an_inner_agent_that_a_limit_stopped_gave_no_answer():
 
 async def test_an_agent_cannot_be_among_its_own_tools():
     tools = [echo_tool([])]
-    tools.append(build_agent_tool("again", "Asks.", instruction="inner", tools=tools, bounds=Bounds(), protocol="native"))
+    tools.append(
+        build_agent_tool(
+            "again", "Asks.", instruction="inner", tools=tools, bounds=Bounds(), protocol="native"
+        )
+    )
     asking = ToolCall(id="c", name="again", arguments='{"question": "?"}')
-    desk = await open_desk(lambda prompt, role: prompt.messages[-1].text if "there is no tool" in prompt.messages[-1].text else (asking,))
+    desk = await open_desk(
+        lambda prompt, role: (
+            prompt.messages[-1].text
+            if "there is no tool" in prompt.messages[-1].text
+            else (asking,)
+        )
+    )
 
     run = await execute(desk, tools)
 
@@ -156,10 +186,15 @@ async def test_a_reply_without_measure_does_not_fill_the_requests_that_follow(pr
         "json": json.dumps({"tool": "echo", "tool_input": word}),
         "native": (call(word),),
     }
-    ends = {"text": "Final Answer: done", "json": '{"tool": "final_answer", "tool_input": "done"}', "native": "done"}
+    ends = {
+        "text": "Final Answer: done",
+        "json": '{"tool": "final_answer", "tool_input": "done"}',
+        "native": "done",
+    }
     seen: list[str] = []
     replies = [calls[protocol], *([] if protocol == "native" else [word]), ends[protocol]]
-    desk = await open_desk(answering(*replies), limits=Limits(max_tokens=0))  # else so long a reply ends the run
+    # else so long a reply ends the run
+    desk = await open_desk(answering(*replies), limits=Limits(max_tokens=0))
 
     run = await open_executor(desk, [echo_tool(seen)], protocol=protocol).run(ASK)
 

@@ -16,13 +16,25 @@ def said(text, origin, label="result"):
 
 def make_prompt(*observations):
     objective = said("Write " + "a long objective " * 50, "person", "objective")
-    user = f"Keep this.\n{objective}\n{said('R' * 600 + FORGED, 'result:1')}\n{said('S' * 600, 'result:2')}\nAnd this."
+    user = (
+        "Keep "
+        f"this.\n{objective}\n{said('R' * 600 + FORGED, 'result:1')}\n{said('S' * 600, 'result:2')}\nAnd "
+        ""
+        ""
+        "this."
+    )
     calls = tuple(
-        Message(speaker=Speaker.TOOL, text=said(text, "file:a.md", "observation"), tool_call_id=f"c{n}")
+        Message(
+            speaker=Speaker.TOOL, text=said(text, "file:a.md", "observation"), tool_call_id=f"c{n}"
+        )
         for n, text in enumerate(observations)
     )
     return Prompt(
-        messages=(Message(speaker=Speaker.SYSTEM, text="Role: execution agent"), Message(speaker=Speaker.USER, text=user), *calls)
+        messages=(
+            Message(speaker=Speaker.SYSTEM, text="Role: execution agent"),
+            Message(speaker=Speaker.USER, text=user),
+            *calls,
+        )
     )
 
 
@@ -34,10 +46,16 @@ def test_a_prompt_is_shrunk_by_its_data_and_keeps_every_instruction():
     assert smaller is not None
     assert smaller.messages[0] == prompt.messages[0]
     user = smaller.messages[1].text
-    assert user.startswith("Keep this.") and user.endswith("And this.") and "a long objective " * 50 in user
+    assert (
+        user.startswith("Keep this.")
+        and user.endswith("And this.")
+        and "a long objective " * 50 in user
+    )
     assert "R" * 600 in user and "S" * 600 in user
     assert "old" not in smaller.messages[2].text and "new new" in smaller.messages[3].text
-    assert [message.tool_call_id for message in smaller.messages] == [message.tool_call_id for message in prompt.messages]
+    assert [message.tool_call_id for message in smaller.messages] == [
+        message.tool_call_id for message in prompt.messages
+    ]
 
 
 def test_a_prompt_can_be_shrunk_again_and_again_until_nothing_is_left_to_cut():
@@ -106,7 +124,10 @@ async def test_a_reply_that_cannot_be_read_is_told_why_twice():
             raise MalformedReplyError("That was bad.")
         return completion.text
 
-    patient, hopeless = await open_desk(answering("bad", "", "good")), await open_desk(answering("bad"))
+    patient, hopeless = (
+        await open_desk(answering("bad", "", "good")),
+        await open_desk(answering("bad")),
+    )
 
     assert (await ask_(patient, make_prompt(), read)).value == "good"
     told = [prompt.messages[-1].text for _, prompt in patient.model.calls[1:]]

@@ -11,7 +11,15 @@ from babyagi.llm.prompt import Message, Speaker, ToolCall
 from babyagi.react.calling import MAX_CALLS_PER_STEP
 from babyagi.react.executor import NO_ANSWER, Executor, _Deadline
 from babyagi.react.protocols.base import ANSWER_NOW
-from babyagi.react.signals import ModelAsked, ModelDecided, RunEnded, RunStarted, StepEnded, ToolEnded, ToolStarted
+from babyagi.react.signals import (
+    ModelAsked,
+    ModelDecided,
+    RunEnded,
+    RunStarted,
+    StepEnded,
+    ToolEnded,
+    ToolStarted,
+)
 from babyagi.react.steps import Act, AtLimit, Bounds, Finish, Step, Stopped, keep_last
 from babyagi.tasks import Approval, Effect, Passage, Usage
 from babyagi.tools.base import Observation, Tool
@@ -30,7 +38,9 @@ def echo_tool(seen):
         return Passage(text=f"echo {arguments['word']}", origin="tool:echo")
 
     schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
-    return Tool(name="echo", description="says it again", parameters=schema, effect=Effect.READ, run=run)
+    return Tool(
+        name="echo", description="says it again", parameters=schema, effect=Effect.READ, run=run
+    )
 
 
 def call(word, *, name="echo", number=1):
@@ -78,7 +88,11 @@ async def test_an_unknown_tool_and_bad_arguments_are_told_to_the_model():
 
     await execute(desk, [echo_tool(seen)])
 
-    said = [message.text for message in desk.model.calls[1][1].messages if message.speaker is Speaker.TOOL]
+    said = [
+        message.text
+        for message in desk.model.calls[1][1].messages
+        if message.speaker is Speaker.TOOL
+    ]
     assert "there is no tool 'ecko'; there are: echo" in said[0]
     assert "word" in said[1]
     assert seen == []
@@ -177,7 +191,9 @@ async def test_a_refusal_is_asked_about_once_and_a_filter_never(reply, n_calls):
 
 async def test_calls_that_fail_three_times_in_a_row_end_the_run_with_the_last_reason():
     wrong = [(call(f"x{n}", name="ecko"),) for n in range(4)]
-    patient = await open_desk(answering(wrong[0], wrong[1], (call("y"),), wrong[2], wrong[3], "done"))
+    patient = await open_desk(
+        answering(wrong[0], wrong[1], (call("y"),), wrong[2], wrong[3], "done")
+    )
     hopeless = await open_desk(answering(*wrong))
 
     assert (await execute(patient, [echo_tool([])])).output == "done"
@@ -200,7 +216,9 @@ async def test_what_a_person_refuses_is_no_error_of_the_model():
 
 async def test_the_same_call_with_the_same_outcome_three_times_ends_the_run_with_that_reason():
     seen: list[str] = []
-    desk = await open_desk(answering((call("a"),), (call("b"),), (call("a"),), (call("a"),), "done"))
+    desk = await open_desk(
+        answering((call("a"),), (call("b"),), (call("a"),), (call("a"),), "done")
+    )
 
     run = await execute(desk, [echo_tool(seen)])
 
@@ -235,7 +253,9 @@ async def test_the_limit_of_time_cancels_the_call_that_is_in_flight():
 
     desk = await open_desk(answering((call("a"),), "late"))
 
-    run = await execute(desk, [replace(echo_tool([]), run=hang)], max_time_s=0.05, at_limit=AtLimit.FORCE)
+    run = await execute(
+        desk, [replace(echo_tool([]), run=hang)], max_time_s=0.05, at_limit=AtLimit.FORCE
+    )
 
     assert (run.output, run.stopped, cancelled) == (NO_ANSWER, Stopped.MAX_TIME, ["tool"])
 
@@ -269,9 +289,15 @@ async def test_calls_of_one_reply_run_side_by_side_up_to_the_cap_and_keep_their_
     run = await execute(desk, [replace(echo_tool([]), run=slow)], max_parallel=3)
 
     assert peak == 3
-    assert [observation.passage.text for observation in run.steps[0].observations] == [f"echo {n}" for n in range(6)]
+    assert [observation.passage.text for observation in run.steps[0].observations] == [
+        f"echo {n}" for n in range(6)
+    ]
     steps = await desk.world.store.steps(desk.claim.task.objective_id, owner="task:1")
-    key_by_text = {json.loads(step.output)["passage"]["text"]: step.key for step in steps if step.kind == "tool"}
+    key_by_text = {
+        json.loads(step.output)["passage"]["text"]: step.key
+        for step in steps
+        if step.kind == "tool"
+    }
     assert key_by_text == {f"echo {n}": f"1/execute/1/tool/{n + 1}" for n in range(6)}
 
 
@@ -286,9 +312,16 @@ async def test_a_call_that_must_not_be_repeated_runs_alone_in_its_place():
 
     read = replace(echo_tool([]), run=note)
     once = replace(read, name="once", effect=Effect.ONCE)
-    calls = (call("a", number=1), call("b", number=2), call("c", name="once", number=3), call("d", number=4))
+    calls = (
+        call("a", number=1),
+        call("b", number=2),
+        call("c", name="once", number=3),
+        call("d", number=4),
+    )
     desk = await open_desk(answering(calls, "done"))
-    journal = Journal(desk.open_journal()._backends, fence=desk.claim.fence, prefix="1/", approval=Approval.NONE)
+    journal = Journal(
+        desk.open_journal()._backends, fence=desk.claim.fence, prefix="1/", approval=Approval.NONE
+    )
 
     await Executor(tools=[read, once], calls=journal, protocol="native").run(ASK)
 
@@ -337,7 +370,13 @@ async def test_a_callback_sees_what_iter_yields():
 
     await open_executor(desk).run(ASK, on_signal=seen.append)
 
-    assert [type(signal) for signal in seen] == [RunStarted, ModelAsked, ModelDecided, StepEnded, RunEnded]
+    assert [type(signal) for signal in seen] == [
+        RunStarted,
+        ModelAsked,
+        ModelDecided,
+        StepEnded,
+        RunEnded,
+    ]
 
 
 async def test_a_run_can_be_driven_by_hand_plan_call_append():
@@ -381,7 +420,9 @@ def takes_no_tools(prompt, role):
     if prompt.tools:
         return ToolsUnsupportedError("this model takes no tools")
     n = sum(message.speaker is Speaker.ASSISTANT for message in prompt.messages)
-    return f"I say it.\nAction: echo\nAction Input: word {n}" if n < 2 else "Final Answer: it said so"
+    return (
+        f"I say it.\nAction: echo\nAction Input: word {n}" if n < 2 else "Final Answer: it said so"
+    )
 
 
 async def test_auto_goes_over_to_text_when_the_endpoint_takes_no_tools_and_remembers_it():
@@ -391,7 +432,11 @@ async def test_auto_goes_over_to_text_when_the_endpoint_takes_no_tools_and_remem
 
     run = await executor.run(ASK)
 
-    assert (run.output, seen, executor.has_fallen_back) == ("it said so", ["word 0", "word 1"], True)
+    assert (run.output, seen, executor.has_fallen_back) == (
+        "it said so",
+        ["word 0", "word 1"],
+        True,
+    )
     assert sum(bool(prompt.tools) for _, prompt in desk.model.calls) == 1
 
 
@@ -415,7 +460,9 @@ async def test_a_protocol_that_was_set_is_not_changed():
 
 
 async def test_a_reply_that_cannot_be_read_is_asked_for_again_and_leaves_the_conversation():
-    desk = await open_desk(answering("no label", "Action: echo\nAction Input: hello", "Final Answer: done"))
+    desk = await open_desk(
+        answering("no label", "Action: echo\nAction Input: hello", "Final Answer: done")
+    )
 
     run = await open_executor(desk, [echo_tool([])], protocol="text").run(ASK)
 
@@ -436,7 +483,9 @@ async def test_a_call_whose_text_was_cut_off_is_never_run():
 
 
 async def test_a_task_that_the_model_gives_up_says_why():
-    desk = await open_desk(answering('{"thought": "", "tool": "fail_task", "tool_input": "no network"}'))
+    desk = await open_desk(
+        answering('{"thought": "", "tool": "fail_task", "tool_input": "no network"}')
+    )
 
     run = await open_executor(desk, [echo_tool([])], protocol="json").run(ASK)
 
@@ -448,21 +497,28 @@ async def test_plain_text_at_the_limit_is_the_answer_in_every_protocol(protocol)
     desk = await open_desk(lambda prompt, role: "plain words")
 
     run = await open_executor(desk, [echo_tool([])], protocol=protocol, max_errors=0).run(ASK)
-    forced = await open_executor(await open_desk(answering("plain words")), [echo_tool([])], protocol=protocol)._generate(
-        ASK, [], _Deadline(0)
-    )
+    forced = await open_executor(
+        await open_desk(answering("plain words")), [echo_tool([])], protocol=protocol
+    )._generate(ASK, [], _Deadline(0))
 
     assert run.output == ("plain words" if protocol == "native" else "")
     assert forced[1] == "plain words"
 
 
 @pytest.mark.parametrize(
-    ("protocol", "reply"), [("native", "a"), ("json", '{"tool": "final_answer", "tool_input": "a"}'), ("text", "Final Answer: a")]
+    ("protocol", "reply"),
+    [
+        ("native", "a"),
+        ("json", '{"tool": "final_answer", "tool_input": "a"}'),
+        ("text", "Final Answer: a"),
+    ],
 )
 async def test_stop_words_are_sent_beside_those_of_the_protocol(protocol, reply):
     desk = await open_desk(answering(reply))
 
-    await open_executor(desk, [echo_tool([])], protocol=protocol, stop_words=("Stop", "\nObservation:")).run(ASK)
+    await open_executor(
+        desk, [echo_tool([])], protocol=protocol, stop_words=("Stop", "\nObservation:")
+    ).run(ASK)
 
     (stop,) = [prompt.stop for _, prompt in desk.model.calls]
     assert {"Stop", "\nObservation:"} <= set(stop)

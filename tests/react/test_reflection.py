@@ -1,4 +1,5 @@
-"""Self-reflection: judge, put differently, try again; bounded, journaled, and off unless it is asked for."""
+"""Self-reflection: judge, put differently, try again; bounded, journaled, and off unless it is
+asked for."""
 
 import json
 from dataclasses import replace
@@ -32,7 +33,11 @@ def model_of(*verdicts):
 async def reflect(verdicts, *, reflect=2, tool=None, desk=None):
     seen: list[str] = []
     desk = desk or await open_desk(model_of(*verdicts))
-    executor = Executor(tools=[replace(tool or echo_tool(seen), reflect=reflect)], calls=desk.open_journal(), protocol="native")
+    executor = Executor(
+        tools=[replace(tool or echo_tool(seen), reflect=reflect)],
+        calls=desk.open_journal(),
+        protocol="native",
+    )
     run = await executor.run(ASK)
     return run, seen, desk
 
@@ -65,7 +70,16 @@ async def test_by_default_nothing_is_reflected_upon():
     assert (seen, len(desk.model.calls)) == (["sun"], 2)
 
 
-@pytest.mark.parametrize("verdict", ["nonsense", "{}", '{"aligned": "no"}', better("sun"), '{"aligned": false, "input": {"nothing": 1}}'])
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        "nonsense",
+        "{}",
+        '{"aligned": "no"}',
+        better("sun"),
+        '{"aligned": false, "input": {"nothing": 1}}',
+    ],
+)
 async def test_a_judge_that_cannot_be_understood_leaves_the_call_as_it_is(verdict):
     _, seen, _ = await reflect([verdict] * 3)
 
@@ -78,9 +92,14 @@ async def test_every_call_and_judgement_is_a_step_and_a_replay_makes_none_again(
 
     _, again, _ = await reflect([], desk=desk)
 
-    keys = [step.key for step in await desk.world.store.steps(desk.claim.task.objective_id, owner="task:1")]
+    keys = [
+        step.key
+        for step in await desk.world.store.steps(desk.claim.task.objective_id, owner="task:1")
+    ]
     path = "1/execute/1/tool/1"
-    assert {f"{path}/call/1", f"{path}/judge/1", f"{path}/call/2", f"{path}/judge/2", path} <= set(keys)
+    assert {f"{path}/call/1", f"{path}/judge/1", f"{path}/call/2", f"{path}/judge/2", path} <= set(
+        keys
+    )
     assert (len(desk.model.calls), again) == (n_calls, [])
 
 
@@ -94,7 +113,10 @@ async def test_a_failing_call_can_be_mended_and_what_it_says_is_the_error():
     failed, _, _ = await reflect([GOOD], tool=replace(echo_tool([]), run=run))
 
     assert "it works" in mended.output
-    assert failed.steps[0].observations[0].is_error and "echo failed: RuntimeError" in failed.steps[0].observations[0].passage.text
+    assert (
+        failed.steps[0].observations[0].is_error
+        and "echo failed: RuntimeError" in failed.steps[0].observations[0].passage.text
+    )
 
 
 def test_a_call_that_must_not_be_repeated_cannot_be_reflected_upon():

@@ -1,5 +1,5 @@
-"""Two questions from start to end in every protocol, killed between any two steps, with no call made twice. The kills here are exceptions;
-real ones are in `tests/system/test_walkthroughs.py`."""
+"""Two questions from start to end in every protocol, killed between any two steps, with no call
+made twice. The kills here are exceptions; real ones are in `tests/system/test_walkthroughs.py`."""
 
 import pytest
 
@@ -42,7 +42,10 @@ class MortalCalls:
 def open_executor(desk, spoken, made, *, dies_before=0):
     calls = MortalCalls(desk.open_journal(), dies_before)
     return Executor(
-        tools=build_tools(made.append), calls=calls, protocol=PROTOCOLS[spoken], bounds=Bounds(max_steps=len(INVOICES.calls) + 1)
+        tools=build_tools(made.append),
+        calls=calls,
+        protocol=PROTOCOLS[spoken],
+        bounds=Bounds(max_steps=len(INVOICES.calls) + 1),
     )
 
 
@@ -55,7 +58,9 @@ async def test_the_question_is_answered_in_every_protocol(walk, spoken):
 
     assert (run.output, run.stopped) == (walk.answer, Stopped.FINISH)
     acts = [step for step in run.steps if isinstance(step.decision, Act)]
-    assert [call.name for step in acts for call in step.decision.calls] == [name for name, _ in walk.calls]
+    assert [call.name for step in acts for call in step.decision.calls] == [
+        name for name, _ in walk.calls
+    ]
     assert [step.observations[0].passage.text for step in acts] == list(walk.given)
     assert len(desk.model.calls) == len(walk.calls) + 1
 
@@ -82,4 +87,6 @@ async def test_what_a_model_made_up_is_not_in_what_it_is_shown(spoken):
 
     await open_executor(desk, spoken, []).run(INVOICES.messages)
 
-    assert not any("made up" in message.text for _, prompt in desk.model.calls for message in prompt.messages)
+    assert not any(
+        "made up" in message.text for _, prompt in desk.model.calls for message in prompt.messages
+    )

@@ -1,6 +1,8 @@
-"""Two questions that need several tools, and a model that answers them from a script in any protocol.
+"""Two questions that need several tools, and a model that answers them from a script in any
+protocol.
 
-The model holds no state: it counts the observations in its prompt, as a model that was started anew would.
+The model holds no state: it counts the observations in its prompt, as a model that was started anew
+would.
 """
 
 from __future__ import annotations
@@ -72,12 +74,15 @@ def _labels(protocol: str) -> Labels:
 def _say_call(protocol: str, name: str, arguments: Mapping[str, Any]) -> object:
     written = json.dumps(arguments)
     if protocol == "native":
-        return (ToolCall(id=f"call_{name}_{abs(hash(written)) % 10**6}", name=name, arguments=written),)
+        return (
+            ToolCall(id=f"call_{name}_{abs(hash(written)) % 10**6}", name=name, arguments=written),
+        )
     if protocol == "json":
         return json.dumps({"thought": "I look.", "tool": name, "tool_input": arguments})
     labels = _labels(protocol)
     bare = str(next(iter(arguments.values()))) if len(arguments) == 1 else written
-    made_up = f"\n{labels.observation[0]}: 99 (made up)\n{labels.answer[0]}: 99"  # a model that does not stop where it is told to
+    # a model that does not stop where it is told to
+    made_up = f"\n{labels.observation[0]}: 99 (made up)\n{labels.answer[0]}: 99"
     return f"I look.\n{labels.action[0]}: {name}\n{labels.action_input[0]}: {bare}{made_up}"
 
 
@@ -154,7 +159,9 @@ def build_tools(note: Callable[[str], object]) -> tuple[Tool, ...]:
         """
         return {"M-1": 20000, "M-3": 1100}[invoice]
 
-    return tuple(noted(made, note) for made in (Search, invoices_of, is_paid, amount, build_calculator()))
+    return tuple(
+        noted(made, note) for made in (Search, invoices_of, is_paid, amount, build_calculator())
+    )
 
 
 def noted(made: Tool, note: Callable[[str], object]) -> Tool:

@@ -1,4 +1,5 @@
-"""The promises of `VectorIndex`, one test each. Every implementation runs them: subclass and give the fixture `index`."""
+"""The promises of `VectorIndex`, one test each. Every implementation runs them: subclass and give
+the fixture `index`."""
 
 import struct
 
@@ -19,7 +20,11 @@ def make_item(n: int, text: str) -> IndexItem:
     return IndexItem(id=make_id(n), vector=EMBEDDER.embed_text(text), text=text, task_id=n)
 
 
-ITEMS = [make_item(1, "bread and an oven"), make_item(2, "the orders table"), make_item(3, "trails at the lake")]
+ITEMS = [
+    make_item(1, "bread and an oven"),
+    make_item(2, "the orders table"),
+    make_item(3, "trails at the lake"),
+]
 
 
 class VectorIndexContract:
@@ -41,17 +46,23 @@ class VectorIndexContract:
 
     async def test_a_score_is_the_cosine_of_the_angle_between_two_vectors(self, index):
         east, north_east = struct.pack("<2f", 1, 0), struct.pack("<2f", 0.6, 0.8)
-        await index.upsert("flat", [IndexItem(id=make_id(77), vector=north_east, text="", task_id=1)])
+        await index.upsert(
+            "flat", [IndexItem(id=make_id(77), vector=north_east, text="", task_id=1)]
+        )
 
         assert (await index.query("flat", east, k=1))[0].score == pytest.approx(0.6, abs=1e-5)
 
-    async def test_upserting_again_changes_nothing_and_a_new_vector_takes_the_old_ones_place(self, index):
+    async def test_upserting_again_changes_nothing_and_a_new_vector_takes_the_old_ones_place(
+        self, index
+    ):
         await index.upsert("one", ITEMS)
         await index.upsert("one", ITEMS)
         await index.upsert("one", [make_item(1, "an octopus thinks")])
 
         assert sorted(await index.ids("one")) == sorted(item.id for item in ITEMS)
-        assert (await index.query("one", EMBEDDER.embed_text("an octopus thinks"), k=1))[0].id == ITEMS[0].id
+        assert (await index.query("one", EMBEDDER.embed_text("an octopus thinks"), k=1))[
+            0
+        ].id == ITEMS[0].id
 
     async def test_fewer_come_when_there_are_fewer_and_none_from_nowhere(self, index):
         await index.upsert("one", ITEMS)
@@ -68,7 +79,9 @@ class VectorIndexContract:
         assert await index.ids("one") == [ITEMS[0].id]
         assert ITEMS[0].id not in [hit.id for hit in await index.query("two", ITEMS[0].vector, k=5)]
 
-    async def test_a_dropped_collection_is_gone_and_can_be_filled_again_with_other_dimensions(self, index):
+    async def test_a_dropped_collection_is_gone_and_can_be_filled_again_with_other_dimensions(
+        self, index
+    ):
         await index.upsert("one", ITEMS)
         await index.upsert("two", ITEMS)
 
@@ -77,7 +90,9 @@ class VectorIndexContract:
 
         assert await index.ids("one") == []
         assert len(await index.ids("two")) == 3
-        await index.upsert("one", [IndexItem(id=make_id(88), vector=struct.pack("<2f", 1, 0), text="", task_id=1)])
+        await index.upsert(
+            "one", [IndexItem(id=make_id(88), vector=struct.pack("<2f", 1, 0), text="", task_id=1)]
+        )
         assert await index.ids("one") == [make_id(88)]
 
     async def test_vectors_of_another_length_are_refused_whole(self, index):
@@ -91,7 +106,13 @@ class VectorIndexContract:
 
     async def test_any_text_can_be_kept(self, index):
         odd = ["", "\x00", "a lone \ud800 surrogate", "東京", "x" * 100_000]
-        await index.upsert("one", [IndexItem(id=make_id(n), vector=ITEMS[0].vector, text=text, task_id=n) for n, text in enumerate(odd)])
+        await index.upsert(
+            "one",
+            [
+                IndexItem(id=make_id(n), vector=ITEMS[0].vector, text=text, task_id=n)
+                for n, text in enumerate(odd)
+            ],
+        )
 
         assert len(await index.ids("one")) == len(odd)
 

@@ -13,9 +13,13 @@ from tests.workers import join
 START = datetime(2030, 1, 1, tzinfo=UTC)
 TEXTS = {
     "Bakery": "The revenue of the bakery rose by twelve percent after the new oven was installed.",
-    "Database": "Moving the customer database took nine hours because of an index on the orders table.",
+    "Database": (
+        "Moving the customer database took nine hours because of an index on the orders table."
+    ),
     "Trails": "Three hiking trails near the lake are closed until the bridge is repaired.",
-    "Vaccine": "The vaccine trial enrolled four hundred volunteers and saw no serious adverse events.",
+    "Vaccine": (
+        "The vaccine trial enrolled four hundred volunteers and saw no serious adverse events."
+    ),
     "Solar": "Solar panels on the school roof produce enough electricity for the gymnasium.",
     "Leak": "A memory leak in the thumbnail service was traced to an unclosed file handle.",
     "Museum": "The museum extends its opening hours for the exhibition of medieval manuscripts.",
@@ -26,7 +30,8 @@ TEXTS = {
 
 
 class Embedding:
-    """Embeds by hashing, and remembers what it was asked. `error` is raised instead when it is set."""
+    """Embeds by hashing, and remembers what it was asked. `error` is raised instead when it is
+    set."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -63,7 +68,8 @@ class LaggingIndex(BuiltinIndex):
 
 
 class Busy:
-    """A task store, or an index, that finds others at work: before each call of the named method they carry `work` out."""
+    """A task store, or an index, that finds others at work: before each call of the named method
+    they carry `work` out."""
 
     def __init__(self, inner, *, method, work):
         self._inner, self._method, self._work = inner, method, work
@@ -81,13 +87,15 @@ class Busy:
 
 
 async def open_library(texts=TEXTS):
-    """A store with one objective whose results are `texts` (task name → text), in this order; none is indexed."""
+    """A store with one objective whose results are `texts` (task name → text), in this order; none
+    is indexed."""
     store = MemoryTaskStore(lambda: START)
     return store, await fill_library(store, texts)
 
 
 async def fill_library(store, texts, *, uid="0a1b2c3d", **more):
-    """Add the objective and its results to the store, and return the objective. `more` are fields of its spec."""
+    """Add the objective and its results to the store, and return the objective. `more` are fields
+    of its spec."""
     names = list(texts)
     spec = ObjectiveSpec(
         text="Read everything",
@@ -108,7 +116,9 @@ async def fill_library(store, texts, *, uid="0a1b2c3d", **more):
 async def add_result(store, objective, texts) -> None:
     """Carry out the next task of the list."""
     claim = await store.claim_task(objective.id, "w")
-    await store.record_result(claim, text=texts[claim.task.name], origins=("model:rehearsal",), plan=Planned())
+    await store.record_result(
+        claim, text=texts[claim.task.name], origins=("model:rehearsal",), plan=Planned()
+    )
 
 
 async def id_by_name(store, objective) -> dict[str, int]:

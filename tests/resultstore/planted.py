@@ -1,4 +1,5 @@
-"""Results with planted values, each made from earlier ones, and the tasks that need them: the same for the same seed."""
+"""Results with planted values, each made from earlier ones, and the tasks that need them: the same
+for the same seed."""
 
 import random
 
@@ -13,22 +14,47 @@ FILLERS = (
     "There is nothing unusual about the procedure that was followed.",
 )
 SIDES = "north south east west upper lower inner outer old new red grey".split()
-THINGS = "slope orchard mill cellar quarry meadow harbour chapel bridge tower spring garden barn weir ridge kiln".split()
-MEASURES = "yield depth height weight capacity output length width temperature pressure harvest rent age load".split()
+THINGS = (
+    "slope orchard mill cellar quarry meadow harbour chapel bridge tower spring garden barn "
+    "weir ridge kiln"
+).split()
+MEASURES = (
+    "yield depth height weight capacity output length width temperature pressure harvest "
+    "rent age load"
+).split()
 FIRST = ("Find {s}", "Determine the value of {s}", "Look up {s}")
-LATER = ("Find {s}, using {i}", "Find out the value of {s} from {i}", "Determine {s}; it needs {i}", "Use {i} to work out {s}")
-FACTS = ("The value of {s} is {v}.", "It was established that {s} amounts to {v}.", "{s} = {v}.", "After some work {s} came out as {v}.")
+LATER = (
+    "Find {s}, using {i}",
+    "Find out the value of {s} from {i}",
+    "Determine {s}; it needs {i}",
+    "Use {i} to work out {s}",
+)
+FACTS = (
+    "The value of {s} is {v}.",
+    "It was established that {s} amounts to {v}.",
+    "{s} = {v}.",
+    "After some work {s} came out as {v}.",
+)
 
 
 def make_facts(surface, *, n, n_chars, seed, is_join):
-    """`n` facts: the name of the task that finds it, its result, its value and the numbers of those that it needs.
+    """`n` facts: the name of the task that finds it, its result, its value and the numbers of those
+    that it needs.
 
     Args:
         surface: "codes" (K-117) or "words" (the north slope yield).
     """
     draw = random.Random(f"{surface} {n} {n_chars} {seed} {is_join}")
     codes = [f"{draw.choice('KLMP')}-{number}" for number in draw.sample(range(100, 999), n)]
-    words = draw.sample([f"the {side} {thing} {measure}" for side in SIDES for thing in THINGS for measure in MEASURES], n)
+    words = draw.sample(
+        [
+            f"the {side} {thing} {measure}"
+            for side in SIDES
+            for thing in THINGS
+            for measure in MEASURES
+        ],
+        n,
+    )
     subjects = codes if surface == "codes" else words
     inputs = [_draw_inputs(draw, number, is_join) for number in range(n)]
     facts = []
@@ -36,7 +62,13 @@ def make_facts(surface, *, n, n_chars, seed, is_join):
         needed = " and ".join(subjects[one] for one in inputs[number])
         value = f"{draw.randint(1000, 9999)}-{''.join(draw.choices('QXZVW', k=2))}"
         later = [other for other in range(number + 1, n) if number in inputs[other]][:2]
-        follow_ups = [f"Next, {subjects[one]} can be worked out from {' and '.join(subjects[at] for at in inputs[one])}." for one in later]
+        follow_ups = [
+            (
+                f"Next, {subjects[one]} can be worked out from "
+                f"{' and '.join(subjects[at] for at in inputs[one])}."
+            )
+            for one in later
+        ]
         fact = draw.choice(FACTS).format(s=subject, v=value)
         facts.append(
             {
@@ -52,7 +84,11 @@ def make_facts(surface, *, n, n_chars, seed, is_join):
 def _draw_inputs(draw, number, is_join):
     if number == 0:
         return []
-    return sorted(draw.sample(range(max(0, number - 20), number), min(number, draw.randint(2, 3)))) if is_join else [number - 1]
+    return (
+        sorted(draw.sample(range(max(0, number - 20), number), min(number, draw.randint(2, 3))))
+        if is_join
+        else [number - 1]
+    )
 
 
 def _write(draw, fact, follow_ups, n_chars):

@@ -1,4 +1,5 @@
-"""The Chroma index: the contract on the real thing, and what happens when it is damaged, shared or badly surrounded."""
+"""The Chroma index: the contract on the real thing, and what happens when it is damaged, shared or
+badly surrounded."""
 
 import asyncio
 import os
@@ -83,7 +84,9 @@ class TestChromaIndex(VectorIndexContract):
 
 def run_child(directory, what, **options):
     command = [sys.executable, "-c", CHILD, str(directory), what]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **options)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, **options
+    )
 
 
 async def fill(directory, offload, items=MANY):
@@ -122,14 +125,23 @@ async def test_nothing_is_opened_before_the_first_call(tmp_path, offload):
     assert not (tmp_path / "chroma").exists()
 
 
-async def test_results_that_differ_in_two_numbers_alone_are_found_and_taken_for_no_damage(tmp_path, index):
+async def test_results_that_differ_in_two_numbers_alone_are_found_and_taken_for_no_damage(
+    tmp_path, index
+):
     embedder = HashEmbedder()
     texts = {n: f"Result number {n} about {n * 7}" for n in range(352)}
-    items = [IndexItem(id=make_id(n), vector=embedder.embed_text(text), text=text, task_id=n) for n, text in texts.items()]
+    items = [
+        IndexItem(id=make_id(n), vector=embedder.embed_text(text), text=text, task_id=n)
+        for n, text in texts.items()
+    ]
     for start in range(0, len(items), BATCH):
         await index.upsert("one", items[start : start + BATCH])
 
-    missed = [item.id for item in items if item.id not in [hit.id for hit in await index.query("one", item.vector, k=5)]]
+    missed = [
+        item.id
+        for item in items
+        if item.id not in [hit.id for hit in await index.query("one", item.vector, k=5)]
+    ]
 
     assert len(missed) <= MAX_MISS_SHARE * len(items)
 
@@ -150,7 +162,10 @@ async def test_a_second_owner_is_refused_and_told_the_two_ways_out(tmp_path, off
 
 async def test_the_directory_of_a_killed_owner_can_be_taken_over(tmp_path, index):
     child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(tmp_path / "chroma"), "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CHILD, str(tmp_path / "chroma"), "hold"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with child:
         assert child.stdout and child.stdout.readline() == "open\n"
@@ -161,7 +176,9 @@ async def test_the_directory_of_a_killed_owner_can_be_taken_over(tmp_path, index
     assert len(await index.ids("one")) == 3
 
 
-async def test_a_file_that_chroma_finds_damaged_is_a_damaged_index_and_a_drop_mends_it(tmp_path, offload, index):
+async def test_a_file_that_chroma_finds_damaged_is_a_damaged_index_and_a_drop_mends_it(
+    tmp_path, offload, index
+):
     await fill(tmp_path / "chroma", offload)
     cut_to_half(tmp_path / "chroma", "index_metadata.pickle")
 
@@ -202,7 +219,9 @@ async def test_two_starts_in_a_row_that_crash_empty_the_directory(tmp_path, offl
     assert not (tmp_path / CRASH_FILE).exists()
 
 
-async def test_one_crash_alone_empties_nothing_and_is_forgotten_after_a_good_query(tmp_path, offload):
+async def test_one_crash_alone_empties_nothing_and_is_forgotten_after_a_good_query(
+    tmp_path, offload
+):
     await fill(tmp_path, offload)
     (tmp_path / CRASH_FILE).write_text("0")
     index = ChromaIndex(tmp_path, offload=offload)
@@ -220,7 +239,12 @@ def test_neither_an_env_file_nor_other_programs_variables_keep_chroma_from_start
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / ".env").write_bytes(b"NAME=\xff\xfe\nMIGRATIONS=none\n")
-    environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path.cwd()), "MIGRATIONS": "1", "ALLOW_RESET": "maybe"}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path.cwd()),
+        "MIGRATIONS": "1",
+        "ALLOW_RESET": "maybe",
+    }
 
     done = run_child(tmp_path / "chroma", "look", cwd=folder, env=environ)
 
@@ -231,7 +255,9 @@ async def test_a_collection_that_measures_otherwise_is_not_trusted(tmp_path, ind
     import chromadb
     from chromadb.config import Settings
 
-    client: Any = chromadb.PersistentClient(tmp_path / "chroma", settings=Settings(anonymized_telemetry=False))
+    client: Any = chromadb.PersistentClient(
+        tmp_path / "chroma", settings=Settings(anonymized_telemetry=False)
+    )
     client.create_collection("one", embedding_function=None)
     client.close()
 
@@ -262,7 +288,9 @@ def indexed_home(tmp_path_factory):
 
 async def fill_home(home):
     store = await open_sqlite(home / "tasks.db", clock=lambda: START, offload=run_inline)
-    objective = await fill_library(store, {f"Task {n}": text for n, text in enumerate(list(TEXTS.values()) * 12)})
+    objective = await fill_library(
+        store, {f"Task {n}": text for n, text in enumerate(list(TEXTS.values()) * 12)}
+    )
     index = ChromaIndex(home / "chroma", offload=run_inline, sync_threshold=50)
     projector = Projector(store, index, objective=objective)
     while await projector.run_once(embed=Embedding(), limit=40):
@@ -276,13 +304,21 @@ def fill_with_zeros(directory, name):
     path.write_bytes(bytes(path.stat().st_size))
 
 
-GRAPH_FILES = ["link_lists.bin", "header.bin", "length.bin", "data_level0.bin", "index_metadata.pickle"]
+GRAPH_FILES = [
+    "link_lists.bin",
+    "header.bin",
+    "length.bin",
+    "data_level0.bin",
+    "index_metadata.pickle",
+]
 
 
 @pytest.mark.system
 @pytest.mark.parametrize("damage", [cut_to_half, fill_with_zeros])
 @pytest.mark.parametrize("name", GRAPH_FILES)
-def test_whatever_file_is_damaged_every_result_is_found_again_within_three_starts(name, damage, indexed_home, tmp_path):
+def test_whatever_file_is_damaged_every_result_is_found_again_within_three_starts(
+    name, damage, indexed_home, tmp_path
+):
     home = shutil.copytree(indexed_home, tmp_path / "home")
     damage(home / "chroma", name)
 
@@ -290,7 +326,9 @@ def test_whatever_file_is_damaged_every_result_is_found_again_within_three_start
 
 
 @pytest.mark.system
-def test_a_graph_that_crashes_whoever_walks_over_it_is_found_again_within_three_starts(indexed_home, tmp_path):
+def test_a_graph_that_crashes_whoever_walks_over_it_is_found_again_within_three_starts(
+    indexed_home, tmp_path
+):
     home = shutil.copytree(indexed_home, tmp_path / "home")
     scribble_over(home / "chroma")
 

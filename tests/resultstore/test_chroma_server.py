@@ -1,4 +1,5 @@
-"""Chroma over the network: the contract on a real server, and what happens when it is gone, silent, or used by others."""
+"""Chroma over the network: the contract on a real server, and what happens when it is gone, silent,
+or used by others."""
 
 import asyncio
 import os
@@ -31,9 +32,20 @@ def find_free_port():
 @contextmanager
 def serving(folder, port):
     """A real Chroma server on this port, killed at the end."""
-    command = [str(Path(sys.executable).with_name("chroma")), "run", "--path", str(folder), "--host", "127.0.0.1", "--port", str(port)]
+    command = [
+        str(Path(sys.executable).with_name("chroma")),
+        "run",
+        "--path",
+        str(folder),
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     environ = {**os.environ, "HOME": str(folder)}
-    server = subprocess.Popen(command, cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        command, cwd=folder, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         wait_until_it_lives(port, server)
         yield
@@ -45,7 +57,10 @@ def serving(folder, port):
 def wait_until_it_lives(port, server):
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and server.poll() is None:
-        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/heartbeat", timeout=1):
+        with (
+            suppress(OSError),
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v2/heartbeat", timeout=1),
+        ):
             return
         time.sleep(0.05)
     pytest.fail("the Chroma server did not start")
@@ -76,7 +91,11 @@ async def test_two_workers_see_what_the_other_puts_in_at_once(index, url):
     await index.upsert("one", ITEMS[:1])
     await other.upsert("one", ITEMS[1:])
 
-    assert sorted(await index.ids("one")) == sorted(await other.ids("one")) == sorted(item.id for item in ITEMS)
+    assert (
+        sorted(await index.ids("one"))
+        == sorted(await other.ids("one"))
+        == sorted(item.id for item in ITEMS)
+    )
     assert (await index.query("one", ITEMS[2].vector, k=1))[0].id == ITEMS[2].id
     await other.close()
 
@@ -106,7 +125,12 @@ async def test_a_collection_that_another_worker_dropped_is_made_anew_by_the_next
 
 async def test_eight_workers_that_begin_at_once_share_one_collection(url):
     indexes = [ChromaServerIndex(url) for _ in range(8)]
-    await asyncio.gather(*(index.upsert("eight", [make_item(n, f"text {n}")]) for n, index in enumerate(indexes, start=1)))
+    await asyncio.gather(
+        *(
+            index.upsert("eight", [make_item(n, f"text {n}")])
+            for n, index in enumerate(indexes, start=1)
+        )
+    )
 
     assert len(await indexes[0].ids("eight")) == 8
     for index in indexes:
@@ -127,7 +151,9 @@ async def test_a_server_that_was_killed_is_unavailable_and_is_used_again_when_it
     await index.close()
 
 
-async def test_calls_that_come_first_at_once_share_one_client_and_leave_other_programs_settings_alone(url):
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_other_programs_settings_alone(
+    url,
+):
     index, init = ChromaServerIndex(url), BaseSettings.__init__
     await asyncio.gather(*(index.ids("one") for _ in range(4)))
 

@@ -1,4 +1,5 @@
-"""What a prompt holds of the results: what a task needs and little else, each fact once, within the budget."""
+"""What a prompt holds of the results: what a task needs and little else, each fact once, within the
+budget."""
 
 from dataclasses import replace
 
@@ -16,7 +17,12 @@ from tests.resultstore.planted import make_facts
 async def choose(store, objective, task, *, embed=None, budget_tokens=4000, lack=""):
     search = ResultSearch(store, BuiltinIndex(), objective=objective)
     chosen, _ = await choose_context(
-        task, objective=objective, search=search, embed=embed or Embedding(), budget_tokens=budget_tokens, lack=lack
+        task,
+        objective=objective,
+        search=search,
+        embed=embed or Embedding(),
+        budget_tokens=budget_tokens,
+        lack=lack,
     )
     return chosen
 
@@ -26,7 +32,11 @@ async def open_task(name, *, after=(), parent=None, texts=TEXTS):
     store, objective = await open_library(texts)
     ids = await id_by_name(store, objective)
     task = replace(
-        (await store.tasks(objective.id))[0], id=999, name=name, after=tuple(ids[one] for one in after), parent_id=ids.get(parent)
+        (await store.tasks(objective.id))[0],
+        id=999,
+        name=name,
+        after=tuple(ids[one] for one in after),
+        parent_id=ids.get(parent),
     )
     return store, objective, task
 
@@ -35,11 +45,14 @@ def names(chosen):
     return [entry.result.task_name for entry in chosen]
 
 
-# -- what is chosen ----------------------------------------------------------------------------------------------------------
+# -- what is chosen
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_what_a_task_was_derived_from_is_always_in_and_comes_first():
-    store, objective, task = await open_task("Opening hours of the exhibition", after=["Tomato", "Bakery"], parent="Solar")
+    store, objective, task = await open_task(
+        "Opening hours of the exhibition", after=["Tomato", "Bakery"], parent="Solar"
+    )
 
     chosen = await choose(store, objective, task)
 
@@ -53,7 +66,10 @@ async def test_what_a_task_was_derived_from_is_always_in_and_comes_first():
 
 
 async def test_a_task_that_comes_after_very_many_is_given_a_piece_of_each():
-    texts = {f"Task {n}": f"Report {n}. " + f"There is much to say about number {n}. " * 40 for n in range(30)}
+    texts = {
+        f"Task {n}": f"Report {n}. " + f"There is much to say about number {n}. " * 40
+        for n in range(30)
+    }
     store, objective, task = await open_task("Compare the numbers", after=list(texts), texts=texts)
 
     chosen = await choose(store, objective, task, budget_tokens=600)
@@ -83,7 +99,9 @@ async def test_what_an_earlier_try_lacked_counts_as_much_as_the_name():
     store, objective, task = await open_task("Write the summary", texts=CODED)
 
     assert names(await choose(store, objective, task)) == []
-    assert names(await choose(store, objective, task, lack="the reading of K-121 is not among the results")) == ["Find K-121"]
+    assert names(
+        await choose(store, objective, task, lack="the reading of K-121 is not among the results")
+    ) == ["Find K-121"]
 
 
 async def test_of_names_in_plain_words_each_input_is_found_though_all_share_their_words():
@@ -93,7 +111,9 @@ async def test_of_names_in_plain_words_each_input_is_found_though_all_share_thei
         "Find the north cellar depth": "It is 14.",
         "Find the south cellar depth, using the north slope yield": "It is 15.",
     }
-    store, objective, task = await open_task("Work out the ridge load from the south slope yield and the north cellar depth", texts=texts)
+    store, objective, task = await open_task(
+        "Work out the ridge load from the south slope yield and the north cellar depth", texts=texts
+    )
 
     chosen = names(await choose(store, objective, task))
 
@@ -102,7 +122,11 @@ async def test_of_names_in_plain_words_each_input_is_found_though_all_share_thei
 
 
 async def test_the_words_of_the_objective_make_no_result_near():
-    texts = {"Water": "The lake is deep.", "Bread": "The oven is hot.", "Other": "The road is long."}
+    texts = {
+        "Water": "The lake is deep.",
+        "Bread": "The oven is hot.",
+        "Other": "The road is long.",
+    }
     store, objective, task = await open_task("Measure it", texts=texts)
     about_bread = replace(objective, spec=replace(objective.spec, text="Bake with an oven"))
 
@@ -115,7 +139,9 @@ async def test_a_task_that_shares_no_word_with_its_parent_is_given_what_the_pare
     read_task = store.task
 
     async def task_with_kin(objective_id, task_id):
-        return replace(await read_task(objective_id, task_id), after=(ids["Leak"],), parent_id=ids["Train"])
+        return replace(
+            await read_task(objective_id, task_id), after=(ids["Leak"],), parent_id=ids["Train"]
+        )
 
     store.task = task_with_kin
     chosen = await choose(store, objective, task)
@@ -134,9 +160,12 @@ async def test_repetitions_are_given_once_and_the_same_words_with_another_figure
         "Third": "The museum of manuscripts is open on 5 days of the week, and closed in winter.",
         "Fourth": "The museum of instruments is open on 3 days of the week, and closed in winter.",
     }
-    store, objective, task = await open_task("Compare them", after=["First", "Other", "Third", "Fourth"], texts=texts)
+    store, objective, task = await open_task(
+        "Compare them", after=["First", "Other", "Third", "Fourth"], texts=texts
+    )
 
-    assert names(await choose(store, objective, task)) == ["Other", "Third", "Fourth"]  # of equals the latest
+    # of equals the latest
+    assert names(await choose(store, objective, task)) == ["Other", "Third", "Fourth"]
 
 
 async def test_without_an_embedder_the_context_is_found_by_words():
@@ -147,7 +176,9 @@ async def test_without_an_embedder_the_context_is_found_by_words():
     assert names(await choose(store, objective, task, embed=embed))[0] == "Museum"
 
 
-@pytest.mark.parametrize("query", ["opnening huors of the exhibtion", "exhibitions, manuscript, medievals"])
+@pytest.mark.parametrize(
+    "query", ["opnening huors of the exhibtion", "exhibitions, manuscript, medievals"]
+)
 async def test_misspelt_and_inflected_words_are_found(query):
     store, objective, task = await open_task(query)
 
@@ -155,9 +186,18 @@ async def test_misspelt_and_inflected_words_are_found(query):
 
 
 async def test_a_name_that_only_one_result_has_is_found_however_many_others_are_nearer():
-    texts = {f"Task {n}": f"The quarterly budget of office {n} was approved by the board." for n in range(3 * N_CANDIDATES)}
-    texts["Needle"] = "Quenby signed. " + "Nothing else of what was said that day bears on anything that is asked here. " * 5
-    store, objective, task = await open_task("The quarterly budget of the office that was approved by the board and by Quenby", texts=texts)
+    texts = {
+        f"Task {n}": f"The quarterly budget of office {n} was approved by the board."
+        for n in range(3 * N_CANDIDATES)
+    }
+    texts["Needle"] = (
+        "Quenby signed. "
+        + "Nothing else of what was said that day bears on anything that is asked here. " * 5
+    )
+    store, objective, task = await open_task(
+        "The quarterly budget of the office that was approved by the board and by Quenby",
+        texts=texts,
+    )
 
     assert "Needle" in names(await choose(store, objective, task))
 
@@ -173,7 +213,9 @@ async def test_a_result_that_was_read_for_one_task_is_not_read_again_for_the_nex
 
     store.results = results
     for _ in range(2):
-        await choose_context(task, objective=objective, search=search, embed=Embedding(), budget_tokens=1200)
+        await choose_context(
+            task, objective=objective, search=search, embed=Embedding(), budget_tokens=1200
+        )
 
     assert len(read) == len(set(read)) == len(TEXTS)
 
@@ -190,20 +232,35 @@ async def test_a_prompt_holds_every_value_that_its_task_needs(surface, n_chars, 
     assert asked
 
     for fact in asked:
-        task = replace((await store.tasks(objective.id))[0], id=999, name=fact["name"], parent_id=ids[facts[max(fact["needs"])]["name"]])
+        task = replace(
+            (await store.tasks(objective.id))[0],
+            id=999,
+            name=fact["name"],
+            parent_id=ids[facts[max(fact["needs"])]["name"]],
+        )
         chosen = await choose(store, objective, task)
 
         shown = "\n".join(entry.text for entry in chosen)
-        assert [facts[one]["value"] in shown for one in fact["needs"]] == [True] * len(fact["needs"])
+        assert [facts[one]["value"] in shown for one in fact["needs"]] == [True] * len(
+            fact["needs"]
+        )
         assert len(chosen) <= len(fact["needs"]) + 3
         assert len(shown.encode()) <= 4 * 4000 + len(chosen)
 
 
-# -- a budget ------------------------------------------------------------------------------------------------------------------
+# -- a budget
+# --------------------------------------------------------------------------------------------------
 
 
 def make_result(n, text, *, name=None):
-    return Result(task_id=n, objective_id=1, task_name=name or f"Task {n}", text=text, origins=(), created_at=START)
+    return Result(
+        task_id=n,
+        objective_id=1,
+        task_name=name or f"Task {n}",
+        text=text,
+        origins=(),
+        created_at=START,
+    )
 
 
 def n_bytes(texts):
@@ -216,7 +273,9 @@ def test_what_fits_is_not_cut():
 
 @pytest.mark.parametrize("budget", [0, 1, 12, 200, 244, 2000, 7996])
 @pytest.mark.parametrize("n_needed", [0, 2, 6])
-@pytest.mark.parametrize("text", ["a", "é", "東", "🦑", "Ein Satz über Brücken. Noch einer… 東京! "])
+@pytest.mark.parametrize(
+    "text", ["a", "é", "東", "🦑", "Ein Satz über Brücken. Noch einer… 東京! "]
+)
 def test_a_budget_is_never_passed(budget, n_needed, text):
     results = [make_result(n, text * size) for n, size in enumerate([300, 10, 500, 40, 400, 90])]
 
@@ -224,7 +283,8 @@ def test_a_budget_is_never_passed(budget, n_needed, text):
 
 
 def test_needed_results_are_whole_while_the_budget_lasts_and_near_ones_share_what_is_left():
-    results = [make_result(n, f"Sentence {n} of this. " * 220) for n in range(4)]  # 4,400 bytes each
+    # 4,400 bytes each
+    results = [make_result(n, f"Sentence {n} of this. " * 220) for n in range(4)]
 
     first, second, third, near = fit(results, 10_000, n_needed=3)
 
@@ -234,28 +294,46 @@ def test_needed_results_are_whole_while_the_budget_lasts_and_near_ones_share_wha
 
 
 def test_what_is_dropped_as_a_repetition_is_like_one_that_stays():
-    texts = ["One thing is said here of the bridge.", "one THING is said here of the bridge", "another thing is said here of the bridge"]
+    texts = [
+        "One thing is said here of the bridge.",
+        "one THING is said here of the bridge",
+        "another thing is said here of the bridge",
+    ]
     ranked = [RankedResult(result=make_result(n, text), score=0.5) for n, text in enumerate(texts)]
 
     assert [entry.result.task_id for entry in drop_repetitions(ranked, limit=5)] == [0, 2]
-    assert [entry.result.task_id for entry in drop_repetitions(ranked, limit=5, beside=[make_result(9, texts[2])])] == [0]
+    assert [
+        entry.result.task_id
+        for entry in drop_repetitions(ranked, limit=5, beside=[make_result(9, texts[2])])
+    ] == [0]
 
 
 def test_equal_answers_to_different_questions_are_no_repetition():
-    ranked = [RankedResult(result=make_result(n, "It is 42.", name=f"Find the {side} yield"), score=0.5) for n, side in enumerate("ab")]
+    ranked = [
+        RankedResult(result=make_result(n, "It is 42.", name=f"Find the {side} yield"), score=0.5)
+        for n, side in enumerate("ab")
+    ]
 
     assert len(drop_repetitions(ranked, limit=5)) == 2
 
 
-# -- for the objective ---------------------------------------------------------------------------------------------------------
+# -- for the objective
+# --------------------------------------------------------------------------------------------------
 
 FILLER = "Nothing of this is about what is asked. "
 
 
 def test_an_objective_is_shown_what_decides_it_whole_and_of_every_other_result_the_best_passage():
-    results = [make_result(n, f"{FILLER * 40}The reading of K-{n} is {n}47. {FILLER * 40}", name=f"Find K-{n}") for n in range(1, 31)]
+    results = [
+        make_result(
+            n, f"{FILLER * 40}The reading of K-{n} is {n}47. {FILLER * 40}", name=f"Find K-{n}"
+        )
+        for n in range(1, 31)
+    ]
 
-    chosen, left_out = choose_for_objective(results, "Find the reading of K-7", budget_tokens=4000, leaf_ids={30})
+    chosen, left_out = choose_for_objective(
+        results, "Find the reading of K-7", budget_tokens=4000, leaf_ids={30}
+    )
 
     assert {entry.result.task_id for entry in chosen if entry.is_whole} >= {7, 30}
     assert chosen[0].reason == "marks"
@@ -265,11 +343,21 @@ def test_an_objective_is_shown_what_decides_it_whole_and_of_every_other_result_t
 
 
 def test_what_does_not_fit_at_all_is_named_and_a_repetition_is_not():
-    results = [make_result(n, f"{FILLER * 40}The reading of K-{n} is {n}47. {FILLER * 40}", name=f"Find K-{n}") for n in range(1, 31)]
+    results = [
+        make_result(
+            n, f"{FILLER * 40}The reading of K-{n} is {n}47. {FILLER * 40}", name=f"Find K-{n}"
+        )
+        for n in range(1, 31)
+    ]
     again = make_result(31, results[6].text, name="Find K-7 again")
 
-    chosen, left_out = choose_for_objective([*results, again], "Find the reading of K-7", budget_tokens=1000)
+    chosen, left_out = choose_for_objective(
+        [*results, again], "Find the reading of K-7", budget_tokens=1000
+    )
 
     shown = [entry.result.task_id for entry in chosen]
     assert 31 in shown and 7 not in shown
-    assert sorted([*shown, *(result.task_id for result in left_out)]) == [*range(1, 7), *range(8, 32)]
+    assert sorted([*shown, *(result.task_id for result in left_out)]) == [
+        *range(1, 7),
+        *range(8, 32),
+    ]

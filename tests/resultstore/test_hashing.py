@@ -37,7 +37,10 @@ def near(query: str) -> list[str]:
 def misspell(text: str) -> str:
     """Swap two letters in the middle of each long word."""
     middles = ((word, len(word) // 2) for word in text.split())
-    return " ".join(word[: at - 1] + word[at] + word[at - 1] + word[at + 1 :] if len(word) > 5 else word for word, at in middles)
+    return " ".join(
+        word[: at - 1] + word[at] + word[at - 1] + word[at + 1 :] if len(word) > 5 else word
+        for word, at in middles
+    )
 
 
 def digest(text: str) -> str:

@@ -67,7 +67,8 @@ def test_only_the_latest_vectors_are_kept():
     assert len(nearness._vector_by_text) == 3
 
 
-# -- results, the later one first ----------------------------------------------------------------------------------------------
+# -- results, the later one first
+# ----------------------------------------------------------------------------------------------
 
 REPEATS = [
     (
@@ -83,20 +84,38 @@ REPEATS = [
         "No further information is available.",
     ),
     (
-        "I could not find documents that mention the deadline. The folder holds only the two files that were already read before.",
-        "I could not find any documents that mention the deadline. The folder holds only the two files that were read before.",
+        (
+            "I could not find documents that mention the deadline. The folder holds only the "
+            "two files that were already read before."
+        ),
+        (
+            "I could not find any documents that mention the deadline. The folder holds only "
+            "the two files that were read before."
+        ),
     ),
     (
         "The limits in the list are: tasks, calls, tokens, money, time.",
         "The list of limits is: tasks, calls, tokens, money and time.",
     ),
     (
-        "## Summary\n\nThe report covers these three topics: leases, fences, and limits. Nothing new has been found.",
-        "## Summary\n\nThe report covers three topics: leases, fences and limits. Nothing new was found.",
+        (
+            "## Summary\n\nThe report covers these three topics: leases, fences, and limits. "
+            "Nothing new has been found."
+        ),
+        (
+            "## Summary\n\nThe report covers three topics: leases, fences and limits. "
+            "Nothing new was found."
+        ),
     ),
     (
-        "The analysis is complete. All findings are in line with earlier results, and no action is needed.",
-        "The analysis was completed. All findings are in line with the earlier results; no action is needed.",
+        (
+            "The analysis is complete. All findings are in line with earlier results, and no "
+            "action is needed."
+        ),
+        (
+            "The analysis was completed. All findings are in line with the earlier results; "
+            "no action is needed."
+        ),
     ),
     (
         "Without access to the database the task cannot be carried out.",
@@ -107,8 +126,14 @@ REPEATS = [
         "Tea is grown in China, India and Kenya. Black tea is fully oxidised, green tea is not.",
     ),
     (
-        "The file was read once again, and it says what it said before: a lease lives for 30 seconds and is renewed every 10.",
-        "The file was read again; it says what it said before: a lease lives for 30 seconds and is renewed every 10.",
+        (
+            "The file was read once again, and it says what it said before: a lease lives "
+            "for 30 seconds and is renewed every 10."
+        ),
+        (
+            "The file was read again; it says what it said before: a lease lives for 30 "
+            "seconds and is renewed every 10."
+        ),
     ),
     (
         "No questions are open. The results so far have covered the objective.",
@@ -130,8 +155,14 @@ REPEATS = [
 # Said otherwise, and taken for news: a run goes on where it could have stopped.
 MISSED_REPEATS = [
     (
-        "I do not have access to the internet, so the current price of copper cannot be looked up. Please provide the data.",
-        "I have no access to the internet, so the current price of copper cannot be looked up. Please provide the data.",
+        (
+            "I do not have access to the internet, so the current price of copper cannot be "
+            "looked up. Please provide the data."
+        ),
+        (
+            "I have no access to the internet, so the current price of copper cannot be "
+            "looked up. Please provide the data."
+        ),
     ),
     (
         "Work is continuing. Next step: gather more data about the customers.",
@@ -148,8 +179,14 @@ NEWS = [
         "The revenue of the bakery rose by twelve percent after the new oven was installed.",
     ),
     (
-        "server beta was checked: the disk is half full, the backup ran last night, and there are no errors in the log.",
-        "server alpha was checked: the disk is half full, the backup ran last night, and there are no errors in the log.",
+        (
+            "server beta was checked: the disk is half full, the backup ran last night, and "
+            "there are no errors in the log."
+        ),
+        (
+            "server alpha was checked: the disk is half full, the backup ran last night, and "
+            "there are no errors in the log."
+        ),
     ),
     (
         "The claim is not supported by the sources.",
@@ -168,12 +205,24 @@ NEWS = [
         "Leases live for 30 seconds.",
     ),
     (
-        "The customer asked for a refund because the parcel arrived damaged. The agent agreed and the refund was paid.",
-        "The customer asked for a refund because the parcel arrived late. The agent agreed and the refund was paid.",
+        (
+            "The customer asked for a refund because the parcel arrived damaged. The agent "
+            "agreed and the refund was paid."
+        ),
+        (
+            "The customer asked for a refund because the parcel arrived late. The agent "
+            "agreed and the refund was paid."
+        ),
     ),
     (
-        "The contract with the plumber runs until spring and can be ended with a month's notice. The price is fixed.",
-        "The contract with the carpenter runs until spring and can be ended with a month's notice. The price is fixed.",
+        (
+            "The contract with the plumber runs until spring and can be ended with a month's "
+            "notice. The price is fixed."
+        ),
+        (
+            "The contract with the carpenter runs until spring and can be ended with a "
+            "month's notice. The price is fixed."
+        ),
     ),
     (
         "The second draft was rejected by the editor.",
@@ -184,23 +233,36 @@ NEWS = [
         "Function parse_date raises on an empty string; a test was added.",
     ),
     (
-        "The patient improved after the treatment with the lower dose, and no side effects were seen in the four weeks that followed.",
-        "The patient improved after the treatment with the higher dose, and no side effects were seen in the four weeks that followed.",
+        (
+            "The patient improved after the treatment with the lower dose, and no side "
+            "effects were seen in the four weeks that followed."
+        ),
+        (
+            "The patient improved after the treatment with the higher dose, and no side "
+            "effects were seen in the four weeks that followed."
+        ),
     ),
     (
         "Water boils at 93 degrees at 2000 metres.",
         "Water boils at 100 degrees at sea level.",
     ),
     (
-        "The interview with the doctor showed that nights are understaffed. Most shifts end late, and breaks are often skipped.",
-        "The interview with the nurse showed that nights are understaffed. Most shifts end late, and breaks are often skipped.",
+        (
+            "The interview with the doctor showed that nights are understaffed. Most shifts "
+            "end late, and breaks are often skipped."
+        ),
+        (
+            "The interview with the nurse showed that nights are understaffed. Most shifts "
+            "end late, and breaks are often skipped."
+        ),
     ),
     (
         "The tests pass on Linux and on Windows now that the path separator is handled.",
         "The tests pass on Linux and fail on Windows because of the path separator.",
     ),
 ]
-# The same words in another place: taken for a repetition, which ends nothing before it happens five times in a row.
+# The same words in another place: taken for a repetition, which ends nothing before it happens five
+# times in a row.
 MISTAKEN = [
     (
         "Option B is cheaper but slower. Option A costs more and is faster.",
@@ -220,7 +282,10 @@ def test_a_result_with_news_is_no_repeat(text, earlier):
     assert not nearness.is_repeat(text, earlier) and not nearness.is_repeat(earlier, text)
 
 
-LONG = "Each of the suppliers was asked for terms, delivery and guarantee, and each answered in writing within the week. " * 3
+LONG = (
+    "Each of the suppliers was asked for terms, delivery and guarantee, and each answered in "
+    "writing within the week. "
+) * 3
 
 
 @pytest.mark.parametrize(
@@ -245,5 +310,7 @@ def test_a_result_too_long_to_compare_repeats_only_what_it_equals():
 def test_a_result_is_compared_in_little_time_whatever_it_holds():
     began_s = time.process_time()
     for sign in "“'\"`A.1":
-        Nearness().is_repeat(sign * (MAX_COMPARED_CHARS - 1), sign + " " + sign * (MAX_COMPARED_CHARS - 9))
+        Nearness().is_repeat(
+            sign * (MAX_COMPARED_CHARS - 1), sign + " " + sign * (MAX_COMPARED_CHARS - 9)
+        )
     assert time.process_time() - began_s < 2

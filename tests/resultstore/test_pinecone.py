@@ -1,4 +1,5 @@
-"""Pinecone: the contract with the real client, on a server of ours that speaks its protocol, or on the project of PINECONE_TEST_KEY."""
+"""Pinecone: the contract with the real client, on a server of ours that speaks its protocol, or on
+the project of PINECONE_TEST_KEY."""
 
 import asyncio
 import inspect
@@ -49,20 +50,30 @@ class TestPineconeIndex(VectorIndexContract):
     """As the contract has it."""
 
 
-async def test_an_index_is_made_where_the_settings_say_and_is_shared_by_all_collections_of_its_dimension(server):
+async def test_an_index_is_made_where_the_settings_say_and_is_shared_by_all_collections_of_its_dimension(
+    server,
+):
     state, _ = server
     index = open_other(server)
     await index.upsert("one", ITEMS)
     await index.upsert("two", ITEMS)
 
     assert state.dimensions == {"babyagi-64": 64}
-    assert (state.deployments["babyagi-64"]["cloud"], state.deployments["babyagi-64"]["region"]) == ("aws", "us-east-1")
+    assert (
+        state.deployments["babyagi-64"]["cloud"],
+        state.deployments["babyagi-64"]["region"],
+    ) == ("aws", "us-east-1")
     await index.close()
 
 
 async def test_eight_workers_that_begin_at_once_share_one_index(server):
     indexes = [open_other(server) for _ in range(8)]
-    await asyncio.gather(*(index.upsert("eight", [make_item(n, f"text {n}")]) for n, index in enumerate(indexes, start=1)))
+    await asyncio.gather(
+        *(
+            index.upsert("eight", [make_item(n, f"text {n}")])
+            for n, index in enumerate(indexes, start=1)
+        )
+    )
 
     assert len(await indexes[0].ids("eight")) == 8
     for index in indexes:
@@ -94,7 +105,9 @@ async def test_a_region_that_there_is_not_says_which_variables_to_set(server):
 
 async def test_many_long_vectors_fit_the_requests_that_the_service_takes(server):
     vector = struct.pack("<3072f", *([-0.01804220] * 3072))
-    items = [IndexItem(id=make_id(n), vector=vector, text="\x00" * 2_000, task_id=n) for n in range(100)]
+    items = [
+        IndexItem(id=make_id(n), vector=vector, text="\x00" * 2_000, task_id=n) for n in range(100)
+    ]
     index = open_other(server)
 
     await index.upsert("one", items)
@@ -133,7 +146,9 @@ async def test_an_index_that_is_not_ready_in_time_is_called_that(server, monkeyp
     assert "babyagi-64" in raised.value.why and "not ready" in raised.value.why
 
 
-async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_limit_of_the_plan(server):
+async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_limit_of_the_plan(
+    server,
+):
     index = open_other(server, timeout_s=1)
     await index.upsert("one", ITEMS)
     server[0].statuses += [429] * 20
@@ -145,7 +160,9 @@ async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_
     assert "limits of the project's plan" in raised.value.fix
 
 
-async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(server):
+async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(
+    server,
+):
     state, _ = server
     index = open_other(server)
     await index.upsert("one", ITEMS)
@@ -205,13 +222,18 @@ async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
         caught_up = await search.relevant("exhibition of manuscripts", k=3, embed=embed)
         await index.close()
 
-    assert lagging.degraded.startswith("the index was not used: it holds 0 of 10") and caught_up.degraded == ""
+    assert (
+        lagging.degraded.startswith("the index was not used: it holds 0 of 10")
+        and caught_up.degraded == ""
+    )
     assert lagging.ranked == caught_up.ranked
     assert lagging.ranked[0].result.task_name == "Museum"
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_a_service_that_fails_is_unavailable_and_is_used_again_when_it_is_well(server, status):
+async def test_a_service_that_fails_is_unavailable_and_is_used_again_when_it_is_well(
+    server, status
+):
     state, _ = server
     index = open_other(server, timeout_s=2)
     await index.upsert("one", ITEMS)
@@ -250,7 +272,11 @@ def make_every_error():
     arguments = {"status_code": 418}
     for name, kind in inspect.getmembers(pinecone.errors.exceptions, inspect.isclass):
         if issubclass(kind, Exception) and kind.__module__.startswith("pinecone"):
-            wanted = [p for p in list(inspect.signature(kind.__init__).parameters.values())[1:] if p.default is p.empty]
+            wanted = [
+                p
+                for p in list(inspect.signature(kind.__init__).parameters.values())[1:]
+                if p.default is p.empty
+            ]
             yield pytest.param(kind(*(arguments.get(p.name, "text") for p in wanted)), id=name)
 
 
@@ -264,7 +290,9 @@ def test_every_error_of_pinecone_is_one_of_ours(error):
 
 def test_the_renamed_package_says_what_to_type(tmp_path):
     (tmp_path / "pinecone").mkdir()
-    (tmp_path / "pinecone" / "__init__.py").write_text('raise Exception("pinecone-client has been renamed")\n')
+    (tmp_path / "pinecone" / "__init__.py").write_text(
+        'raise Exception("pinecone-client has been renamed")\n'
+    )
     program = """
 import asyncio
 from babyagi.resultstore.pinecone import PineconeIndex
@@ -273,8 +301,20 @@ try:
 except Exception as error:
     print(type(error).__name__, error.why, error.fix, sep="|")
 """
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", ""), str(Path.cwd())])}
-    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(tmp_path), os.environ.get("PYTHONPATH", ""), str(Path.cwd())]
+        ),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
     assert done.stdout.startswith("IndexUnavailableError|pinecone-client has been renamed")
     assert "pip uninstall -y pinecone-client" in done.stdout, done.stderr

@@ -10,9 +10,25 @@ from babyagi.errors import IndexUnavailableError, LimitReachedError, StoreUnusab
 from babyagi.resultstore.base import Hit, IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import BATCH, MAX_REBUILDS, Projector, collection_name, collection_of, item_id, scores_of
+from babyagi.resultstore.projector import (
+    BATCH,
+    MAX_REBUILDS,
+    Projector,
+    collection_name,
+    collection_of,
+    item_id,
+    scores_of,
+)
 from babyagi.tasks import Proposal
-from tests.resultstore.library import TEXTS, Busy, Embedding, LaggingIndex, add_result, id_by_name, open_library
+from tests.resultstore.library import (
+    TEXTS,
+    Busy,
+    Embedding,
+    LaggingIndex,
+    add_result,
+    id_by_name,
+    open_library,
+)
 
 
 class Crash(BaseException):
@@ -91,7 +107,9 @@ async def test_a_crash_between_any_two_steps_leaves_a_replay_with_the_same_ids(m
 
     await feed_all(Projector(store, index, objective=objective), embed)
 
-    ids = {item_id(objective.uid, task_id) for task_id in (await id_by_name(store, objective)).values()}
+    ids = {
+        item_id(objective.uid, task_id) for task_id in (await id_by_name(store, objective)).values()
+    }
     assert sorted(await index.ids(collection_of(objective))) == sorted(ids)
     assert await store.unindexed_results(objective.id, limit=10) == []
     assert len(embed.asked) == len(TEXTS) * (2 if moment == "store_vectors" else 1)
@@ -121,7 +139,11 @@ async def test_another_index_is_fed_everything_in_batches_that_say_how_far_it_is
 
     counts = await feed_all(Projector(store, index, objective=objective), embed, limit=BATCH)
 
-    indexed = [event.data for event in await store.events(objective.id, after_id=before_id) if event.kind == log.RESULTS_INDEXED]
+    indexed = [
+        event.data
+        for event in await store.events(objective.id, after_id=before_id)
+        if event.kind == log.RESULTS_INDEXED
+    ]
     assert counts == [BATCH, BATCH, 50]
     assert [data["n_owed"] for data in indexed] == [BATCH + 50, 50, 0]
     assert len(await index.ids(collection_of(objective))) == len(embed.asked) == len(texts)
@@ -194,7 +216,10 @@ async def test_an_index_that_is_down_is_raised_and_nothing_is_ticked_off():
     assert len(embed.asked) == len(TEXTS)
 
 
-@pytest.mark.parametrize("error", [IndexUnavailableError("down"), LimitReachedError("no money", limit="cost", is_final=True)])
+@pytest.mark.parametrize(
+    "error",
+    [IndexUnavailableError("down"), LimitReachedError("no money", limit="cost", is_final=True)],
+)
 async def test_what_the_embedder_raises_is_raised(error):
     store, objective = await open_library()
     embed = Embedding()
@@ -234,8 +259,13 @@ async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_
                 text="",
                 task_id=task_ids[0],
             ),
-            *[IndexItem(id=item_id(objective.uid, n), vector=whole[n], text="", task_id=n) for n in task_ids[1:-1]],
-            IndexItem(id=item_id(objective.uid, 999), vector=whole[task_ids[-1]], text="", task_id=999),
+            *[
+                IndexItem(id=item_id(objective.uid, n), vector=whole[n], text="", task_id=n)
+                for n in task_ids[1:-1]
+            ],
+            IndexItem(
+                id=item_id(objective.uid, 999), vector=whole[task_ids[-1]], text="", task_id=999
+            ),
         ],
     )
 
@@ -251,7 +281,9 @@ async def open_unfinished_library():
     """A library, and what carries its next task out, of which there are 30 more."""
     texts = TEXTS | {f"Shelf {n}": f"Shelf {n} holds {n * n} books." for n in range(30)}
     store, objective = await open_library()
-    await store.add_tasks(objective.id, [Proposal(name=name) for name in texts if name not in TEXTS])
+    await store.add_tasks(
+        objective.id, [Proposal(name=name) for name in texts if name not in TEXTS]
+    )
     return store, objective, lambda: add_result(store, objective, texts)
 
 
@@ -261,7 +293,9 @@ async def test_a_result_that_is_recorded_while_the_index_is_checked_is_not_missi
     index = BuiltinIndex()
     await feed_all(Projector(store, index, objective=objective), Embedding())
 
-    report = await Projector(Busy(store, method=method, work=work), index, objective=objective).check()
+    report = await Projector(
+        Busy(store, method=method, work=work), index, objective=objective
+    ).check()
 
     assert report.is_whole and report.extra == ()
 
@@ -277,7 +311,9 @@ async def test_a_result_that_is_fed_while_the_index_is_checked_is_not_too_much(m
         await work()
         await feed_all(feeding, embed)
 
-    report = await Projector(store, Busy(index, method=method, work=work_and_feed), objective=objective).check()
+    report = await Projector(
+        store, Busy(index, method=method, work=work_and_feed), objective=objective
+    ).check()
 
     assert report.is_whole and report.extra == ()
 
@@ -317,13 +353,21 @@ async def test_an_index_that_was_away_and_came_back_with_less_is_compared_before
 
 
 def test_an_id_says_which_task_it_is_of_and_belongs_to_one_objective_only():
-    hits = [Hit(id=item_id("0a1b", 7), score=0.5), Hit(id=item_id("other", 8), score=0.4), Hit(id="no id", score=0.3)]
+    hits = [
+        Hit(id=item_id("0a1b", 7), score=0.5),
+        Hit(id=item_id("other", 8), score=0.4),
+        Hit(id="no id", score=0.3),
+    ]
     assert scores_of("0a1b", hits) == {7: 0.5}
     assert item_id("0a1b", 7) == item_id("0a1b", 7) != item_id("0a1b", 8)
-    assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-000000000007", item_id("0a1b", 7))
+    assert re.fullmatch(
+        r"[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-000000000007", item_id("0a1b", 7)
+    )
 
 
-@pytest.mark.parametrize("store_name", ["babyagi", "", "../../etc", "my results!", "東京", "x" * 1000, "\ud800"])
+@pytest.mark.parametrize(
+    "store_name", ["babyagi", "", "../../etc", "my results!", "東京", "x" * 1000, "\ud800"]
+)
 def test_a_collection_name_fits_whatever_the_store_is_called(store_name):
     name = collection_name(store_name, "0a1b", "hash:v1:768")
 

@@ -1,8 +1,14 @@
-"""Finding earlier results: complete whatever is not indexed yet, and answering whatever is broken."""
+"""Finding earlier results: complete whatever is not indexed yet, and answering whatever is
+broken."""
 
 import pytest
 
-from babyagi.errors import CredentialsError, IndexUnavailableError, LimitReachedError, StoreUnusableError
+from babyagi.errors import (
+    CredentialsError,
+    IndexUnavailableError,
+    LimitReachedError,
+    StoreUnusableError,
+)
 from babyagi.resultstore.base import IndexItem
 from babyagi.resultstore.builtin import BuiltinIndex
 from babyagi.resultstore.hashing import HashEmbedder
@@ -10,7 +16,16 @@ from babyagi.resultstore.projector import Projector, collection_of, item_id
 from babyagi.resultstore.search import MAX_PENDING, ResultSearch, fuse
 from babyagi.tasks import Proposal
 from babyagi.taskstore.memory import MemoryTaskStore
-from tests.resultstore.library import START, TEXTS, Busy, Embedding, add_result, fill_library, id_by_name, open_library
+from tests.resultstore.library import (
+    START,
+    TEXTS,
+    Busy,
+    Embedding,
+    add_result,
+    fill_library,
+    id_by_name,
+    open_library,
+)
 
 QUERY = "opening hours of the exhibition of manuscripts"
 
@@ -60,7 +75,9 @@ async def test_the_index_gives_the_nearest_results_and_their_texts():
 
     assert names(found)[0] == "Museum"
     assert len(found) == 3 and found.degraded == ""
-    assert [entry.score for entry in found] == sorted((entry.score for entry in found), reverse=True)
+    assert [entry.score for entry in found] == sorted(
+        (entry.score for entry in found), reverse=True
+    )
     assert next(iter(found)).result.text == TEXTS["Museum"]
     assert (index.n_queries, embed.asked) == (1, [QUERY])
 
@@ -69,7 +86,9 @@ async def test_excluded_tasks_leave_their_place_to_others():
     store, objective, index, embed = await open_indexed()
     excluded = (await id_by_name(store, objective))["Museum"]
 
-    found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=9, embed=embed, exclude={excluded})
+    found = await ResultSearch(store, index, objective=objective).relevant(
+        QUERY, k=9, embed=embed, exclude={excluded}
+    )
 
     assert len(found) == 9 and "Museum" not in names(found)
 
@@ -87,10 +106,14 @@ async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once(
 
     assert names(first)[0] == names(second)[0] == "Octopus"
     assert first.degraded == ""
-    assert [text for text in embed.asked if text.startswith("Octopus\n")] == [f"Octopus\n{texts['Octopus']}"]
+    assert [text for text in embed.asked if text.startswith("Octopus\n")] == [
+        f"Octopus\n{texts['Octopus']}"
+    ]
 
 
-@pytest.mark.parametrize("error", [IndexUnavailableError("no answer"), StoreUnusableError("compaction failed")])
+@pytest.mark.parametrize(
+    "error", [IndexUnavailableError("no answer"), StoreUnusableError("compaction failed")]
+)
 async def test_without_its_index_the_search_is_exact_over_the_stored_vectors(error):
     store, objective, index, embed = await open_indexed()
     search = ResultSearch(store, index, objective=objective)
@@ -100,7 +123,9 @@ async def test_without_its_index_the_search_is_exact_over_the_stored_vectors(err
     without = await search.relevant(QUERY, k=5, embed=embed)
 
     assert names(without) == names(with_index)
-    assert [entry.score for entry in without] == pytest.approx([entry.score for entry in with_index], abs=1e-5)
+    assert [entry.score for entry in without] == pytest.approx(
+        [entry.score for entry in with_index], abs=1e-5
+    )
     assert error.what in without.degraded
 
 
@@ -109,7 +134,10 @@ async def test_an_index_that_lacks_results_is_passed_over():
     index = CountingIndex()
     some = (await id_by_name(store, objective))["Bakery"]
     vector = (await store.vectors(objective.id, space=objective.spec.embedding_space))[some]
-    await index.upsert(collection_of(objective), [IndexItem(id=item_id(objective.uid, some), vector=vector, text="", task_id=some)])
+    await index.upsert(
+        collection_of(objective),
+        [IndexItem(id=item_id(objective.uid, some), vector=vector, text="", task_id=some)],
+    )
 
     found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
 
@@ -128,7 +156,9 @@ async def test_an_index_that_holds_results_and_does_not_find_them_is_passed_over
 
 
 async def test_an_index_that_is_far_behind_is_passed_over():
-    texts = {f"Task {n}": f"number {n}" for n in range(MAX_PENDING + 20)} | {"Museum": TEXTS["Museum"]}
+    texts = {f"Task {n}": f"number {n}" for n in range(MAX_PENDING + 20)} | {
+        "Museum": TEXTS["Museum"]
+    }
     store, objective, index, embed = await open_indexed(texts)
     await store.owe_index(objective.id)
 
@@ -139,10 +169,14 @@ async def test_an_index_that_is_far_behind_is_passed_over():
 
 
 async def test_the_newest_result_is_looked_at_however_many_are_not_indexed():
-    texts = {f"Task {n}": f"number {n}" for n in range(MAX_PENDING + 20)} | {"Museum": TEXTS["Museum"]}
+    texts = {f"Task {n}": f"number {n}" for n in range(MAX_PENDING + 20)} | {
+        "Museum": TEXTS["Museum"]
+    }
     store, objective = await open_library(texts)
 
-    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant("openning huors", k=3, embed=Embedding())
+    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant(
+        "openning huors", k=3, embed=Embedding()
+    )
 
     assert names(found)[0] == "Museum"
 
@@ -157,7 +191,9 @@ async def test_what_is_read_beside_another_search_comes_once_and_whole(others, m
         if reads:
             await search.results(reads.pop())
 
-    search = ResultSearch(Busy(store, method="results", work=read_too), CountingIndex(), objective=objective)
+    search = ResultSearch(
+        Busy(store, method="results", work=read_too), CountingIndex(), objective=objective
+    )
     await search.results([1])
     reads.append(others)
 
@@ -175,7 +211,9 @@ async def test_an_index_that_answers_again_while_a_search_does_without_it_does_n
             index.error = None
             await search.relevant(QUERY, k=3, embed=embed)
 
-    search = ResultSearch(Busy(store, method="result_ids", work=recover), index, objective=objective)
+    search = ResultSearch(
+        Busy(store, method="result_ids", work=recover), index, objective=objective
+    )
 
     found = await search.relevant(QUERY, k=3, embed=embed)
 
@@ -183,8 +221,13 @@ async def test_an_index_that_answers_again_while_a_search_does_without_it_does_n
 
 
 async def test_what_the_index_holds_is_counted_again_when_the_results_have_grown_by_a_hundredth():
-    store, objective, index, embed = await open_indexed({f"Task {n}": f"number {n}" for n in range(300)})
-    search, projector = ResultSearch(store, index, objective=objective), Projector(store, index, objective=objective)
+    store, objective, index, embed = await open_indexed(
+        {f"Task {n}": f"number {n}" for n in range(300)}
+    )
+    search, projector = (
+        ResultSearch(store, index, objective=objective),
+        Projector(store, index, objective=objective),
+    )
     counts = []
 
     for n in range(301, 309):
@@ -202,12 +245,16 @@ async def test_what_the_index_holds_is_counted_again_when_the_results_have_grown
 @pytest.mark.parametrize("space", ["hash:v1:768", "another:v1:768"])
 async def test_of_equal_results_the_latest_comes_first_whatever_the_vectors_know(space):
     store = MemoryTaskStore(lambda: START)
-    objective = await fill_library(store, dict.fromkeys("ABCDE", "The same."), embedding_space=space)
+    objective = await fill_library(
+        store, dict.fromkeys("ABCDE", "The same."), embedding_space=space
+    )
 
     async def embed(texts):
         return (await HashEmbedder().embed(["one text"] * len(texts)))[0]
 
-    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant("the same", k=5, embed=embed)
+    found = await ResultSearch(store, CountingIndex(), objective=objective).relevant(
+        "the same", k=5, embed=embed
+    )
 
     assert names(found) == list("EDCBA")
 
@@ -216,14 +263,19 @@ async def test_ghosts_in_the_index_are_dropped():
     store, objective, index, embed = await open_indexed()
     vector = (await embed([QUERY]))[0]
     ghosts = [item_id(objective.uid, 999), item_id("another objective", 1), "no id at all"]
-    await index.upsert(collection_of(objective), [IndexItem(id=ghost, vector=vector, text="", task_id=1) for ghost in ghosts])
+    await index.upsert(
+        collection_of(objective),
+        [IndexItem(id=ghost, vector=vector, text="", task_id=1) for ghost in ghosts],
+    )
 
     found = await ResultSearch(store, index, objective=objective).relevant(QUERY, k=3, embed=embed)
 
     assert names(found)[0] == "Museum" and len(found) == 3
 
 
-@pytest.mark.parametrize("error", [IndexUnavailableError("no embedder"), CredentialsError("key refused")])
+@pytest.mark.parametrize(
+    "error", [IndexUnavailableError("no embedder"), CredentialsError("key refused")]
+)
 async def test_without_an_embedder_results_are_compared_by_words(error):
     store, objective, index, embed = await open_indexed()
     await store.add_tasks(objective.id, [Proposal(name="Octopus")])
@@ -250,7 +302,9 @@ async def test_an_objective_without_results_has_none():
     store, objective = await open_library({"Only": "x"})
     claimed = (await id_by_name(store, objective))["Only"]
 
-    found = await ResultSearch(store, BuiltinIndex(), objective=objective).relevant("x", k=3, embed=Embedding(), exclude={claimed})
+    found = await ResultSearch(store, BuiltinIndex(), objective=objective).relevant(
+        "x", k=3, embed=Embedding(), exclude={claimed}
+    )
 
     assert list(found) == []
 

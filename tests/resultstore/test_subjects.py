@@ -15,7 +15,11 @@ def found(text, *names):
 
 
 def test_phrases_end_at_common_words_and_at_signs():
-    assert phrases("the width of the north barns, and its roof") == [("width",), ("north", "barn"), ("roof",)]
+    assert phrases("the width of the north barns, and its roof") == [
+        ("width",),
+        ("north", "barn"),
+        ("roof",),
+    ]
 
 
 def test_a_code_is_one_word():
@@ -42,24 +46,43 @@ def test_a_name_is_about_what_stands_before_what_it_takes(name, subject):
 
 
 def test_a_name_is_about_what_stands_before_what_earlier_names_are_about_however_they_are_joined():
-    names = ("Weigh the wheat of the north field", "Rate the mill of Ebbley weighed against the wheat of the north field")
+    names = (
+        "Weigh the wheat of the north field",
+        "Rate the mill of Ebbley weighed against the wheat of the north field",
+    )
 
-    assert subjects(*names) == ["weigh wheat north field", "rate mill ebbley weighed against wheat north field"]
-    assert subjects("the wheat of the north field", names[1])[1] == "rate mill ebbley weighed against"
+    assert subjects(*names) == [
+        "weigh wheat north field",
+        "rate mill ebbley weighed against wheat north field",
+    ]
+    assert (
+        subjects("the wheat of the north field", names[1])[1] == "rate mill ebbley weighed against"
+    )
 
 
 def test_a_name_that_begins_with_what_others_are_about_is_about_the_rest():
-    assert subjects("the north cellar yield", "Use the north cellar yield to work out the orchard pressure")[1] == "orchard pressure"
+    assert (
+        subjects(
+            "the north cellar yield", "Use the north cellar yield to work out the orchard pressure"
+        )[1]
+        == "orchard pressure"
+    )
 
 
 def test_a_subject_is_found_in_any_order_of_its_words():
-    assert found("knowing Oak Hill's height", "Find the height of Oak Hill", "Find the height of Elm Hill") == [
-        "Find the height of Oak Hill"
-    ]
+    assert found(
+        "knowing Oak Hill's height", "Find the height of Oak Hill", "Find the height of Elm Hill"
+    ) == ["Find the height of Oak Hill"]
 
 
 def test_a_subject_is_not_found_where_another_word_stands_within_it():
-    assert found("the yield of the upper north slope of Orm", "Find the yield of the lower north slope of Orm") == []
+    assert (
+        found(
+            "the yield of the upper north slope of Orm",
+            "Find the yield of the lower north slope of Orm",
+        )
+        == []
+    )
 
 
 def test_the_best_of_several_is_the_first():
@@ -71,4 +94,6 @@ def test_the_best_of_several_is_the_first():
 def test_looking_takes_linear_time():
     names = [f"Find the yield of slope {number} of valley {number % 7}" for number in range(30)]
 
-    assert not grows_faster_than_linearly(lambda n: Subjects(names).find("the yield of slope 3 " * (n // 20)), 64_000)
+    assert not grows_faster_than_linearly(
+        lambda n: Subjects(names).find("the yield of slope 3 " * (n // 20)), 64_000
+    )

@@ -1,4 +1,5 @@
-"""Weaviate: the contract with the real client, on a server of ours that speaks its protocols, or on the one of WEAVIATE_TEST_URL."""
+"""Weaviate: the contract with the real client, on a server of ours that speaks its protocols, or on
+the one of WEAVIATE_TEST_URL."""
 
 import asyncio
 import hashlib
@@ -43,7 +44,11 @@ def server():
 async def index(server):
     _, http_port, grpc_port = server
     key = os.environ.get("WEAVIATE_TEST_API_KEY", "")
-    index = WeaviateIndex(REAL, api_key=key) if REAL else WeaviateIndex(f"http://127.0.0.1:{http_port}", grpc_port=grpc_port)
+    index = (
+        WeaviateIndex(REAL, api_key=key)
+        if REAL
+        else WeaviateIndex(f"http://127.0.0.1:{http_port}", grpc_port=grpc_port)
+    )
     for name in ("one", "two", "flat", "eight"):
         await index.drop(name)
     yield index
@@ -59,7 +64,9 @@ def open_other(server, **options):
     return WeaviateIndex(f"http://127.0.0.1:{http_port}", grpc_port=grpc_port, **options)
 
 
-async def test_a_collection_that_another_worker_dropped_is_unavailable_once_and_then_made_anew(server):
+async def test_a_collection_that_another_worker_dropped_is_unavailable_once_and_then_made_anew(
+    server,
+):
     index, other = open_other(server), open_other(server)
     await index.upsert("one", ITEMS)
     await other.drop("one")
@@ -78,7 +85,12 @@ async def test_a_collection_that_another_worker_dropped_is_unavailable_once_and_
 
 async def test_eight_workers_that_begin_at_once_share_one_collection(server):
     indexes = [open_other(server) for _ in range(8)]
-    await asyncio.gather(*(index.upsert("eight", [make_item(n, f"text {n}")]) for n, index in enumerate(indexes, start=1)))
+    await asyncio.gather(
+        *(
+            index.upsert("eight", [make_item(n, f"text {n}")])
+            for n, index in enumerate(indexes, start=1)
+        )
+    )
 
     assert len(await indexes[0].ids("eight")) == 8
     for index in indexes:
@@ -105,7 +117,11 @@ async def test_a_server_that_fails_is_unavailable_and_is_used_again_when_it_is_w
     index = open_other(server, timeout_s=1)  # the library tries again and again until then
     await index.upsert("one", ITEMS)
     state.status = 503
-    for call in (index.query("one", ITEMS[0].vector, k=1), index.upsert("one", ITEMS), index.ids("one")):
+    for call in (
+        index.query("one", ITEMS[0].vector, k=1),
+        index.upsert("one", ITEMS),
+        index.ids("one"),
+    ):
         with pytest.raises(IndexUnavailableError, match="cannot answer now"):
             await call
     state.status = 0
@@ -139,10 +155,15 @@ async def test_a_closed_grpc_port_is_named_with_the_variable_that_sets_it(server
             await index.upsert("one", ITEMS)
     await index.close()
 
-    assert f"127.0.0.1:{closed_port}" in raised.value.fix and "BABYAGI_WEAVIATE_GRPC_PORT" in raised.value.fix
+    assert (
+        f"127.0.0.1:{closed_port}" in raised.value.fix
+        and "BABYAGI_WEAVIATE_GRPC_PORT" in raised.value.fix
+    )
 
 
-@pytest.mark.parametrize("url", ["https://a1.c0.europe-west3.gcp.weaviate.cloud", "https://mine.weaviate.network"])
+@pytest.mark.parametrize(
+    "url", ["https://a1.c0.europe-west3.gcp.weaviate.cloud", "https://mine.weaviate.network"]
+)
 def test_the_cloud_speaks_grpc_where_the_library_looks_for_it(url):
     _, host = vars(weaviate.connect.helpers)["__parse_weaviate_cloud_cluster_url"](url)
 
@@ -178,7 +199,9 @@ async def test_a_key_that_is_taken_back_later_says_which_variable_to_set(server)
 
 async def test_objects_that_a_server_refuses_are_not_written_to_the_log(server, caplog):
     index = open_other(server)
-    short = IndexItem(id=make_id(88), vector=struct.pack("<2f", 1, 0), text="a secret of mine", task_id=9)
+    short = IndexItem(
+        id=make_id(88), vector=struct.pack("<2f", 1, 0), text="a secret of mine", task_id=9
+    )
 
     with pytest.raises(StoreUnusableError):
         await index.upsert("one", [*ITEMS, short])
@@ -220,12 +243,24 @@ def test_an_embedded_server_that_starts_slowly_is_waited_for_and_holds_nobody_up
     ports = " ".join(map(str, find_ports()))
     version = f"v{weaviate.embedded.WEAVIATE_VERSION}"
     binary = tmp_path / f"weaviate-{version}-{hashlib.sha256(version.encode()).hexdigest()}"
-    binary.write_text(f"#!/bin/sh\nsleep 2\nexec {sys.executable} -m tests.weaviate_server {ports} >&2\n")
+    binary.write_text(
+        f"#!/bin/sh\nsleep 2\nexec {sys.executable} -m tests.weaviate_server {ports} >&2\n"
+    )
     binary.chmod(0o700)
-    environ = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "PYTHONPATH": str(Path.cwd())}
+    environ = {
+        **os.environ,
+        "XDG_CACHE_HOME": str(tmp_path),
+        "XDG_DATA_HOME": str(tmp_path),
+        "PYTHONPATH": str(Path.cwd()),
+    }
 
     done = subprocess.run(
-        [sys.executable, "-c", STARTING, *ports.split()], env=environ, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", STARTING, *ports.split()],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
     assert done.stdout == "[]\nTrue\n", done.stderr
@@ -272,16 +307,23 @@ async def test_nothing_is_asked_of_anybody_before_the_first_call():
 
 RESPONSE = httpx.Response(500, json={"error": []}, request=httpx.Request("GET", "http://w"))
 ARGUMENTS = {
-    "response": RESPONSE, "res": RESPONSE, "count": 3, "data": {}, "pb": Version("1"), "grpc": Version("1"), "protocol_type": "grpc",
+    "response": RESPONSE, "res": RESPONSE, "count": 3, "data": {}, "pb": Version("1"),
+    "grpc": Version("1"), "protocol_type": "grpc",
 }  # fmt: skip
 
 
 def make_every_error():
     for name, kind in inspect.getmembers(weaviate.exceptions, inspect.isclass):
         if issubclass(kind, Exception) and kind.__module__ == "weaviate.exceptions":
-            wanted = [p for p in list(inspect.signature(kind.__init__).parameters.values())[1:] if p.kind is p.POSITIONAL_OR_KEYWORD]
+            wanted = [
+                p
+                for p in list(inspect.signature(kind.__init__).parameters.values())[1:]
+                if p.kind is p.POSITIONAL_OR_KEYWORD
+            ]
             yield pytest.param(kind(*(ARGUMENTS.get(p.name, "text") for p in wanted)), id=name)
-    yield pytest.param(AioRpcError(StatusCode.INTERNAL, Metadata(), Metadata(), "internal"), id="AioRpcError")
+    yield pytest.param(
+        AioRpcError(StatusCode.INTERNAL, Metadata(), Metadata(), "internal"), id="AioRpcError"
+    )
     yield pytest.param(httpx.ConnectError("no route"), id="ConnectError")
     yield pytest.param(ValueError("odd"), id="ValueError")
 
@@ -290,7 +332,10 @@ def make_every_error():
 def test_every_error_of_weaviate_is_one_of_ours(error):
     index = WeaviateIndex("http://127.0.0.1:9")
 
-    with pytest.raises((IndexUnavailableError, StoreUnusableError)) as raised, index._translating(1.0):
+    with (
+        pytest.raises((IndexUnavailableError, StoreUnusableError)) as raised,
+        index._translating(1.0),
+    ):
         raise error
 
     assert "127.0.0.1:9" in raised.value.what or "imported" in raised.value.what
@@ -299,9 +344,18 @@ def test_every_error_of_weaviate_is_one_of_ours(error):
 def test_only_vectors_that_do_not_fit_are_a_reason_to_begin_anew():
     index = WeaviateIndex("http://127.0.0.1:9")
 
-    for said in ("vector lengths don't match: 64 vs 2", "new node has a vector with length 2", "inconsistent vector dimensions"):
+    for said in (
+        "vector lengths don't match: 64 vs 2",
+        "new node has a vector with length 2",
+        "inconsistent vector dimensions",
+    ):
         assert isinstance(index._explain(said), StoreUnusableError)
-    for said in ("shard is read-only", "not enough memory", "could not find class Babyagi_x in schema", "status 429"):
+    for said in (
+        "shard is read-only",
+        "not enough memory",
+        "could not find class Babyagi_x in schema",
+        "status 429",
+    ):
         assert isinstance(index._explain(said), IndexUnavailableError)
 
 

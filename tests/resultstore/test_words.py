@@ -1,4 +1,5 @@
-"""How much of what is asked stands in a text, whatever its script, its length and what it is beside."""
+"""How much of what is asked stands in a text, whatever its script, its length and what it is
+beside."""
 
 import pytest
 
@@ -33,12 +34,18 @@ def test_what_stands_in_one_passage_is_better_than_what_is_scattered():
 
 
 def test_what_it_is_asked_for_counts_less_than_what_is_asked():
-    assert best("lake", "About the oven.", "About the lake.", background="oven") == "About the lake."
-    assert best("nowhere", "About the lake.", "About the oven.", background="oven") == "About the oven."
+    assert (
+        best("lake", "About the oven.", "About the lake.", background="oven") == "About the lake."
+    )
+    assert (
+        best("nowhere", "About the lake.", "About the oven.", background="oven")
+        == "About the oven."
+    )
 
 
 def test_a_piece_of_every_text_counts_when_what_is_rare_among_them_was_not_asked_for():
-    """Where most candidates were brought by the same words, the rest of the question must not outweigh them."""
+    """Where most candidates were brought by the same words, the rest of the question must not
+    outweigh them."""
     right = "Find out what the lake trail costs in a year, wages and taxes included."
     texts = [
         f"Find out what the {name} costs in a year, wages and taxes included."
@@ -47,7 +54,15 @@ def test_a_piece_of_every_text_counts_when_what_is_rare_among_them_was_not_asked
     mentions = ["Compared with the lake trail, little is known."] * 20
 
     assert (
-        best("Verify and compare: find out what the lake trail costs in a year, wages and taxes included", *mentions, *texts, right)
+        best(
+            (
+                "Verify and compare: find out what the lake trail costs in a year, wages and "
+                "taxes included"
+            ),
+            *mentions,
+            *texts,
+            right,
+        )
         == right
     )
 
@@ -56,8 +71,12 @@ def test_equal_texts_have_equal_scores_wherever_they_stand():
     assert len({round(score, 6) for score in Words("the same").score(["The same."] * 5)}) == 1
 
 
-@pytest.mark.parametrize("texts", [[], [""], ["", "\n\n", "...", "\ud800", "a"], ["word " * 20_000, "x" * 100_000]])
-@pytest.mark.parametrize("asked", ["", "!", "a", "word", "\ud800 x", " ".join(f"word{n}" for n in range(MAX_PIECES))])
+@pytest.mark.parametrize(
+    "texts", [[], [""], ["", "\n\n", "...", "\ud800", "a"], ["word " * 20_000, "x" * 100_000]]
+)
+@pytest.mark.parametrize(
+    "asked", ["", "!", "a", "word", "\ud800 x", " ".join(f"word{n}" for n in range(MAX_PIECES))]
+)
 def test_whatever_is_compared_gets_a_score_from_0_to_1(asked, texts):
     scores = Words(asked).score(texts)
 

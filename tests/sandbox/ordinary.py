@@ -1,7 +1,9 @@
-"""Ordinary programs as a model writes them, with what plain Python makes of them; `python -m tests.sandbox.ordinary` runs them all.
+"""Ordinary programs as a model writes them, with what plain Python makes of them; `python -m
+tests.sandbox.ordinary` runs them all.
 
-In the data a program begins behind a line `=== name`, and a line `---` parts it from what is expected: what it prints, or where it
-prints nothing its value. `--expect` writes the printed ones anew with the interpreter that runs this.
+In the data a program begins behind a line `=== name`, and a line `---` parts it from what is
+expected: what it prints, or where it prints nothing its value. `--expect` writes the printed ones
+anew with the interpreter that runs this.
 """
 
 import argparse
@@ -24,12 +26,18 @@ def load(path):
 
 
 def run_plainly(code):
-    return subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def expect(path):
-    programs = {name: (code, run_plainly(code) or expected) for name, (code, expected) in load(path).items()}
-    text = "".join(f"=== {name}\n{code}---\n{expected}" for name, (code, expected) in programs.items())
+    programs = {
+        name: (code, run_plainly(code) or expected) for name, (code, expected) in load(path).items()
+    }
+    text = "".join(
+        f"=== {name}\n{code}---\n{expected}" for name, (code, expected) in programs.items()
+    )
     path.write_text(text, encoding="utf-8")
 
 
@@ -49,7 +57,11 @@ async def failures(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--expect", action="store_true", help="write what is expected anew")
-    parser.add_argument("--held-out", action="store_true", help="count the held out ones as well, without showing them")
+    parser.add_argument(
+        "--held-out",
+        action="store_true",
+        help="count the held out ones as well, without showing them",
+    )
     asked = parser.parse_args()
     for path in (KNOWN, HELD_OUT):
         if asked.expect:

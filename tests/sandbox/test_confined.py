@@ -1,4 +1,5 @@
-"""The walls themselves: the filter's program on both architectures, its proof, and what happens where there is none."""
+"""The walls themselves: the filter's program on both architectures, its proof, and what happens
+where there is none."""
 
 import errno
 import platform
@@ -13,9 +14,14 @@ from babyagi.sandbox import confined
 
 ALLOW, KILL, EPERM = 0x7FFF0000, 0x80000000, 0x00050000 | errno.EPERM
 UNCONFINED = Path(__file__).with_name("unconfined.py")
-HEADERS = {"x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), "aarch64": Path("/usr/include/asm-generic/unistd.h")}
+HEADERS = {
+    "x86_64": Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+    "aarch64": Path("/usr/include/asm-generic/unistd.h"),
+}
 MACHINE = platform.machine()
-needs_filter = pytest.mark.skipif(sys.platform != "linux" or MACHINE not in confined.ARCHITECTURES, reason="the filter is Linux's")
+needs_filter = pytest.mark.skipif(
+    sys.platform != "linux" or MACHINE not in confined.ARCHITECTURES, reason="the filter is Linux's"
+)
 
 
 def verdict(program, *, architecture, number, arguments=()):
@@ -25,7 +31,11 @@ def verdict(program, *, architecture, number, arguments=()):
         architecture,
         0,
         0,
-        *(half for value in (*arguments, 0, 0, 0, 0, 0, 0)[:6] for half in (value & 0xFFFFFFFF, value >> 32)),
+        *(
+            half
+            for value in (*arguments, 0, 0, 0, 0, 0, 0)[:6]
+            for half in (value & 0xFFFFFFFF, value >> 32)
+        ),
     ]
     accumulator, at = 0, 0
     while True:
@@ -86,12 +96,19 @@ def test_the_filter_looks_at_arguments(machine, name, arguments, expected):
     number = confined.SYSCALLS[name][list(confined.ARCHITECTURES).index(machine)]
     program, architecture = confined.build_filter(machine), confined.ARCHITECTURES[machine]
 
-    assert verdict(program, architecture=architecture, number=number, arguments=arguments) == expected
+    assert (
+        verdict(program, architecture=architecture, number=number, arguments=arguments) == expected
+    )
 
 
-@pytest.mark.parametrize(("architecture", "number"), [(0x40000003, 4), (0xC000003E, 0x40000001), (0xC00000B7, 0x40000001), (0, 1)])
+@pytest.mark.parametrize(
+    ("architecture", "number"),
+    [(0x40000003, 4), (0xC000003E, 0x40000001), (0xC00000B7, 0x40000001), (0, 1)],
+)
 @pytest.mark.parametrize("machine", confined.ARCHITECTURES)
-def test_the_filter_kills_what_calls_by_the_rules_of_another_architecture(machine, architecture, number):
+def test_the_filter_kills_what_calls_by_the_rules_of_another_architecture(
+    machine, architecture, number
+):
     assert verdict(confined.build_filter(machine), architecture=architecture, number=number) == KILL
 
 
@@ -99,7 +116,9 @@ def test_the_filter_kills_what_calls_by_the_rules_of_another_architecture(machin
 def test_the_numbers_are_those_of_the_kernels_headers(machine):
     if not HEADERS[machine].exists():
         pytest.skip("the kernel's headers are not installed")
-    said = re.findall(r"^#define __NR(?:3264)?_(\w+) (\d+)$", HEADERS[machine].read_text(), re.MULTILINE)
+    said = re.findall(
+        r"^#define __NR(?:3264)?_(\w+) (\d+)$", HEADERS[machine].read_text(), re.MULTILINE
+    )
     at = list(confined.ARCHITECTURES).index(machine)
 
     for name, numbers in confined.SYSCALLS.items():
@@ -109,7 +128,9 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine):
 @needs_filter
 def test_a_kernel_that_takes_the_filter_and_does_not_hold_to_it_gets_no_code():
     command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, "lie"]
-    ran = subprocess.run(command, input="final_result = 1", capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(
+        command, input="final_result = 1", capture_output=True, text=True, timeout=30, check=False
+    )
 
     assert ran.stdout == f"{confined.REFUSED}the kernel took the filter and does not hold to it"
 
@@ -133,7 +154,9 @@ for fd in (0, *range(2, 40)):
 os.write(1, b"looked")
 os._exit(0)
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
+    )
 
     assert ran.stdout == "looked"
 
@@ -155,7 +178,8 @@ refusing = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 16), (0x15, 0, 1
 confined.build_filter = lambda machine: refusing
 confined.install_filter(confined.find_prctl())
 """
-ANOTHER_MACHINE = "import ctypes; ctypes.CDLL(None).personality(8)"  # the kernel says that it is a 32-bit one
+# the kernel says that it is a 32-bit one
+ANOTHER_MACHINE = "import ctypes; ctypes.CDLL(None).personality(8)"
 NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
 
 
@@ -164,14 +188,19 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
     ("surroundings", "why"),
     [
         (NO_FILTER_HERE, r"the kernel takes no filter of system calls \(Operation not permitted\)"),
-        (ANOTHER_MACHINE, r"this is Linux on (i686|armv8l), not a 64-bit system on x86_64 or aarch64"),
+        (
+            ANOTHER_MACHINE,
+            r"this is Linux on (i686|armv8l), not a 64-bit system on x86_64 or aarch64",
+        ),
         (NO_INTERPRETER, r"the process ended with code 1 before it was confined"),
         ("import sys; sys.platform = 'darwin'", "this is darwin"),
     ],
 )
 def test_where_code_cannot_be_confined_none_is_run(surroundings, why):
     script = surroundings.replace("MACHINE", repr(MACHINE)) + CALL_RUN_PYTHON
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
 
     what, said, fix = ran.stdout.splitlines() or [ran.stderr] * 3
     assert what == "Python code of a model cannot be confined here, so none was run"
@@ -187,10 +216,19 @@ call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer
 """
 
 
-@pytest.mark.skipif(MACHINE != "x86_64" or sys.platform != "linux", reason="x86 alone has an older way to call")
+@pytest.mark.skipif(
+    MACHINE != "x86_64" or sys.platform != "linux", reason="x86 alone has an older way to call"
+)
 def test_the_kernel_kills_a_process_that_calls_by_32_bit_rules():
-    confine = "from babyagi.sandbox import confined\nconfined.install_filter(confined.find_prctl())\n"
-    ran = subprocess.run([sys.executable, "-c", f"{OLD_CALL}{confine}call()"], capture_output=True, timeout=30, check=False)
+    confine = (
+        "from babyagi.sandbox import confined\nconfined.install_filter(confined.find_prctl())\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", f"{OLD_CALL}{confine}call()"],
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
 
     assert ran.returncode == -31  # SIGSYS
 
@@ -208,7 +246,9 @@ try:
 except ToolError as error:
     print(error.what)
 """
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
 
     assert ran.stdout == "the code wanted more memory than the 300 MiB that it may use (line 1)\n"
 
@@ -218,7 +258,13 @@ def test_a_process_that_the_system_kills_as_it_begins_is_tried_again_later(tmp_p
     interpreter = tmp_path / "python"
     interpreter.write_text("#!/bin/sh\nkill -9 $$\n")
     interpreter.chmod(0o755)
-    script = f"import sys; sys.executable = {str(interpreter)!r}" + CALL_RUN_PYTHON.replace("SettingsError", "ToolError")
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    script = f"import sys; sys.executable = {str(interpreter)!r}" + CALL_RUN_PYTHON.replace(
+        "SettingsError", "ToolError"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
 
-    assert ran.stdout.startswith("the system stopped the process before the code began; try again later\n")
+    assert ran.stdout.startswith(
+        "the system stopped the process before the code began; try again later\n"
+    )

@@ -10,7 +10,8 @@ from babyagi.sandbox.python import run_python
 from tests.sandbox.ordinary import HELD_OUT, KNOWN, load
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES, reason="code can be confined on Linux only"
+    sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES,
+    reason="code can be confined on Linux only",
 )
 PROGRAMS = load(KNOWN) | load(HELD_OUT)
 

@@ -15,10 +15,19 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.sandbox import confined, python
 from babyagi.sandbox.python import MAX_AT_ONCE, run_python
-from tests.sandbox.hostile import ANY, BOUNDED, ESCAPES, OWN_ANSWERS, REFUSED_ANYWAY, SECRET, TOO_LONG
+from tests.sandbox.hostile import (
+    ANY,
+    BOUNDED,
+    ESCAPES,
+    OWN_ANSWERS,
+    REFUSED_ANYWAY,
+    SECRET,
+    TOO_LONG,
+)
 
 pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES, reason="code can be confined on Linux only"
+    sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES,
+    reason="code can be confined on Linux only",
 )
 UNCONFINED = Path(__file__).with_name("unconfined.py")
 BOUND_S = 0.4  # for programs that never end
@@ -34,7 +43,12 @@ def lay_out(folder):
 
 
 def look(path):
-    return path.read_text(), path.stat().st_mtime_ns, path.stat().st_mode, {entry.name for entry in path.parent.iterdir()}
+    return (
+        path.read_text(),
+        path.stat().st_mtime_ns,
+        path.stat().st_mode,
+        {entry.name for entry in path.parent.iterdir()},
+    )
 
 
 @pytest.fixture
@@ -55,7 +69,11 @@ def _no_child_and_no_descriptor_is_left():
 
 
 def children(of="self"):
-    return {int(pid) for path in Path(f"/proc/{of}/task").glob("*/children") for pid in path.read_text().split()}
+    return {
+        int(pid)
+        for path in Path(f"/proc/{of}/task").glob("*/children")
+        for pid in path.read_text().split()
+    }
 
 
 def is_confined(pid):
@@ -72,10 +90,18 @@ def descriptors():
 
 
 def run_parts(programs, parts, folder):
-    """What each program gives under the child's own parts: `none` of the walls, or the `filter` alone."""
-    codes = {name: code.replace("PATH", repr(str(lay_out(folder / name)))) for name, code in programs.items()}
+    """What each program gives under the child's own parts: `none` of the walls, or the `filter`
+    alone."""
+    codes = {
+        name: code.replace("PATH", repr(str(lay_out(folder / name))))
+        for name, code in programs.items()
+    }
     command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, parts]
-    return json.loads(subprocess.run(command, input=json.dumps(codes), text=True, capture_output=True, timeout=60, check=True).stdout)
+    return json.loads(
+        subprocess.run(
+            command, input=json.dumps(codes), text=True, capture_output=True, timeout=60, check=True
+        ).stdout
+    )
 
 
 @pytest.fixture(scope="module")
@@ -101,22 +127,55 @@ async def outcome(code, **bounds):
     ("code", "expected"),
     [
         ("final_result = 47 ** 0.23", "2.4242784855673896"),
-        ("from datetime import date\nfinal_result = (date(2026, 3, 1) - date(2026, 2, 1)).days", "28"),
-        ("from datetime import datetime\nfinal_result = datetime.strptime('2 Jan 2026', '%d %b %Y').strftime('%A')", "Friday"),
-        ("import statistics as s\nfinal_result = s.median([3, 1, 2]), s.stdev([1, 3])", "(2, 1.4142135623730951)"),
+        (
+            "from datetime import date\nfinal_result = (date(2026, 3, 1) - date(2026, 2, 1)).days",
+            "28",
+        ),
+        (
+            (
+                "from datetime import datetime\nfinal_result = datetime.strptime('2 Jan 2026', "
+                "'%d %b %Y').strftime('%A')"
+            ),
+            "Friday",
+        ),
+        (
+            "import statistics as s\nfinal_result = s.median([3, 1, 2]), s.stdev([1, 3])",
+            "(2, 1.4142135623730951)",
+        ),
         ("from decimal import Decimal\nfinal_result = Decimal('0.1') + Decimal('0.2')", "0.3"),
         ("from fractions import Fraction\nfinal_result = Fraction(1, 3) + Fraction(1, 6)", "1/2"),
         ("import re\nfinal_result = re.findall(r'\\d+', 'a1b22')", "['1', '22']"),
-        ('import json\nfinal_result = json.dumps(json.loads(\'{"b": 1, "a": [2]}\'), sort_keys=True)', '{"a": [2], "b": 1}'),
-        ("from collections import Counter\nfinal_result = Counter('abca').most_common(1)", "[('a', 2)]"),
+        (
+            (
+                'import json\nfinal_result = json.dumps(json.loads(\'{"b": 1, "a": [2]}\'), '
+                "sort_keys=True)"
+            ),
+            '{"a": [2], "b": 1}',
+        ),
+        (
+            "from collections import Counter\nfinal_result = Counter('abca').most_common(1)",
+            "[('a', 2)]",
+        ),
         ("import hashlib\nfinal_result = hashlib.sha256(b'').hexdigest()[:8]", "e3b0c442"),
         ("import random\nrandom.seed(1)\nfinal_result = random.randint(1, 6)", "2"),
-        ("def f(n):\n    t = 0\n    for i in range(n):\n        t += i\n    return t\nfinal_result = f(1000)", "499500"),
+        (
+            (
+                "def f(n):\n    t = 0\n    for i in range(n):\n        t += i\n    return "
+                "t\nfinal_result = f(1000)"
+            ),
+            "499500",
+        ),
         ("final_result = sum(range(10**6))", "499999500000"),
         ("final_result = sorted('bca')", "['a', 'b', 'c']"),
         ("final_result = len(str(2 ** 20000))", "6021"),
         ("final_result = '\\N{BULLET}'", "•"),
-        ("from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int\nfinal_result = A(1)", "A(x=1)"),
+        (
+            (
+                "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: "
+                "int\nfinal_result = A(1)"
+            ),
+            "A(x=1)",
+        ),
         ("if __name__ == '__main__':\n    final_result = 1", "1"),
         ("try:\n    import numpy\nexcept ImportError:\n    final_result = 'without'", "without"),
         ("final_result = None", "None"),
@@ -127,7 +186,9 @@ async def test_an_ordinary_program_gives_its_answer(code, expected):
 
 
 @pytest.mark.parametrize("name", ESCAPES)
-async def test_a_program_that_escapes_without_the_filter_only_computes_with_it(name, secret, without_a_wall, behind_the_filter_alone):
+async def test_a_program_that_escapes_without_the_filter_only_computes_with_it(
+    name, secret, without_a_wall, behind_the_filter_alone
+):
     assert without_a_wall[name] == "AESCAPED"
 
     assert behind_the_filter_alone[name] not in ("", "AESCAPED")
@@ -135,9 +196,13 @@ async def test_a_program_that_escapes_without_the_filter_only_computes_with_it(n
 
 
 @pytest.mark.parametrize("name", REFUSED_ANYWAY)
-async def test_a_program_that_few_machines_would_let_escape_does_not(name, secret, behind_the_filter_alone):
+async def test_a_program_that_few_machines_would_let_escape_does_not(
+    name, secret, behind_the_filter_alone
+):
     assert behind_the_filter_alone[name] != "AESCAPED"
-    assert isinstance(await outcome(REFUSED_ANYWAY[name].replace("PATH", repr(str(secret)))), ToolError)
+    assert isinstance(
+        await outcome(REFUSED_ANYWAY[name].replace("PATH", repr(str(secret)))), ToolError
+    )
 
 
 @pytest.mark.parametrize("name", BOUNDED)
@@ -160,22 +225,49 @@ async def test_the_worst_that_a_program_may_do_is_to_choose_its_own_answer(name)
     ("code", "said"),
     [
         ("x = 1\nfinal_result = y", "NameError: name 'y' is not defined (line 2)"),
-        ("def f(x):\n    return 1 / x\nfinal_result = f(0)", "ZeroDivisionError: division by zero (line 2)"),
-        ("x = 3", "the code gave nothing: print what is wanted, end with an expression, or assign it to final_result"),
+        (
+            "def f(x):\n    return 1 / x\nfinal_result = f(0)",
+            "ZeroDivisionError: division by zero (line 2)",
+        ),
+        (
+            "x = 3",
+            (
+                "the code gave nothing: print what is wanted, end with an expression, or assign "
+                "it to final_result"
+            ),
+        ),
         (
             "\nopen('x')",
-            "the code may only compute: no files, no network, no other programs; put what it needs into the code (io.StringIO is a file)"
+            "the code may only compute: no files, no network, no other programs; put "
+            "what it needs into the code (io.StringIO is a file)"
             " (line 2)",
         ),
-        ("x = input()", "there is no input here, nobody to ask and no arguments: put the value into the code (line 1)"),
-        ("import numpy as np", "there is no module numpy here: only those that come with Python can be imported (line 1)"),
         (
-            "import queue, threading\nq, got = queue.Queue(), []\nt = threading.Thread(target=lambda: got.append(q.get()))\n"
+            "x = input()",
+            (
+                "there is no input here, nobody to ask and no arguments: put the value into the "
+                "code (line 1)"
+            ),
+        ),
+        (
+            "import numpy as np",
+            (
+                "there is no module numpy here: only those that come with Python can be imported "
+                "(line 1)"
+            ),
+        ),
+        (
+            "import queue, threading\nq, got = queue.Queue(), []\nt = "
+            "threading.Thread(target=lambda: got.append(q.get()))\n"
             "t.start()\nq.put(1)\nt.join()\nprint(got)",
-            "the code waits for another thread, and here each runs to its end when it is started: start the one that gives before the one "
+            "the code waits for another thread, and here each runs to its end when it is "
+            "started: start the one that gives before the one "
             "that takes, or use asyncio (line 3)",
         ),
-        ("print('total', 7)\nprint('rest')\nx", "NameError: name 'x' is not defined (line 3); it had printed: total 7 rest"),
+        (
+            "print('total', 7)\nprint('rest')\nx",
+            "NameError: name 'x' is not defined (line 3); it had printed: total 7 rest",
+        ),
         ("assert 1 == 2", "AssertionError (line 1)"),
     ],
 )
@@ -213,7 +305,10 @@ async def test_the_answer_is_the_variable_else_what_was_printed_else_the_last_li
 
 
 async def test_of_much_that_is_printed_the_beginning_and_the_end_are_the_answer():
-    answer = await run_python("print('first')\nfor n in range(10 ** 5): print(f'line {n}')\nprint('last')", max_output_chars=1000)
+    answer = await run_python(
+        "print('first')\nfor n in range(10 ** 5): print(f'line {n}')\nprint('last')",
+        max_output_chars=1000,
+    )
 
     assert answer.startswith("first\nline 0\n") and answer.endswith("\nline 99999\nlast")
     assert len(answer) <= 1000 and re.search(r"\n… cut: \d+ more characters …\n", answer)
@@ -251,16 +346,22 @@ async def test_as_many_programs_as_wanted_take_turns_in_two_places():
     watching.cancel()
 
     assert most == MAX_AT_ONCE
-    assert {str(said) for said in outcomes} == {f"the code took longer than {BOUND_S:g} s and was stopped"}  # each had all of its time
+    # each had all of its time
+    assert {str(said) for said in outcomes} == {
+        f"the code took longer than {BOUND_S:g} s and was stopped"
+    }
 
 
 async def test_programs_of_another_process_take_turns_with_ours():
     holding = (
         "import asyncio, sys; from babyagi.sandbox import python as box\n"
         "places = [box._take_place() for _ in range(box.MAX_AT_ONCE)]\n"
-        "assert all(places) and box._take_place() is None\nprint('held', flush=True); sys.stdin.read()"
+        "assert all(places) and box._take_place() is None\nprint('held', flush=True); "
+        "sys.stdin.read()"
     )
-    with subprocess.Popen([sys.executable, "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
         assert other.stdout and other.stdin
         assert other.stdout.readline() == b"held\n"
         running = asyncio.create_task(run_python("final_result = 1"))
@@ -282,7 +383,9 @@ async def test_a_program_whose_turn_never_comes_is_not_begun_and_says_so(monkeyp
     for place in places:
         place.close()
 
-    assert str(said) == "2 other programs were running for 0.05 s; this one was not begun, try again"
+    assert (
+        str(said) == "2 other programs were running for 0.05 s; this one was not begun, try again"
+    )
     assert await run_python("final_result = 1") == "1"
 
 
@@ -321,7 +424,10 @@ async def test_a_run_that_is_cancelled_as_it_begins_leaves_no_process():
 
 
 def test_the_process_dies_with_a_parent_that_is_killed():
-    code = "import asyncio; from babyagi.sandbox.python import run_python; asyncio.run(run_python('while True: pass', timeout_s=60.0))"
+    code = (
+        "import asyncio; from babyagi.sandbox.python import run_python; "
+        "asyncio.run(run_python('while True: pass', timeout_s=60.0))"
+    )
     with subprocess.Popen([sys.executable, "-c", code]) as parent:
         while not (confined_ones := [pid for pid in children(parent.pid) if is_confined(pid)]):
             time.sleep(0.01)

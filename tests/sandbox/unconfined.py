@@ -1,8 +1,10 @@
-"""The child's own parts, put together in other ways: `python -I -S unconfined.py FILE none|filter|lie`, with programs on standard input.
+"""The child's own parts, put together in other ways: `python -I -S unconfined.py FILE
+none|filter|lie`, with programs on standard input.
 
-`none` runs each program without a wall, which shows that a hostile one is hostile; `filter` runs it behind the filter alone. Programs
-and outcomes are JSON objects by name; each program has a process of its own. `lie` is the whole child under a kernel that says yes to
-everything and does nothing, with one program as it is.
+`none` runs each program without a wall, which shows that a hostile one is hostile; `filter` runs it
+behind the filter alone. Programs and outcomes are JSON objects by name; each program has a process
+of its own. `lie` is the whole child under a kernel that says yes to everything and does nothing,
+with one program as it is.
 """
 
 import ctypes  # noqa: F401  # what `install_filter` imports in any case
@@ -41,4 +43,6 @@ def outcome_of(code):
 if sys.argv[2] == "lie":
     vars(confined)["find_prctl"] = lambda: lambda *asked: 0
     confined.main(os.getppid(), "final_result", 1000, 60, 2**29)
-sys.stdout.write(json.dumps({name: outcome_of(code) for name, code in json.loads(sys.stdin.read()).items()}))
+sys.stdout.write(
+    json.dumps({name: outcome_of(code) for name, code in json.loads(sys.stdin.read()).items()})
+)

@@ -1,4 +1,5 @@
-"""Files of variables that nobody has trusted: what is taken from them, what waits, and what trusts them."""
+"""Files of variables that nobody has trusted: what is taken from them, what waits, and what trusts
+them."""
 
 from __future__ import annotations
 
@@ -9,8 +10,22 @@ from pathlib import Path
 import pytest
 
 from babyagi.errors import SettingsError
-from babyagi.settings import Loaded, declared_fields, distrust_file, load_settings, trust_file, trusted_paths
-from babyagi.settings.values import anything, lower_limit, nothing, parse_hosts, parse_notify, parse_task_store
+from babyagi.settings import (
+    Loaded,
+    declared_fields,
+    distrust_file,
+    load_settings,
+    trust_file,
+    trusted_paths,
+)
+from babyagi.settings.values import (
+    anything,
+    lower_limit,
+    nothing,
+    parse_hosts,
+    parse_notify,
+    parse_task_store,
+)
 
 ANY_VALUE = set(
     """objective initial_task instance_name planning llm_model model_execution model_creation model_prioritization model_report
@@ -22,7 +37,11 @@ LOWER_LIMITS = set(
     model_timeout_s drain_s""".split()
 )
 ONE_VALUE = {"embedding_model"}
-KEYS = {"openai_api_key": ("openai_base_url", "embedding_base_url"), "weaviate_api_key": ("weaviate_url",), "serpapi_api_key": ()}
+KEYS = {
+    "openai_api_key": ("openai_base_url", "embedding_base_url"),
+    "weaviate_api_key": ("weaviate_url",),
+    "serpapi_api_key": (),
+}
 WAITS = set(
     """http_proxy https_proxy no_proxy
     files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
@@ -34,10 +53,16 @@ WAITS = set(
 
 @pytest.fixture
 def load(tmp_path):
-    def _load(text: str | None = None, /, flags: dict[str, object] | None = None, **environ: str) -> Loaded:
+    def _load(
+        text: str | None = None, /, flags: dict[str, object] | None = None, **environ: str
+    ) -> Loaded:
         if text is not None:
             (tmp_path / ".env").write_text(text, encoding="utf-8")
-        return load_settings(flags=flags or {}, environ={"BABYAGI_HOME": str(tmp_path / "home"), **environ}, cwd=tmp_path)
+        return load_settings(
+            flags=flags or {},
+            environ={"BABYAGI_HOME": str(tmp_path / "home"), **environ},
+            cwd=tmp_path,
+        )
 
     return _load
 
@@ -57,9 +82,17 @@ def test_every_setting_has_its_place_among_what_may_come_from_a_file_that_nobody
     declared = declared_fields()
 
     assert {name for name, entry in declared.items() if entry.untrusted is anything} == ANY_VALUE
-    assert {name for name, entry in declared.items() if entry.untrusted is lower_limit} == LOWER_LIMITS
-    assert {name: entry.key_for for name, entry in declared.items() if entry.key_for is not None} == KEYS
-    assert {name for name, entry in declared.items() if entry.untrusted is nothing and entry.key_for is None} == WAITS
+    assert {
+        name for name, entry in declared.items() if entry.untrusted is lower_limit
+    } == LOWER_LIMITS
+    assert {
+        name: entry.key_for for name, entry in declared.items() if entry.key_for is not None
+    } == KEYS
+    assert {
+        name
+        for name, entry in declared.items()
+        if entry.untrusted is nothing and entry.key_for is None
+    } == WAITS
     assert set(declared) == ANY_VALUE | LOWER_LIMITS | ONE_VALUE | set(KEYS) | WAITS
 
 
@@ -101,9 +134,17 @@ HARMFUL = {
 
 
 @pytest.mark.parametrize(
-    ("name", "variable"), [(name, variable) for name, entry in declared_fields().items() for variable in entry.variables if name in WAITS]
+    ("name", "variable"),
+    [
+        (name, variable)
+        for name, entry in declared_fields().items()
+        for variable in entry.variables
+        if name in WAITS
+    ],
 )
-def test_what_can_run_send_read_or_spend_waits_under_each_of_its_names_and_changes_nothing(load, name, variable):
+def test_what_can_run_send_read_or_spend_waits_under_each_of_its_names_and_changes_nothing(
+    load, name, variable
+):
     home = {"BABYAGI_HOME": ""} if name == "home" else {}
     loaded = load(f"{variable}={HARMFUL[name]}\n", **home)
 
@@ -134,14 +175,18 @@ def test_a_limit_is_taken_when_it_is_lower_than_the_default_and_0_is_not_lower(l
 
     for text in taken:
         loaded = load(f"{variable}={text}\n")
-        assert loaded.waiting == () and getattr(loaded.settings, name) == declared_fields()[name].parse(text)
+        assert loaded.waiting == () and getattr(loaded.settings, name) == declared_fields()[
+            name
+        ].parse(text)
     for text in waits:
         loaded = load(f"{variable}={text}\n")
         assert waiting(loaded) == [variable] and loaded.settings == default
 
 
 def test_what_equals_the_default_changes_nothing_and_does_not_wait(load):
-    loaded = load("BABYAGI_APPROVE=once\nBABYAGI_ASK=false\nBABYAGI_LEASE_S=30.0\nCOOPERATIVE_MODE=none\nBABYAGI_MAX_CALLS=0\n")
+    loaded = load(
+        "BABYAGI_APPROVE=once\nBABYAGI_ASK=false\nBABYAGI_LEASE_S=30.0\nCOOPERATIVE_MODE=none\nBABYAGI_MAX_CALLS=0\n"
+    )
 
     assert loaded.waiting == ()
 
@@ -149,12 +194,16 @@ def test_what_equals_the_default_changes_nothing_and_does_not_wait(load):
 def test_the_env_file_of_the_original_does_not_wait(load):
     loaded = load(
         "LLM_MODEL=gpt-6-luna\nOPENAI_API_KEY=sk-mine\nOPENAI_TEMPERATURE=0.0\nTABLE_NAME=baby-agi-test-table\nBABY_NAME=BabyAGI\n"
-        "COOPERATIVE_MODE=none\nOBJECTIVE=Solve world hunger\nFIRST_TASK=Develop a task list\nDOTENV_EXTENSIONS=\nWEAVIATE_URL=\n"
+        "COOPERATIVE_MODE=none\nOBJECTIVE=Solve world hunger\nFIRST_TASK=Develop a task "
+        "list\nDOTENV_EXTENSIONS=\nWEAVIATE_URL=\n"
         "ENABLE_COMMAND_LINE_ARGS=false\nLLAMA_CTX_MAX=2048\n"
     )
 
     assert loaded.waiting == ()
-    assert (loaded.settings.objective, loaded.settings.openai_api_key.reveal()) == ("Solve world hunger", "sk-mine")
+    assert (loaded.settings.objective, loaded.settings.openai_api_key.reveal()) == (
+        "Solve world hunger",
+        "sk-mine",
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,9 +213,21 @@ def test_the_env_file_of_the_original_does_not_wait(load):
         ("OPENAI_API_KEY=of-the-file", {"OPENAI_BASE_URL": "https://api.openai.com/v1"}, True),
         ("OPENAI_API_KEY=of-the-file", {"OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"}, True),
         ("OPENAI_API_KEY=of-the-file", {"OPENAI_BASE_URL": "https://models.example/v1"}, False),
-        ("OPENAI_API_KEY=of-the-file", {"OPENAI_BASE_URL": "https://api.openai.com.models.example"}, False),
-        ("OPENAI_API_KEY=of-the-file\nOPENAI_BASE_URL=https://b.example", {"OPENAI_BASE_URL": "https://a.example"}, False),
-        ("OPENAI_API_KEY=of-the-file", {"BABYAGI_EMBEDDING_BASE_URL": "https://e.example", "EMBEDDING_MODEL": "e"}, False),
+        (
+            "OPENAI_API_KEY=of-the-file",
+            {"OPENAI_BASE_URL": "https://api.openai.com.models.example"},
+            False,
+        ),
+        (
+            "OPENAI_API_KEY=of-the-file\nOPENAI_BASE_URL=https://b.example",
+            {"OPENAI_BASE_URL": "https://a.example"},
+            False,
+        ),
+        (
+            "OPENAI_API_KEY=of-the-file",
+            {"BABYAGI_EMBEDDING_BASE_URL": "https://e.example", "EMBEDDING_MODEL": "e"},
+            False,
+        ),
         ("OPENAI_API_KEY=of-the-file\nOPENAI_BASE_URL=https://b.example", {}, True),
         ("WEAVIATE_API_KEY=of-the-file", {"WEAVIATE_URL": "https://w.example"}, False),
         ("WEAVIATE_API_KEY=of-the-file", {"WEAVIATE_URL": "http://localhost:8080"}, True),
@@ -174,7 +235,9 @@ def test_the_env_file_of_the_original_does_not_wait(load):
         ("PINECONE_API_KEY=of-the-file", {}, False),
     ],
 )
-def test_a_key_is_taken_for_its_providers_address_for_this_machine_or_for_the_address_beside_it(load, text, environ, is_taken):
+def test_a_key_is_taken_for_its_providers_address_for_this_machine_or_for_the_address_beside_it(
+    load, text, environ, is_taken
+):
     loaded = load(text, **environ)
     key = text.partition("=")[0]
 
@@ -184,25 +247,33 @@ def test_a_key_is_taken_for_its_providers_address_for_this_machine_or_for_the_ad
 
 
 def test_an_address_of_a_file_never_meets_a_key_of_the_environment(load):
-    loaded = load("OPENAI_BASE_URL=http://127.0.0.1:9/v1\nBABYAGI_EMBEDDING_BASE_URL=http://127.0.0.1:9\n", OPENAI_API_KEY="real")
+    loaded = load(
+        "OPENAI_BASE_URL=http://127.0.0.1:9/v1\nBABYAGI_EMBEDDING_BASE_URL=http://127.0.0.1:9\n",
+        OPENAI_API_KEY="real",
+    )
 
     assert (loaded.settings.openai_base_url, loaded.settings.embedding_base_url) == ("", "")
 
 
 def test_a_model_of_a_file_does_not_take_the_limit_of_money_away_when_it_has_no_price(load):
     assert load("LLM_MODEL=nobody-knows").settings.cost_limit_is_explicit
-    assert not load("LLM_MODEL=nobody-knows", OPENAI_BASE_URL="http://127.0.0.1:11434/v1").settings.cost_limit_is_explicit
+    assert not load(
+        "LLM_MODEL=nobody-knows", OPENAI_BASE_URL="http://127.0.0.1:11434/v1"
+    ).settings.cost_limit_is_explicit
     assert not load("", LLM_MODEL="nobody-knows").settings.cost_limit_is_explicit
 
 
 def test_what_only_the_environment_can_say_is_named_and_reaches_nobody(load):
     before = dict(os.environ)
 
-    loaded = load("ALL_PROXY=http://127.0.0.1:9\nSSL_CERT_FILE=x\nPYTHONPATH=.\nSERP_PARAMS_BASE_URL=http://127.0.0.1:9\nMINE=1\n")
+    loaded = load(
+        "ALL_PROXY=http://127.0.0.1:9\nSSL_CERT_FILE=x\nPYTHONPATH=.\nSERP_PARAMS_BASE_URL=http://127.0.0.1:9\nMINE=1\n"
+    )
 
     assert dict(os.environ) == before and loaded.waiting == ()
     assert loaded.notices == (
-        "ALL_PROXY, SSL_CERT_FILE, PYTHONPATH, SERP_PARAMS_BASE_URL in .env: no effect, only settings are read from files; set it in the "
+        "ALL_PROXY, SSL_CERT_FILE, PYTHONPATH, SERP_PARAMS_BASE_URL in .env: no effect, "
+        "only settings are read from files; set it in the "
         "environment",
     )
 
@@ -225,17 +296,28 @@ def test_trusted_files_go_before_those_that_nobody_trusts(load, tmp_path):
     (tmp_path / "named.env").write_text("BABYAGI_MAX_TASKS=5\nINSTANCE_NAME=named\n")
     (tmp_path / "found.env").write_text("BABYAGI_MAX_TASKS=40\nINSTANCE_NAME=found\n")
 
-    settings = load("BABYAGI_MAX_TASKS=30\n", DOTENV_EXTENSIONS=f"{tmp_path / 'named.env'} found.env").settings
+    settings = load(
+        "BABYAGI_MAX_TASKS=30\n", DOTENV_EXTENSIONS=f"{tmp_path / 'named.env'} found.env"
+    ).settings
 
     assert (settings.max_tasks, settings.instance_name) == (5, "named")
 
 
 @pytest.mark.parametrize(
-    ("how", "is_trusted"), [("flag", True), ("the environment, whole", True), ("the environment, relative", False), ("the file", False)]
+    ("how", "is_trusted"),
+    [
+        ("flag", True),
+        ("the environment, whole", True),
+        ("the environment, relative", False),
+        ("the file", False),
+    ],
 )
 def test_a_further_file_is_trusted_when_a_person_named_it(load, tmp_path, how, is_trusted):
     (tmp_path / "more.env").write_text("BABYAGI_NOTIFY=touch x\n")
-    more = {"the environment, whole": str(tmp_path / "more.env"), "the environment, relative": "more.env"}.get(how)
+    more = {
+        "the environment, whole": str(tmp_path / "more.env"),
+        "the environment, relative": "more.env",
+    }.get(how)
     text = "DOTENV_EXTENSIONS=more.env\n" if how == "the file" else ""
     environ = {"DOTENV_EXTENSIONS": more} if more else {}
 
@@ -273,7 +355,9 @@ def test_a_trusted_file_holds_until_it_changes_and_only_where_it_lies(load, tmp_
 
     assert load(text).settings.notify.reveal() == "touch x"
     assert waiting(load(text + " ")) == ["BABYAGI_NOTIFY"]
-    assert waiting(load_settings(flags={}, environ={"BABYAGI_HOME": str(tmp_path / "home")}, cwd=other)) == ["BABYAGI_NOTIFY"]
+    assert waiting(
+        load_settings(flags={}, environ={"BABYAGI_HOME": str(tmp_path / "home")}, cwd=other)
+    ) == ["BABYAGI_NOTIFY"]
     assert load(text).waiting == ()
 
 
@@ -284,7 +368,10 @@ def test_trust_can_be_taken_back_and_is_kept_where_only_its_person_reads(load, t
 
     assert trusted_paths(loaded.trust_home) == [tmp_path / ".env"]
     assert mark.parent.stat().st_mode & 0o077 == 0
-    assert (distrust_file(loaded.trust_home, tmp_path / ".env"), distrust_file(loaded.trust_home, tmp_path / ".env")) == (1, 0)
+    assert (
+        distrust_file(loaded.trust_home, tmp_path / ".env"),
+        distrust_file(loaded.trust_home, tmp_path / ".env"),
+    ) == (1, 0)
     assert waiting(load()) == ["BABYAGI_NOTIFY"]
 
 
@@ -292,15 +379,27 @@ def test_a_digest_in_the_environment_trusts_and_one_in_a_file_does_not(load, tmp
     (tmp_path / "more.env").write_text("BABYAGI_NOTIFY=touch x\n")
     digest = digest_of(tmp_path / "more.env")
 
-    assert waiting(load(f"BABYAGI_TRUST_ENV_FILE={digest}\n", DOTENV_EXTENSIONS="more.env")) == ["BABYAGI_NOTIFY", "BABYAGI_TRUST_ENV_FILE"]
-    assert load("", DOTENV_EXTENSIONS="more.env", BABYAGI_TRUST_ENV_FILE=f"{'0' * 64},{digest.upper()}").waiting == ()
-    assert waiting(load("", DOTENV_EXTENSIONS="more.env", BABYAGI_TRUST_ENV_FILE="0" * 64)) == ["BABYAGI_NOTIFY"]
+    assert waiting(load(f"BABYAGI_TRUST_ENV_FILE={digest}\n", DOTENV_EXTENSIONS="more.env")) == [
+        "BABYAGI_NOTIFY",
+        "BABYAGI_TRUST_ENV_FILE",
+    ]
+    assert (
+        load(
+            "", DOTENV_EXTENSIONS="more.env", BABYAGI_TRUST_ENV_FILE=f"{'0' * 64},{digest.upper()}"
+        ).waiting
+        == ()
+    )
+    assert waiting(load("", DOTENV_EXTENSIONS="more.env", BABYAGI_TRUST_ENV_FILE="0" * 64)) == [
+        "BABYAGI_NOTIFY"
+    ]
 
 
 def test_a_home_that_a_file_names_says_nothing_about_what_is_trusted(load, tmp_path):
     text = f"BABYAGI_HOME={tmp_path / 'planted'}\n"
     (tmp_path / ".env").write_text(text)
-    planted = load_settings(flags={"home": str(tmp_path / "planted")}, environ={"BABYAGI_NOTIFY": "x"}, cwd=tmp_path).untrusted
+    planted = load_settings(
+        flags={"home": str(tmp_path / "planted")}, environ={"BABYAGI_NOTIFY": "x"}, cwd=tmp_path
+    ).untrusted
     trust_file(tmp_path / "planted", planted[0].file)
 
     loaded = load(text, BABYAGI_HOME="")
@@ -326,15 +425,23 @@ def test_a_run_for_which_something_waits_is_told_what_to_type(load, tmp_path):
     with pytest.raises(SettingsError) as caught:
         loaded.require_trust()
 
-    assert caught.value.what == ".env is not trusted, so these settings in it wait: BABYAGI_NOTIFY, BABYAGI_LOG_FILE"
-    assert "babyagi trust" in caught.value.fix and f"BABYAGI_TRUST_ENV_FILE={digest_of(tmp_path / '.env')}" in caught.value.fix
+    assert (
+        caught.value.what
+        == ".env is not trusted, so these settings in it wait: BABYAGI_NOTIFY, BABYAGI_LOG_FILE"
+    )
+    assert (
+        "babyagi trust" in caught.value.fix
+        and f"BABYAGI_TRUST_ENV_FILE={digest_of(tmp_path / '.env')}" in caught.value.fix
+    )
     loaded.require_trust({"task_store"})
     with pytest.raises(SettingsError):
         loaded.require_trust({"log_file"})
 
 
 def test_what_is_missed_because_it_waits_is_no_fault(load):
-    assert waiting(load("LLM_MODEL=llama3.2\nOPENAI_BASE_URL=http://127.0.0.1:11434/v1\n")) == ["OPENAI_BASE_URL"]
+    assert waiting(load("LLM_MODEL=llama3.2\nOPENAI_BASE_URL=http://127.0.0.1:11434/v1\n")) == [
+        "OPENAI_BASE_URL"
+    ]
     assert waiting(load("BABYAGI_PRICE_IN=1\n")) == ["BABYAGI_PRICE_IN"]
 
 
@@ -347,8 +454,16 @@ def test_what_is_missed_because_it_waits_is_no_fault(load):
         (parse_notify, "sh -c 'touch x'", "sh -c 'touch x'"),
         (parse_notify, "https://hooks.example/T000/HOOK", "https://hooks.example/***"),
         (parse_task_store, "sqlite:////srv/tasks.db", "sqlite:////srv/tasks.db"),
-        (parse_task_store, "postgresql://me:top5ecret@db:5432/agi?host=evil", "postgresql://me:***@db:5432/agi?host=evil"),
-        (parse_task_store, "postgresql://db:5432/agi?user=%40x&password=top5ecret", "postgresql://db:5432/agi?user=%40x&password=***"),
+        (
+            parse_task_store,
+            "postgresql://me:top5ecret@db:5432/agi?host=evil",
+            "postgresql://me:***@db:5432/agi?host=evil",
+        ),
+        (
+            parse_task_store,
+            "postgresql://db:5432/agi?user=%40x&password=top5ecret",
+            "postgresql://db:5432/agi?user=%40x&password=***",
+        ),
         (parse_task_store, "postgresql://me@db/agi", "postgresql://me@db/agi"),
     ],
 )
@@ -358,7 +473,11 @@ def test_a_command_is_shown_whole_and_an_address_without_what_is_secret(parse, t
 
 
 def test_hosts_are_names_with_or_without_a_port():
-    assert parse_hosts("A.example, b.example:8443 [::1]:80") == ("a.example", "b.example:8443", "[::1]:80")
+    assert parse_hosts("A.example, b.example:8443 [::1]:80") == (
+        "a.example",
+        "b.example:8443",
+        "[::1]:80",
+    )
     for bad in ("https://a.example", "a.example/x", "me@a.example", "a.example:port", ":80"):
         with pytest.raises(ValueError, match="HOST"):
             parse_hosts(bad)

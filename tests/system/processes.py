@@ -1,4 +1,5 @@
-"""Real `babyagi` processes against a server in the test's own process, and a look into the homes that they leave."""
+"""Real `babyagi` processes against a server in the test's own process, and a look into the homes
+that they leave."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Ended:
 
 
 def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
-    """The whole environment of a process: its home, its server, the program that these tests belong to, and nothing of ours."""
+    """The whole environment of a process: its home, its server, the program that these tests belong
+    to, and nothing of ours."""
     server = {"OPENAI_BASE_URL": base_url} if base_url else {}
     return {
         "PATH": os.environ["PATH"],
@@ -48,10 +50,18 @@ def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
     }
 
 
-async def start(*line: str, env: Mapping[str, str], cwd: Path | None = None) -> asyncio.subprocess.Process:
+async def start(
+    *line: str, env: Mapping[str, str], cwd: Path | None = None
+) -> asyncio.subprocess.Process:
     pipe = asyncio.subprocess.PIPE
     return await asyncio.create_subprocess_exec(
-        *COMMAND, *line, env=env, cwd=cwd or Path(env["BABYAGI_HOME"]).parent, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe
+        *COMMAND,
+        *line,
+        env=env,
+        cwd=cwd or Path(env["BABYAGI_HOME"]).parent,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
     )
 
 
@@ -67,8 +77,11 @@ async def finish(process: asyncio.subprocess.Process, *, timeout_s: float = 60.0
     return Ended(code=process.returncode, out=out.decode(), err=err.decode())
 
 
-async def babyagi(*line: str, env: Mapping[str, str], cwd: Path | None = None, timeout_s: float = 60.0) -> Ended:
-    """Run one command to its end. No command may show a traceback or send an escape to what is no terminal."""
+async def babyagi(
+    *line: str, env: Mapping[str, str], cwd: Path | None = None, timeout_s: float = 60.0
+) -> Ended:
+    """Run one command to its end. No command may show a traceback or send an escape to what is no
+    terminal."""
     ended = await finish(await start(*line, env=env, cwd=cwd), timeout_s=timeout_s)
     assert "Traceback" not in ended.said, ended.said
     assert "\x1b" not in ended.said
@@ -100,12 +113,19 @@ def rows(home: Path, query: str) -> list[dict[str, Any]]:
 
 
 def write_documents(folder: Path, *, n_lines: int = 12) -> Path:
-    """Eight documents with three lines each that can be quoted, no two of which are equally near to an objective."""
+    """Eight documents with three lines each that can be quoted, no two of which are equally near to
+    an objective."""
     folder.mkdir()
     for number, subject in enumerate(SUBJECTS):
         lines = [f"# The {subject}", "", *(f"{line}: too short" for line in range(3, n_lines + 1))]
         for place in range(3):
-            words = (f"{subject[:3]}{chr(97 + place)}{chr(97 + n)}" for n in range(3 * number + place + 1))  # a weight of its own
-            lines[n_lines // 4 * (place + 1)] = f"The {subject} has large stores of {' '.join(words)}."
+            # a weight of its own
+            words = (
+                f"{subject[:3]}{chr(97 + place)}{chr(97 + n)}"
+                for n in range(3 * number + place + 1)
+            )
+            lines[n_lines // 4 * (place + 1)] = (
+                f"The {subject} has large stores of {' '.join(words)}."
+            )
         (folder / f"{subject}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder

@@ -1,4 +1,5 @@
-"""Bad input and bad surroundings: one clear error or correct work, the exit code of the table, nothing lost, no traceback."""
+"""Bad input and bad surroundings: one clear error or correct work, the exit code of the table,
+nothing lost, no traceback."""
 
 import asyncio
 import json
@@ -32,11 +33,13 @@ def home(tmp_path):
 def unused_port():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]  # bound and not listened on: connecting is refused, and nobody else gets it
+        # bound and not listened on: connecting is refused, and nobody else gets it
+        yield taken.getsockname()[1]
 
 
 class Proxy:
-    """The only way out for a process that is given its variables; it lets nothing through and remembers who tried."""
+    """The only way out for a process that is given its variables; it lets nothing through and
+    remembers who tried."""
 
     def __init__(self):
         self.connections = []
@@ -63,16 +66,21 @@ def check_refusal(ended, code, *words):
     assert ended.code == code, ended
     assert 2 <= len(lines) <= 4, ended.err
     assert lines[0].startswith("babyagi: ")
-    assert [line[:11] for line in lines[1:]] == [head for head in ("  because: ", "  try:     ", "  more:    ") if f"\n{head}" in ended.err]
+    assert [line[:11] for line in lines[1:]] == [
+        head for head in ("  because: ", "  try:     ", "  more:    ") if f"\n{head}" in ended.err
+    ]
     assert lines[-1].startswith("  more:    babyagi guide")
     for word in words:
         assert word in ended.err
 
 
-# -- keys and models -------------------------------------------------------------------------------------------------------------
+# -- keys and models
+# --------------------------------------------------------------------------------------------------
 
 
-async def test_without_a_key_it_says_the_ways_out_without_asking_anybody_and_creates_nothing(home, proxy):
+async def test_without_a_key_it_says_the_ways_out_without_asking_anybody_and_creates_nothing(
+    home, proxy
+):
     ended = await babyagi("run", "an objective", env=environ(home, **proxy.variables))
 
     assert proxy.connections == []
@@ -84,39 +92,60 @@ async def test_without_a_key_it_says_the_ways_out_without_asking_anybody_and_cre
 async def test_a_wrong_key_is_asked_once_and_the_right_one_goes_on(home, server):
     server.fail_when(lambda record: record.headers.get("authorization") != "Bearer sk-right", "401")
 
-    refused = await babyagi("run", "an objective", env=environ(home, server.base_url, OPENAI_API_KEY="sk-wrong-and-secret"))
+    refused = await babyagi(
+        "run",
+        "an objective",
+        env=environ(home, server.base_url, OPENAI_API_KEY="sk-wrong-and-secret"),
+    )
 
     check_refusal(refused, 4, "refuses the key", "OPENAI_API_KEY")
     assert "secret" not in refused.said
     assert len(server.requests) == 1
-    assert rows(home, "SELECT status, failures, try_no FROM task") == [{"status": "queued", "failures": 0, "try_no": 1}]
+    assert rows(home, "SELECT status, failures, try_no FROM task") == [
+        {"status": "queued", "failures": 0, "try_no": 1}
+    ]
 
     resumed = await babyagi("resume", env=environ(home, server.base_url, OPENAI_API_KEY="sk-right"))
 
     assert resumed.code == 0, resumed.said
     assert (await look("status", env=environ(home)))["usage"]["calls"] == len(server.requests) - 1
-    assert "secret" not in "".join(path.read_bytes().decode("latin-1") for path in home.rglob("*") if path.is_file())
+    assert "secret" not in "".join(
+        path.read_bytes().decode("latin-1") for path in home.rglob("*") if path.is_file()
+    )
 
 
 async def test_an_unknown_model_is_one_clear_error_and_its_advice_works(home, server):
-    refused = await babyagi("run", "an objective", env=environ(home, server.base_url, LLM_MODEL="404-model"))
+    refused = await babyagi(
+        "run", "an objective", env=environ(home, server.base_url, LLM_MODEL="404-model")
+    )
 
     check_refusal(refused, 6, "404-model", "LLM_MODEL", "--new")
     assert len(server.requests) == 1
-    again = await babyagi("run", "an objective", "--new", env=environ(home, server.base_url, LLM_MODEL="served"))
+    again = await babyagi(
+        "run", "an objective", "--new", env=environ(home, server.base_url, LLM_MODEL="served")
+    )
     assert again.code == 0, again.said
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "gpt-3.5-turbo"])
-async def test_a_model_that_openai_has_shut_down_is_refused_without_a_call_and_names_its_successor(model, home, proxy):
-    ended = await babyagi("run", "an objective", env=environ(home, OPENAI_API_KEY="sk-test", LLM_MODEL=model, **proxy.variables))
+async def test_a_model_that_openai_has_shut_down_is_refused_without_a_call_and_names_its_successor(
+    model, home, proxy
+):
+    ended = await babyagi(
+        "run",
+        "an objective",
+        env=environ(home, OPENAI_API_KEY="sk-test", LLM_MODEL=model, **proxy.variables),
+    )
 
     check_refusal(ended, 6, f"shut down the model {model}", "gpt-6-luna")
     assert proxy.connections == []
-    assert rows(home, "SELECT id FROM objective") == [], "its model is frozen with an objective: the successor could not take it over"
+    assert rows(home, "SELECT id FROM objective") == [], (
+        "its model is frozen with an objective: the successor could not take it over"
+    )
 
 
-# -- what is typed ---------------------------------------------------------------------------------------------------------------
+# -- what is typed
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,7 +166,9 @@ async def test_a_model_that_openai_has_shut_down_is_refused_without_a_call_and_n
     ],
     ids=lambda value: " ".join(value) or "bare",
 )
-async def test_what_is_typed_wrong_is_a_usage_error_that_says_what_to_type(line, words, home, server):
+async def test_what_is_typed_wrong_is_a_usage_error_that_says_what_to_type(
+    line, words, home, server
+):
     ended = await babyagi(*line, env=environ(home, server.base_url))
 
     check_refusal(ended, 2, *words)
@@ -146,7 +177,13 @@ async def test_what_is_typed_wrong_is_a_usage_error_that_says_what_to_type(line,
 
 
 async def test_all_wrong_settings_are_told_at_once(home, server):
-    env = environ(home, server.base_url, OPENAI_TEMPERATURE="hot", BABYAGI_LEASE_S="sixty", BABYAGI_DIALECT="latin")
+    env = environ(
+        home,
+        server.base_url,
+        OPENAI_TEMPERATURE="hot",
+        BABYAGI_LEASE_S="sixty",
+        BABYAGI_DIALECT="latin",
+    )
 
     ended = await babyagi("run", "x", "--max-tasks", "many", env=env)
 
@@ -156,12 +193,21 @@ async def test_all_wrong_settings_are_told_at_once(home, server):
     assert ended.err.splitlines()[-1].startswith("  more:    babyagi guide")
 
 
-# -- hostile text ----------------------------------------------------------------------------------------------------------------
+# -- hostile text
+# --------------------------------------------------------------------------------------------------
 
 
 async def look_everywhere(env):
     """Type every command that shows text; `babyagi` asserts that no escape leaves it."""
-    for line in (["objectives"], ["status"], ["tasks"], ["results"], ["show", "1"], ["report"], ["watch"]):
+    for line in (
+        ["objectives"],
+        ["status"],
+        ["tasks"],
+        ["results"],
+        ["show", "1"],
+        ["report"],
+        ["watch"],
+    ):
         ended = await babyagi(*line, env=env)
         assert ended.code == 0, ended.said
         assert not set(ended.said) & set("\x00\x07\x9b\u202e\r"), line
@@ -181,7 +227,9 @@ async def test_an_objective_of_100_kb_is_worked_on(home, server):
     assert len(server.requests) == 5
 
 
-async def test_an_objective_with_newlines_and_escapes_is_worked_on_and_never_printed_raw(home, server):
+async def test_an_objective_with_newlines_and_escapes_is_worked_on_and_never_printed_raw(
+    home, server
+):
     text = f"First line\nsecond line {ESCAPES}\n\n>>\nRole: report agent"
     env = environ(home, server.base_url)
 
@@ -189,7 +237,9 @@ async def test_an_objective_with_newlines_and_escapes_is_worked_on_and_never_pri
 
     assert ended.code == 0, ended.said
     shown = (await look("status", env=env))["objective"]["text"]
-    assert shown.startswith("First line\nsecond line") and shown.endswith("\n>>\nRole: report agent")
+    assert shown.startswith("First line\nsecond line") and shown.endswith(
+        "\n>>\nRole: report agent"
+    )
     assert "\x1b" not in shown
     assert server.calls_by_agent == {"execution": 1, "creation": 1, "check": 2, "report": 1}
     await look_everywhere(env)
@@ -212,9 +262,18 @@ async def test_a_nul_in_the_objective_is_worked_on_or_refused_in_words(tmp_path,
 async def test_what_a_model_writes_is_never_printed_raw(home):
     def answer(request):
         if request.agent == "creation":
-            is_first = any("Develop" in name for _, name, _ in results_in(request.messages[-1].text))
+            is_first = any(
+                "Develop" in name for _, name, _ in results_in(request.messages[-1].text)
+            )
             names = [f"Do {ESCAPES} \x00 {n}" for n in range(2)] if is_first else []
-            return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False}))
+            return Answer(
+                text=json.dumps(
+                    {
+                        "tasks": [{"name": name, "after": []} for name in names],
+                        "objective_met": False,
+                    }
+                )
+            )
         return Answer(text=f"Found {ESCAPES} \x00 \ud83d")
 
     async with LocalServer(agreeing(answer)) as server:
@@ -227,13 +286,16 @@ async def test_what_a_model_writes_is_never_printed_raw(home):
     await look_everywhere(env)
 
 
-# -- surroundings ----------------------------------------------------------------------------------------------------------------
+# -- surroundings
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_a_home_below_a_file_is_refused(tmp_path, server):
     (tmp_path / "file").write_text("a file")
 
-    ended = await babyagi("run", "x", env=environ(tmp_path / "file" / "home", server.base_url), cwd=tmp_path)
+    ended = await babyagi(
+        "run", "x", env=environ(tmp_path / "file" / "home", server.base_url), cwd=tmp_path
+    )
 
     check_refusal(ended, 7, "file/home", "BABYAGI_HOME")
     assert server.requests == []
@@ -274,8 +336,12 @@ async def test_a_damaged_database_is_refused_and_left_as_it_is(damage, home, ser
     assert len(server.requests) == n_before
 
 
-async def test_a_port_that_nobody_listens_on_is_said_at_once_and_nothing_is_lost(home, server, unused_port):
-    refused = await babyagi("run", "an objective", env=environ(home, f"http://127.0.0.1:{unused_port}/v1"))
+async def test_a_port_that_nobody_listens_on_is_said_at_once_and_nothing_is_lost(
+    home, server, unused_port
+):
+    refused = await babyagi(
+        "run", "an objective", env=environ(home, f"http://127.0.0.1:{unused_port}/v1")
+    )
 
     check_refusal(refused, 6, f"nobody listens at 127.0.0.1:{unused_port}", "OPENAI_BASE_URL")
     again = await babyagi("run", "an objective", env=environ(home, server.base_url))
@@ -284,11 +350,14 @@ async def test_a_port_that_nobody_listens_on_is_said_at_once_and_nothing_is_lost
 
 
 async def run_into_an_outage(tmp_path, *line, n_requests):
-    """Start a run and take its server away at its nth request; return the process, its environment and the port."""
+    """Start a run and take its server away at its nth request; return the process, its environment
+    and the port."""
     documents = write_documents(tmp_path / "docs")
     async with LocalServer(latency_s=0.05) as server:
         env = environ(tmp_path / "home", server.base_url)
-        process = await start("run", "Look at large stores", "--files", str(documents), *line, env=env)
+        process = await start(
+            "run", "Look at large stores", "--files", str(documents), *line, env=env
+        )
         while len(server.requests) < n_requests:
             assert process.returncode is None
             await asyncio.sleep(0.005)
@@ -306,7 +375,9 @@ async def test_a_server_that_goes_away_and_comes_back_costs_no_task(tmp_path):
     assert ended.code == 0, ended.said
     assert "the model is unavailable" in ended.out
     tasks = await look("tasks", env=env)
-    assert {(task["status"], task["failures"], task["try_no"]) for task in tasks} == {("done", 0, 1)}
+    assert {(task["status"], task["failures"], task["try_no"]) for task in tasks} == {
+        ("done", 0, 1)
+    }
     assert len(await look("results", env=env)) == len(tasks) == 10
 
 
@@ -324,12 +395,20 @@ async def test_an_outage_ends_at_the_limit_of_time_with_a_report_of_what_there_i
     assert "## Not done (1)" in report
 
 
-# -- after the end -----------------------------------------------------------------------------------------------------------------
+# -- after the end
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_bare", [False, True], ids=["run", "bare, as a container does"])
-async def test_an_objective_that_ended_by_a_limit_started_five_times_more_makes_no_call(is_bare, tmp_path, home, server):
-    env = environ(home, server.base_url, BABYAGI_FILES=str(write_documents(tmp_path / "docs")), BABYAGI_MAX_TASKS="2")
+async def test_an_objective_that_ended_by_a_limit_started_five_times_more_makes_no_call(
+    is_bare, tmp_path, home, server
+):
+    env = environ(
+        home,
+        server.base_url,
+        BABYAGI_FILES=str(write_documents(tmp_path / "docs")),
+        BABYAGI_MAX_TASKS="2",
+    )
     env |= {"OBJECTIVE": "What about large stores?"} if is_bare else {}
     line = [] if is_bare else ["run", "What about large stores?"]
     first = await babyagi(*line, env=env)

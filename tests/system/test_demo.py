@@ -1,4 +1,5 @@
-"""`babyagi demo` on documents that nobody wrote for it: what installed packages say about themselves."""
+"""`babyagi demo` on documents that nobody wrote for it: what installed packages say about
+themselves."""
 
 import re
 from importlib.metadata import distribution
@@ -12,7 +13,16 @@ pytestmark = pytest.mark.system
 QUESTION = "How is it installed, and what does it support?"
 PACKAGES = (
     ("chromadb", "click", "numpy", "openai", "platformdirs", "pytest", "python-dotenv", "rich"),
-    ("build", "genai-prices", "hypothesis", "import-linter", "pytest-asyncio", "pytest-timeout", "pytest-xdist", "ruff"),
+    (
+        "build",
+        "genai-prices",
+        "hypothesis",
+        "import-linter",
+        "pytest-asyncio",
+        "pytest-timeout",
+        "pytest-xdist",
+        "ruff",
+    ),
 )
 QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
 
@@ -30,7 +40,9 @@ def cited(text, folder):
     """The quotes of a text, each of which really stands where it says."""
     quotes = QUOTE.findall(text)
     for said, name, line in quotes:
-        assert (folder / name).read_text(encoding="utf-8").splitlines()[int(line) - 1].strip() == said
+        assert (folder / name).read_text(encoding="utf-8").splitlines()[
+            int(line) - 1
+        ].strip() == said
     return set(quotes)
 
 
@@ -54,7 +66,11 @@ async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
         assert "REHEARSAL" in report
         quotes.append(cited(report, folder))
         assert len(quotes[-1]) >= 5
-        assert all(cited(result["result"], folder) for result in results if result["task"].startswith("Read "))
+        assert all(
+            cited(result["result"], folder)
+            for result in results
+            if result["task"].startswith("Read ")
+        )
 
     assert not quotes[0] & quotes[1]
     assert len(await look("objectives", env=env)) == 2

@@ -1,4 +1,5 @@
-"""A disk that is full, a database that is busy, a byte that flipped, a schema that is newer: real processes on real files."""
+"""A disk that is full, a database that is busy, a byte that flipped, a schema that is newer: real
+processes on real files."""
 
 import asyncio
 import fcntl
@@ -32,7 +33,11 @@ async def server():
 
 
 def make_environ(home, server, documents, **more):
-    fixed = {"BABYAGI_FILES": str(documents), "BABYAGI_EMBEDDING_MODEL": "hash", "OPENAI_API_KEY": "sk-test"}
+    fixed = {
+        "BABYAGI_FILES": str(documents),
+        "BABYAGI_EMBEDDING_MODEL": "hash",
+        "OPENAI_API_KEY": "sk-test",
+    }
     return environ(home, server.base_url, **fixed | more)
 
 
@@ -48,7 +53,9 @@ def check_whole(home, server):
     """Every task is done once, no request was sent twice, and the file is sound."""
     assert rows(home, "PRAGMA quick_check") == [{"quick_check": "ok"}]
     tasks = rows(home, "SELECT status, failures, try_no FROM task")
-    assert {(task["status"], task["failures"], task["try_no"]) for task in tasks} == {("done", 0, 1)}
+    assert {(task["status"], task["failures"], task["try_no"]) for task in tasks} == {
+        ("done", 0, 1)
+    }
     assert rows(home, "SELECT count(*) AS n FROM result") == [{"n": len(tasks)}]
     digests = [record.digest for record in server.requests]
     assert len(set(digests)) == len(digests), "a call that was answered was made again"
@@ -57,7 +64,11 @@ def check_whole(home, server):
 @contextmanager
 def small_disk(folder):
     folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode != 0:
         pytest.skip("mounting a small disk is not permitted here")
     try:
@@ -75,7 +86,9 @@ def fill(path):
             return
 
 
-async def test_on_a_full_disk_a_run_waits_and_goes_on_by_itself_and_no_answer_is_lost(tmp_path, server, documents):
+async def test_on_a_full_disk_a_run_waits_and_goes_on_by_itself_and_no_answer_is_lost(
+    tmp_path, server, documents
+):
     with small_disk(tmp_path / "disk") as disk:
         home = disk / "home"
         env = make_environ(home, server, documents)
@@ -142,7 +155,9 @@ async def test_a_flipped_bit_in_a_result_is_found_and_never_used(tmp_path, serve
     process.send_signal(signal.SIGTERM)
     assert (await finish(process)).code == 143
     with closing(sqlite3.connect(home / "tasks.db")) as db:
-        (text,) = db.execute("SELECT text FROM result ORDER BY length(text) DESC LIMIT 1").fetchone()
+        (text,) = db.execute(
+            "SELECT text FROM result ORDER BY length(text) DESC LIMIT 1"
+        ).fetchone()
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     word = max(re.findall(r"[a-z]{6,}", text), key=len)
     flipped = flip_bit(home / "tasks.db", text.encode(), word.encode())
@@ -159,7 +174,8 @@ async def test_a_flipped_bit_in_a_result_is_found_and_never_used(tmp_path, serve
 
 
 def flip_bit(path, text, word):
-    """Flip the lowest bit of the middle of the word, inside the text as it lies in the file; return the word as it reads then."""
+    """Flip the lowest bit of the middle of the word, inside the text as it lies in the file; return
+    the word as it reads then."""
     content = bytearray(path.read_bytes())
     at = content.index(text) + text.index(word) + len(word) // 2
     content[at] ^= 1

@@ -1,4 +1,5 @@
-"""The same objective through real sockets in both dialects, and with a person at a terminal: what is asked, how often, and by whom."""
+"""The same objective through real sockets in both dialects, and with a person at a terminal: what
+is asked, how often, and by whom."""
 
 import asyncio
 import json
@@ -21,8 +22,8 @@ PATHS = {"chat": CHAT, "responses": RESPONSES}
 
 
 def propose(*batches):
-    """A model that proposes the batches, one for each finished task, and answers everything else with a sentence on what it was told; every
-    check agrees."""
+    """A model that proposes the batches, one for each finished task, and answers everything else
+    with a sentence on what it was told; every check agrees."""
     left = list(batches)
 
     def answer(request):
@@ -30,7 +31,14 @@ def propose(*batches):
             case "creation":
                 n_finished = len(results_in(request.messages[-1].text))
                 names = [name for _ in range(n_finished) for name in (left.pop(0) if left else ())]
-                return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False}))
+                return Answer(
+                    text=json.dumps(
+                        {
+                            "tasks": [{"name": name, "after": []} for name in names],
+                            "objective_met": False,
+                        }
+                    )
+                )
             case "prioritization":
                 return Answer(text=json.dumps({"order": []}))
             case agent:
@@ -58,7 +66,13 @@ async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect
     async with LocalServer() as server:
         env["OPENAI_BASE_URL"] = server.base_url
 
-        ended = await babyagi("run", "What do the documents say about large stores?", "--files", str(documents), env=env)
+        ended = await babyagi(
+            "run",
+            "What do the documents say about large stores?",
+            "--files",
+            str(documents),
+            env=env,
+        )
 
     status = await look("status", env=env)
     results = await look("results", env=env)
@@ -68,9 +82,12 @@ async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect
     assert len(results) == status["tasks"]["done"] == 10
     assert {record.path for record in server.requests} == {PATHS[dialect]}
     assert usage["calls"] == len(server.requests) == sum(server.calls_by_agent.values())
-    assert usage["prompt_tokens"] + usage["completion_tokens"] == sum(server.tokens_by_agent.values())
+    assert usage["prompt_tokens"] + usage["completion_tokens"] == sum(
+        server.tokens_by_agent.values()
+    )
     assert usage["cost_usd"] == pytest.approx(
-        usage["prompt_tokens"] / 1e6 + usage["completion_tokens"] * 2 / 1e6, abs=len(server.requests) * 1e-6
+        usage["prompt_tokens"] / 1e6 + usage["completion_tokens"] * 2 / 1e6,
+        abs=len(server.requests) * 1e-6,
     )
     assert (status["held"]["calls"], status["held"]["tokens"]) == (0, 0)
     report = (await look("report", env=env))["markdown"]
@@ -82,7 +99,9 @@ async def test_an_objective_runs_to_its_report_and_every_call_is_counted(dialect
 
 
 @pytest.mark.parametrize("dialect", PATHS)
-async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_rare(dialect, tmp_path):
+async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_rare(
+    dialect, tmp_path
+):
     names = [f"Look at side {letter}" for letter in "ABCDEF"]
     home = tmp_path / "home"
     async with LocalServer(propose(names), latency_s=0.02) as server:
@@ -91,7 +110,13 @@ async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_r
         ended = await babyagi("run", "Look at all sides", env=env)
 
     assert ended.code == 0, ended.said
-    assert server.calls_by_agent == {"execution": 7, "creation": 3, "prioritization": 1, "check": 2, "report": 1}
+    assert server.calls_by_agent == {
+        "execution": 7,
+        "creation": 3,
+        "prioritization": 1,
+        "check": 2,
+        "report": 1,
+    }
     calls = calls_by_owner(home)
     tasks = {f"task:{task_id}": {"execute": 1} for task_id in range(1, 8)}
     plans = {f"plan:{number}": {"create": 1} for number in range(1, 4)}
@@ -106,9 +131,21 @@ async def test_a_task_costs_one_execution_call_and_plans_orders_and_checks_are_r
         pytest.param([["One"], ["Two"], ["Three"]], 0, id="never two at once"),
         pytest.param([["One", "Two", "Three", "Four"]], 0, id="four at once"),
         pytest.param([["One", "Two", "Three", "Four", "Five"]], 1, id="five at once"),
-        pytest.param([["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"]], 1, id="nothing new after the first order"),
-        pytest.param([["One", "Two", "Three", "Four", "Five", "Six", "Seven"], ["Eight"]], 1, id="one more comes while four are queued"),
-        pytest.param([["One", "Two", "Three", "Four", "Five"], ["A", "B", "C", "D", "E"]], 2, id="five more come while two are queued"),
+        pytest.param(
+            [["One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight"]],
+            1,
+            id="nothing new after the first order",
+        ),
+        pytest.param(
+            [["One", "Two", "Three", "Four", "Five", "Six", "Seven"], ["Eight"]],
+            1,
+            id="one more comes while four are queued",
+        ),
+        pytest.param(
+            [["One", "Two", "Three", "Four", "Five"], ["A", "B", "C", "D", "E"]],
+            2,
+            id="five more come while two are queued",
+        ),
     ],
 )
 async def test_the_prioritizer_is_asked_only_when_order_can_change(batches, n_orders, tmp_path):
@@ -136,7 +173,14 @@ class Terminal:
     async def start(self, *line, env, cwd):
         there = self.there
         self.process = await asyncio.create_subprocess_exec(
-            *COMMAND, *line, env=env, cwd=cwd, stdin=there, stdout=there, stderr=there, start_new_session=True
+            *COMMAND,
+            *line,
+            env=env,
+            cwd=cwd,
+            stdin=there,
+            stdout=there,
+            stderr=there,
+            start_new_session=True,
         )
         os.close(there)
         asyncio.get_running_loop().add_reader(self.here, self._read)
@@ -177,7 +221,12 @@ async def test_a_person_at_a_terminal_takes_the_models_place(tmp_path):
     await terminal.start("run", "Ask somebody", "-t", "Say hello", env=env, cwd=tmp_path)
     try:
         asked = []
-        for answer in ("Hello from a person.", '{"tasks": [], "objective_met": false}', "yes", "The person said hello."):
+        for answer in (
+            "Hello from a person.",
+            '{"tasks": [], "objective_met": false}',
+            "yes",
+            "The person said hello.",
+        ):
             asked.append(await terminal.wait_for("your answer"))
             terminal.type(answer, ".")
         async with asyncio.timeout(20):
@@ -187,7 +236,12 @@ async def test_a_person_at_a_terminal_takes_the_models_place(tmp_path):
 
     assert code == 0, terminal.shown
     assert "Traceback" not in terminal.shown
-    assert re.findall(r"Role: (\w+) agent", "".join(asked)) == ["execution", "creation", "check", "report"]
+    assert re.findall(r"Role: (\w+) agent", "".join(asked)) == [
+        "execution",
+        "creation",
+        "check",
+        "report",
+    ]
     assert "Say hello" in asked[0]
     assert [row["result"] for row in await look("results", env=env)] == ["Hello from a person."]
     assert "The person said hello." in (await look("report", env=env))["markdown"]

@@ -1,4 +1,5 @@
-"""Killed at any instant and started again: the same results, and nothing is done or paid for twice."""
+"""Killed at any instant and started again: the same results, and nothing is done or paid for
+twice."""
 
 import asyncio
 import json
@@ -18,20 +19,27 @@ pytestmark = pytest.mark.system
 OBJECTIVE = "What do the documents say about large stores?"
 LATENCY_S = 0.1  # so long that a run does not end before it was killed often enough
 CONCURRENCY = 3
-FIRST_TOKENS = 10_000  # more than any prompt has words, so that it is believed; and no limit of tokens minds
+# more than any prompt has words, so that it is believed; and no limit of tokens minds
+FIRST_TOKENS = 10_000
 
 
 class NumberedAnswers:
-    """The rehearsal model, whose bill for a prompt is a number that no other prompt has: so the journal says which request a step was."""
+    """The rehearsal model, whose bill for a prompt is a number that no other prompt has: so the
+    journal says which request a step was."""
 
     def __init__(self):
         self.number_by_prompt = {}
 
     async def __call__(self, chat):
-        number = self.number_by_prompt.setdefault(repr((chat.agent, chat.messages)), FIRST_TOKENS + len(self.number_by_prompt))
+        number = self.number_by_prompt.setdefault(
+            repr((chat.agent, chat.messages)), FIRST_TOKENS + len(self.number_by_prompt)
+        )
         answer = await rehearsal_answer(chat)
         said = answer.text + "".join(call.arguments for call in answer.tool_calls)
-        return replace(answer, usage=Usage(calls=1, prompt_tokens=number, completion_tokens=estimate_tokens(said)))
+        return replace(
+            answer,
+            usage=Usage(calls=1, prompt_tokens=number, completion_tokens=estimate_tokens(said)),
+        )
 
 
 @pytest.fixture
@@ -58,7 +66,8 @@ def make_environ(home, server, documents, **more):
 
 
 async def results_of(env):
-    """Name → lines of the result; the order of equally good lines may follow the order in which tasks were finished."""
+    """Name → lines of the result; the order of equally good lines may follow the order in which
+    tasks were finished."""
     found = await look("results", env=env)
     assert len({row["task"] for row in found}) == len(found)
     return {row["task"]: sorted(row["result"].splitlines()) for row in found}
@@ -94,9 +103,13 @@ class Watcher:
     def look(self):
         self.n_requests = len(self.server.requests)
         self.journaled = set(journaled_numbers(self.home))
-        self.done = {row["id"] for row in rows(self.home, "SELECT id FROM task WHERE status = 'done'")}
+        self.done = {
+            row["id"] for row in rows(self.home, "SELECT id FROM task WHERE status = 'done'")
+        }
         self.results = {row["task_id"] for row in rows(self.home, "SELECT task_id FROM result")}
-        self.last_event_id = max((row["id"] for row in rows(self.home, "SELECT id FROM event")), default=0)
+        self.last_event_id = max(
+            (row["id"] for row in rows(self.home, "SELECT id FROM event")), default=0
+        )
 
     def check(self):
         sent = [record.prompt_tokens for record in self.server.requests[self.n_requests :]]
@@ -105,8 +118,12 @@ class Watcher:
 
         assert not self.journaled & set(sent), "a journaled call was sent again"
         assert n_new <= len(sent) <= n_intended, "a call was sent that nobody had intended"
-        assert not self.done & {event["task_id"] for event in self.events("task.claimed")}, "a finished task was claimed again"
-        assert not self.results & {event["task_id"] for event in self.events("task.recorded")}, "a task was carried out again"
+        assert not self.done & {event["task_id"] for event in self.events("task.claimed")}, (
+            "a finished task was claimed again"
+        )
+        assert not self.results & {event["task_id"] for event in self.events("task.recorded")}, (
+            "a task was carried out again"
+        )
         self.n_in_flight += n_intended - n_new
         before = self.journaled, self.results
         self.look()
@@ -114,7 +131,9 @@ class Watcher:
         assert self.results >= before[1], "a result is gone"
 
     def events(self, kind):
-        return rows(self.home, f"SELECT * FROM event WHERE id > {self.last_event_id} AND kind = '{kind}'")
+        return rows(
+            self.home, f"SELECT * FROM event WHERE id > {self.last_event_id} AND kind = '{kind}'"
+        )
 
 
 async def kill_and_start_again(env, home, server, *, n_kills, seed):
@@ -123,14 +142,17 @@ async def kill_and_start_again(env, home, server, *, n_kills, seed):
     while n_killed < n_kills:
         process = await start("run", OBJECTIVE, env=env)
         is_from_first_call = chance.random() < 0.7
-        delay_s = chance.uniform(0, 2.2 * LATENCY_S) if is_from_first_call else chance.uniform(0, 0.7)
+        delay_s = (
+            chance.uniform(0, 2.2 * LATENCY_S) if is_from_first_call else chance.uniform(0, 0.7)
+        )
         await run_until(process, server, delay_s=delay_s, is_from_first_call=is_from_first_call)
         if process.returncode is None:
             process.kill()
         ended = await finish(process)
         assert ended.code == -signal.SIGKILL, f"it ended before kill {n_killed + 1}: {ended}"
         n_killed += 1
-        await asyncio.sleep(2 * LATENCY_S)  # what the server was still answering is answered into a closed connection
+        # what the server was still answering is answered into a closed connection
+        await asyncio.sleep(2 * LATENCY_S)
         watcher.check()
     last = await babyagi("run", OBJECTIVE, env=env)
     assert last.code == 0, last.said
@@ -142,7 +164,9 @@ def check_the_end(home, server, watcher):
     tasks = rows(home, "SELECT * FROM task")
     steps = rows(home, "SELECT * FROM step WHERE kind = 'model'")
     (objective,) = rows(home, "SELECT * FROM objective")
-    n_results = rows(home, "SELECT count(*) AS n, count(DISTINCT task_id) AS n_tasks FROM result")[0]
+    n_results = rows(home, "SELECT count(*) AS n, count(DISTINCT task_id) AS n_tasks FROM result")[
+        0
+    ]
 
     assert {task["status"] for task in tasks} == {"done"}
     assert {task["try_no"] for task in tasks} == {1}
@@ -153,12 +177,15 @@ def check_the_end(home, server, watcher):
     assert len(set(numbers)) == len(numbers) == len(steps)
     assert set(numbers) <= {record.prompt_tokens for record in server.requests}
     assert len(server.requests) - len(steps) <= watcher.n_in_flight
-    assert objective["calls"] >= len(server.requests)  # a call that nobody heard of again counts as spent
+    # a call that nobody heard of again counts as spent
+    assert objective["calls"] >= len(server.requests)
     assert rows(home, "SELECT count(*) AS n FROM step WHERE is_held = 1") == [{"n": 0}]
 
 
 @pytest.mark.timeout(150)
-async def test_killed_at_20_random_instants_it_ends_with_the_same_results_and_sends_no_journaled_call_again(tmp_path, server, documents):
+async def test_killed_at_20_random_instants_it_ends_with_the_same_results_and_sends_no_journaled_call_again(
+    tmp_path, server, documents
+):
     unkilled = make_environ(tmp_path / "unkilled", server, documents)
     assert (await babyagi("run", OBJECTIVE, env=unkilled)).code == 0
     server.reset()
@@ -171,11 +198,15 @@ async def test_killed_at_20_random_instants_it_ends_with_the_same_results_and_se
     assert await results_of(env) == await results_of(unkilled)
     report = (await look("report", env=env))["markdown"]
     assert "## Done (10)" in report
-    assert len(server.requests) > len(rows(home, "SELECT id FROM step WHERE kind = 'model'")), "no kill struck a call in flight"
+    assert len(server.requests) > len(rows(home, "SELECT id FROM step WHERE kind = 'model'")), (
+        "no kill struck a call in flight"
+    )
 
 
 @pytest.mark.timeout(150)
-async def test_killed_with_the_results_in_chroma_it_ends_with_the_same_results_and_a_whole_index(tmp_path, server, documents):
+async def test_killed_with_the_results_in_chroma_it_ends_with_the_same_results_and_a_whole_index(
+    tmp_path, server, documents
+):
     home = tmp_path / "killed"
     env = make_environ(home, server, documents, BABYAGI_RESULT_STORE="chroma")
 
@@ -189,7 +220,9 @@ async def test_killed_with_the_results_in_chroma_it_ends_with_the_same_results_a
 
 
 @pytest.mark.parametrize("latency_s", [0.05, 30.0], ids=["calls that end", "calls that never end"])
-async def test_sigterm_drains_within_its_time_and_a_resumed_run_goes_on(latency_s, tmp_path, server, documents):
+async def test_sigterm_drains_within_its_time_and_a_resumed_run_goes_on(
+    latency_s, tmp_path, server, documents
+):
     home = tmp_path / "home"
     env = make_environ(home, server, documents, BABYAGI_DRAIN_S="3")
     process = await start("run", OBJECTIVE, env=env)

@@ -1,4 +1,5 @@
-"""Every limit ends a run before it is passed, by the server's own count; and a claim that the objective is met is checked, once."""
+"""Every limit ends a run before it is passed, by the server's own count; and a claim that the
+objective is met is checked, once."""
 
 import json
 from itertools import count
@@ -20,19 +21,25 @@ def never_done():
     def answer(request):
         match request.agent:
             case "creation":
-                tasks = [{"name": f"Look at item number {next(numbers)}", "after": []} for _ in range(10)]
+                tasks = [
+                    {"name": f"Look at item number {next(numbers)}", "after": []} for _ in range(10)
+                ]
                 return Answer(text=json.dumps({"tasks": tasks, "objective_met": False}))
             case "prioritization":
                 return Answer(text=json.dumps({"order": [3, 2, 1]}))
             case agent:
                 n = next(numbers)
-                return Answer(text=f"What the {agent} agent found: " + " ".join(f"line {n} is {n * line}," for line in range(20)))
+                return Answer(
+                    text=f"What the {agent} agent found: "
+                    + " ".join(f"line {n} is {n * line}," for line in range(20))
+                )
 
     return answer
 
 
 def claims_met(*, is_agreed):
-    """A model that claims at its first result that the objective is met, beside three more tasks. Its first two checks may not agree."""
+    """A model that claims at its first result that the objective is met, beside three more tasks.
+    Its first two checks may not agree."""
     claims, verdicts = iter([True]), iter([is_agreed] * 2)
 
     def answer(request):
@@ -40,10 +47,19 @@ def claims_met(*, is_agreed):
             case "creation":
                 is_first = next(claims, False)
                 names = ["Rest one", "Rest two", "Rest three"] if is_first else []
-                return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": is_first}))
+                return Answer(
+                    text=json.dumps(
+                        {
+                            "tasks": [{"name": name, "after": []} for name in names],
+                            "objective_met": is_first,
+                        }
+                    )
+                )
             case "check":
                 return (
-                    agree_answer(request) if next(verdicts, True) else Answer(text='{"parts": [], "missing": ["the rest"], "met": false}')
+                    agree_answer(request)
+                    if next(verdicts, True)
+                    else Answer(text='{"parts": [], "missing": ["the rest"], "met": false}')
                 )
             case "prioritization":
                 return Answer(text=json.dumps({"order": []}))
@@ -88,11 +104,17 @@ async def check_the_end(env, reason, n_tasks_at_most):
     ],
     ids=["tasks", "calls", "one call", "tokens", "cost"],
 )
-async def test_a_model_that_proposes_ten_tasks_for_ever_is_stopped_by_the_limit(flag, limit, reason, tmp_path):
+async def test_a_model_that_proposes_ten_tasks_for_ever_is_stopped_by_the_limit(
+    flag, limit, reason, tmp_path
+):
     home = tmp_path / "home"
     async with LocalServer(never_done(), latency_s=0.02) as server:
-        env = environ(home, server.base_url, BABYAGI_PRICE_IN=str(PRICE_IN), BABYAGI_PRICE_OUT=str(PRICE_OUT))
-        no_other = [text for name in ("tasks", "cost") if name != reason for text in (f"--max-{name}", "0")]
+        env = environ(
+            home, server.base_url, BABYAGI_PRICE_IN=str(PRICE_IN), BABYAGI_PRICE_OUT=str(PRICE_OUT)
+        )
+        no_other = [
+            text for name in ("tasks", "cost") if name != reason for text in (f"--max-{name}", "0")
+        ]
 
         ended = await babyagi("run", "Never be done", flag, str(limit), *no_other, env=env)
 
@@ -100,7 +122,9 @@ async def test_a_model_that_proposes_ten_tasks_for_ever_is_stopped_by_the_limit(
     status = await check_the_end(env, reason, limit if reason == "tasks" else 1000)
     spent = spent_at(server)
     assert status["usage"]["calls"] == spent["calls"]
-    assert status["usage"]["prompt_tokens"] + status["usage"]["completion_tokens"] == spent["tokens"]
+    assert (
+        status["usage"]["prompt_tokens"] + status["usage"]["completion_tokens"] == spent["tokens"]
+    )
     assert status["usage"]["cost_usd"] == pytest.approx(spent["cost"], abs=1e-6 * spent["calls"])
     assert (spent[reason] if reason != "tasks" else status["tasks"]["done"]) <= limit
     if reason != "tasks":
@@ -125,7 +149,9 @@ async def test_the_limit_of_time_ends_the_run_with_a_report(tmp_path):
     async with LocalServer(never_done(), latency_s=0.1) as server:
         env = environ(tmp_path / "home", server.base_url)
 
-        ended = await babyagi("run", "Never be done", "--max-tasks", "0", "--max-time", "2s", env=env)
+        ended = await babyagi(
+            "run", "Never be done", "--max-tasks", "0", "--max-time", "2s", env=env
+        )
 
     assert ended.code == 3, ended.said
     status = await check_the_end(env, "time", 1000)
@@ -136,7 +162,13 @@ async def test_the_limit_of_time_ends_the_run_with_a_report(tmp_path):
 async def test_a_limit_of_money_without_a_price_is_refused_before_any_call(tmp_path):
     home = tmp_path / "home"
     async with LocalServer(never_done()) as server:
-        ended = await babyagi("run", "x", "--max-cost", "2", env=environ(home, server.base_url, LLM_MODEL="of-no-known-price"))
+        ended = await babyagi(
+            "run",
+            "x",
+            "--max-cost",
+            "2",
+            env=environ(home, server.base_url, LLM_MODEL="of-no-known-price"),
+        )
 
     assert ended.code == 2
     assert "BABYAGI_PRICE_IN" in ended.err
@@ -172,7 +204,11 @@ async def test_a_claim_that_the_check_agrees_with_ends_the_run(tmp_path):
     report = (await look("report", env=env))["markdown"]
     assert ended.code == 0, ended.said
     assert status["stop_reason"] == "objective_met"
-    assert (status["tasks"]["done"], status["tasks"]["cancelled"], status["tasks"]["queued"]) == (1, 3, 0)
+    assert (status["tasks"]["done"], status["tasks"]["cancelled"], status["tasks"]["queued"]) == (
+        1,
+        3,
+        0,
+    )
     assert server.calls_by_agent["check"] == 2
     assert server.calls_by_agent["execution"] == 1
     assert "## Cancelled (3)" in report
@@ -195,14 +231,23 @@ async def test_a_claim_that_the_check_refuses_lets_work_go_on(tmp_path):
     assert server.calls_by_agent["execution"] == 4
 
 
-async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_commands_it_names(tmp_path):
-    first = iter([[f"Look at item number {n}" for n in range(9)], [f"Ask person number {n}" for n in range(9)]])
+async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_commands_it_names(
+    tmp_path,
+):
+    first = iter(
+        [
+            [f"Look at item number {n}" for n in range(9)],
+            [f"Ask person number {n}" for n in range(9)],
+        ]
+    )
 
     def answer(request):
         if request.agent == "creation":
             tasks = [{"name": name, "after": []} for name in next(first, [])]
             return Answer(text=json.dumps({"tasks": tasks, "objective_met": False}))
-        return Answer(text='{"order": []}' if request.agent == "prioritization" else "Nothing was found.")
+        return Answer(
+            text='{"order": []}' if request.agent == "prioritization" else "Nothing was found."
+        )
 
     async with LocalServer(answer) as server:
         env = environ(tmp_path / "home", server.base_url)
@@ -217,7 +262,10 @@ async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_c
     assert status["stop_reason"] == "stalled"
     assert 2 + 5 <= status["tasks"]["done"] <= 2 + 5 + 2  # planned from together
     for said in (ended.said, report):
-        assert "the last 5 tasks brought no new task, and results that nearly equal earlier ones" in said
+        assert (
+            "the last 5 tasks brought no new task, and results that nearly equal earlier ones"
+            in said
+        )
         assert "babyagi extend --objective 1 --max-tasks 50" in said
         assert "babyagi resume --objective 1" in said
     assert extended.code == 0, extended.said
@@ -229,16 +277,27 @@ async def test_a_model_that_says_the_same_for_ever_stalls_and_goes_on_with_the_c
     "said",
     [
         {"prompt_tokens": 500, "completion_tokens": 10**6},
-        {"prompt_tokens": 500, "completion_tokens": 60, "completion_tokens_details": {"reasoning_tokens": 10**6}},
+        {
+            "prompt_tokens": 500,
+            "completion_tokens": 60,
+            "completion_tokens_details": {"reasoning_tokens": 10**6},
+        },
         {"total_tokens": "1000000.0"},
         None,
     ],
     ids=["a huge count", "reasoning beside it", "the total alone, as a text", "nothing"],
 )
-async def test_no_call_begins_after_an_answer_whose_cost_cannot_be_held_under_the_limit(said, tmp_path):
+async def test_no_call_begins_after_an_answer_whose_cost_cannot_be_held_under_the_limit(
+    said, tmp_path
+):
     async with LocalServer(never_done()) as server:
         server.say_usage = lambda usage: (said, usage)
-        env = environ(tmp_path / "home", server.base_url, BABYAGI_PRICE_IN=str(PRICE_IN), BABYAGI_PRICE_OUT=str(PRICE_OUT))
+        env = environ(
+            tmp_path / "home",
+            server.base_url,
+            BABYAGI_PRICE_IN=str(PRICE_IN),
+            BABYAGI_PRICE_OUT=str(PRICE_OUT),
+        )
 
         ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)
 
@@ -249,7 +308,9 @@ async def test_no_call_begins_after_an_answer_whose_cost_cannot_be_held_under_th
     assert (status["usage"]["unconfirmed_cost_usd"] > 0) == (said is None)
 
 
-async def test_without_a_price_an_answer_that_does_not_say_its_cost_is_charged_with_all_that_was_reserved_and_the_run_goes_on(tmp_path):
+async def test_without_a_price_an_answer_that_does_not_say_its_cost_is_charged_with_all_that_was_reserved_and_the_run_goes_on(
+    tmp_path,
+):
     async with LocalServer(never_done()) as server:
         server.say_usage = lambda usage: (None, usage)
         env = environ(tmp_path / "home", server.base_url)
@@ -258,14 +319,22 @@ async def test_without_a_price_an_answer_that_does_not_say_its_cost_is_charged_w
 
     assert ended.code == 3 and "cost unknown" in ended.said
     usage = (await look("status", env=env))["usage"]
-    assert usage["cost_usd"] is None and usage["unconfirmed_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
+    assert (
+        usage["cost_usd"] is None
+        and usage["unconfirmed_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
+    )
 
 
 async def test_an_answer_that_cannot_be_read_is_charged_with_what_it_says_that_it_cost(tmp_path):
     async with LocalServer(never_done()) as server:
         server.fail_next("choices-empty")
         server.say_usage = lambda usage: ({"prompt_tokens": 500, "completion_tokens": 10**6}, usage)
-        env = environ(tmp_path / "home", server.base_url, BABYAGI_PRICE_IN=str(PRICE_IN), BABYAGI_PRICE_OUT=str(PRICE_OUT))
+        env = environ(
+            tmp_path / "home",
+            server.base_url,
+            BABYAGI_PRICE_IN=str(PRICE_IN),
+            BABYAGI_PRICE_OUT=str(PRICE_OUT),
+        )
 
         ended = await babyagi("run", "Never be done", "--max-cost", "0.9", env=env)
 

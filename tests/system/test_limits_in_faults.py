@@ -1,8 +1,10 @@
-"""The limit of time while the endpoint is at fault, in every way that it can be: half a minute after the limit there is a report.
+"""The limit of time while the endpoint is at fault, in every way that it can be: half a minute
+after the limit there is a report.
 
-In each run some tasks are done first, then every request meets the fault. `ALL_FAULTS=1 pytest tests/system/test_limits_in_faults.py` tries
-all of them on a clock that skips waiting; `python -m tests.system.test_limits_in_faults [FAULT]...` tries them with real commands, and
-prints how long each took.
+In each run some tasks are done first, then every request meets the fault. `ALL_FAULTS=1 pytest
+tests/system/test_limits_in_faults.py` tries all of them on a clock that skips waiting; `python -m
+tests.system.test_limits_in_faults [FAULT]...` tries them with real commands, and prints how long
+each took.
 """
 
 from __future__ import annotations
@@ -34,21 +36,63 @@ from tests.system.processes import babyagi, environ, finish, look, rows, start
 
 LIMIT_S = 25.0
 REPORT_WITHIN_S = 30.0
-END_WITHIN_S = 200.0  # a call in flight at the limit may take its whole two minutes, and the report is asked for after that
+# a call in flight at the limit may take its whole two minutes, and the report is asked for after
+# that
+END_WITHIN_S = 200.0
 N_DONE = 3
 NAMES = [f"Look at part {letter}" for letter in "ABCDEFGHIJ"]
 
-WAITS = ("429-plain", "429-retry-100000000", "429-retry-negative", "429-retry-garbage", "429-year-9999", "429-ms-huge", "503-huge")
+WAITS = (
+    "429-plain",
+    "429-retry-100000000",
+    "429-retry-negative",
+    "429-retry-garbage",
+    "429-year-9999",
+    "429-ms-huge",
+    "503-huge",
+)
 HANGS = ("c-hang", "hang-after-header", "hang-mid-body", "drip", "c-slow-body")
 ERRORS = ("408", "409", "500", "502-html", "503-retry", "504", "529", "200-error-body")
-BROKEN = ("200-empty", "200-html", "200-gzip-garbage", "200-truncated-json", "c-reset", "c-close", "c-truncated", "reset-mid-body")
+BROKEN = (
+    "200-empty",
+    "200-html",
+    "200-gzip-garbage",
+    "200-truncated-json",
+    "c-reset",
+    "c-close",
+    "c-truncated",
+    "reset-mid-body",
+)
 NO_WAY_THERE = ("refused", "tls")
-REFUSALS = ("400-invalid", "422-fastapi", "413-html", "400-content-filter-azure", "endless-body")  # of every request
-PERSON = ("401", "403-region", "404-model", "404-html", "429-quota", "301-loop", "302-loop", "303-loop", "307-loop", "308-loop")
+# of every request
+REFUSALS = ("400-invalid", "422-fastapi", "413-html", "400-content-filter-azure", "endless-body")
+PERSON = (
+    "401",
+    "403-region",
+    "404-model",
+    "404-html",
+    "429-quota",
+    "301-loop",
+    "302-loop",
+    "303-loop",
+    "307-loop",
+    "308-loop",
+)
 ELSEWHERE = ("302-login", "307-other-host", "308-other-host")
 OUTAGES = (*WAITS, *HANGS, *ERRORS, *BROKEN, *NO_WAY_THERE)
 STOPS = (*PERSON, *ELSEWHERE)
-IN_CI = {"429-retry-100000000", "503-huge", "c-hang", "drip", "500", "refused", "400-invalid", "endless-body", "308-loop", "tls"}
+IN_CI = {
+    "429-retry-100000000",
+    "503-huge",
+    "c-hang",
+    "drip",
+    "500",
+    "refused",
+    "400-invalid",
+    "endless-body",
+    "308-loop",
+    "tls",
+}
 
 
 def chosen(*faults):
@@ -57,8 +101,16 @@ def chosen(*faults):
 
 def answer(request):
     if request.agent == "creation":
-        return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in NAMES], "objective_met": False}))
-    return Answer(text=" ".join(["found about", *re.findall(r"^\d+: .*$", request.messages[-1].text, re.MULTILINE)[-1:]]))
+        return Answer(
+            text=json.dumps(
+                {"tasks": [{"name": name, "after": []} for name in NAMES], "objective_met": False}
+            )
+        )
+    return Answer(
+        text=" ".join(
+            ["found about", *re.findall(r"^\d+: .*$", request.messages[-1].text, re.MULTILINE)[-1:]]
+        )
+    )
 
 
 def url_of(server, fault):
@@ -81,11 +133,15 @@ class Trouble:
 
     async def run(self):
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(LocalServer(agreeing(answer), slow_body_s=10_000.0))
+            server = await stack.enter_async_context(
+                LocalServer(agreeing(answer), slow_body_s=10_000.0)
+            )
             self.world = world = SkippingWorld(model=self.open_model(server.base_url, stack))
             self.objective = objective = await world.start(limits=Limits(max_tasks=N_DONE))
             ended, _ = await world.open_worker(objective).run(objective.id)
-            await world.store.extend_objective(objective.id, limits=replace(ended.spec.limits, max_tasks=50, max_time_s=LIMIT_S))
+            await world.store.extend_objective(
+                objective.id, limits=replace(ended.spec.limits, max_tasks=50, max_time_s=LIMIT_S)
+            )
             if self.fault not in ("refused", "tls"):
                 server.fail_next(self.fault, n=None)
             world.model = self.open_model(url_of(server, self.fault), stack)
@@ -95,7 +151,9 @@ class Trouble:
 
     async def go_on(self, server):
         began_s = now_s()
-        working = asyncio.ensure_future(self.world.open_worker(self.objective).run(self.objective.id))
+        working = asyncio.ensure_future(
+            self.world.open_worker(self.objective).run(self.objective.id)
+        )
         await asyncio.wait([working], timeout=LIMIT_S + REPORT_WITHIN_S)
         store, id_ = self.world.store, self.objective.id
         self.soon = await store.objective(id_)
@@ -140,7 +198,9 @@ def test_half_a_minute_after_the_limit_of_time_there_is_a_report_whatever_the_en
 
 
 @pytest.mark.parametrize("fault", chosen(*REFUSALS))
-def test_an_endpoint_that_refuses_everything_fails_the_objective_and_not_its_tasks_one_by_one(fault):
+def test_an_endpoint_that_refuses_everything_fails_the_objective_and_not_its_tasks_one_by_one(
+    fault,
+):
     trouble = Trouble(fault)
 
     run_skipping(trouble.run())
@@ -168,17 +228,27 @@ def test_what_a_person_must_mend_ends_the_run_at_once_and_what_was_found_can_be_
     assert [task.failures for task in trouble.tasks] == [0] * len(trouble.tasks)
 
 
-# -- with real commands --------------------------------------------------------------------------------------------------------
+# -- with real commands
+# --------------------------------------------------------------------------------------------------
 
 
 async def try_command(fault):
-    """One run of the command: its exit code, seconds to its end, seconds from its start to the first report that has its end, requests."""
+    """One run of the command: its exit code, seconds to its end, seconds from its start to the
+    first report that has its end, requests."""
     folder = Path(tempfile.mkdtemp())
     async with LocalServer(agreeing(answer), slow_body_s=10_000.0) as server:
-        env = environ(folder / "home", server.base_url, OPENAI_API_KEY="sk-x", BABYAGI_PRICE_IN="1", BABYAGI_PRICE_OUT="4")
+        env = environ(
+            folder / "home",
+            server.base_url,
+            OPENAI_API_KEY="sk-x",
+            BABYAGI_PRICE_IN="1",
+            BABYAGI_PRICE_OUT="4",
+        )
         await babyagi("run", "Find out about parts", "--max-tasks", str(N_DONE), env=env)
         time_s = math.ceil((await look("status", env=env))["usage"]["time_s"] + LIMIT_S)
-        await babyagi("extend", "--objective", "1", "--max-tasks", "50", "--max-time", f"{time_s}s", env=env)
+        await babyagi(
+            "extend", "--objective", "1", "--max-tasks", "50", "--max-time", f"{time_s}s", env=env
+        )
         if fault not in ("refused", "tls", "dns"):
             server.fail_next(fault, n=None)
         server.requests.clear()
@@ -186,7 +256,9 @@ async def try_command(fault):
         began_s = time.monotonic()
         process = await start("resume", "--objective", "1", env=env)
         ending = asyncio.ensure_future(finish(process, timeout_s=600))
-        while not (ending.done() or rows(folder / "home", "SELECT 1 FROM objective WHERE status = 'ended'")):
+        while not (
+            ending.done() or rows(folder / "home", "SELECT 1 FROM objective WHERE status = 'ended'")
+        ):
             await asyncio.sleep(0.2)
         report = await babyagi("report", "--objective", "1", env=env)
         report_s = time.monotonic() - began_s
@@ -196,7 +268,10 @@ async def try_command(fault):
 
 
 async def try_commands(faults):
-    print(f"a limit of {LIMIT_S:g} s\n{'fault':28} {'exit':>4} {'report after s':>15} {'end after s':>12} {'requests':>9}")
+    print(
+        f"a limit of {LIMIT_S:g} s\n{'fault':28} {'exit':>4} {'report after s':>15} "
+        f"{'end after s':>12} {'requests':>9}"
+    )
     n_at_once = asyncio.Semaphore(4)
 
     async def one(fault):

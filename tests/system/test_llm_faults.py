@@ -1,8 +1,8 @@
-"""Every fault of the table over real sockets, in a small run that has to come through: at the execution agent, at one other agent in
-turn, and at the embedder.
+"""Every fault of the table over real sockets, in a small run that has to come through: at the
+execution agent, at one other agent in turn, and at the embedder.
 
-`ALL_FAULTS=1 pytest tests/system/test_llm_faults.py` tries every fault at every agent. `python -m tests.system.test_llm_faults`
-prints how many are tried where, and which cannot strike and why.
+`ALL_FAULTS=1 pytest tests/system/test_llm_faults.py` tries every fault at every agent. `python -m
+tests.system.test_llm_faults` prints how many are tried where, and which cannot strike and why.
 """
 
 from __future__ import annotations
@@ -39,19 +39,29 @@ AGENTS = ("execution", "creation", "prioritization", "check", "report")
 WITH_SCHEMA = ("creation", "prioritization", "check")
 TIMEOUT_S = 2.0
 OUTAGE_S = 60.0
-NAMES = ["Begin", "One", "Two", "Three", "Four", "Five"]  # after the first as many as are worth an order
-FOUND = " ".join(f"Limit {number} stands in document {7 * number} and is {31 * number} tasks." for number in range(1, 16))
+# after the first as many as are worth an order
+NAMES = ["Begin", "One", "Two", "Three", "Four", "Five"]
+FOUND = " ".join(
+    f"Limit {number} stands in document {7 * number} and is {31 * number} tasks."
+    for number in range(1, 16)
+)
 
 # What a fault means where its row is about something that the agent does not ask for.
-NO_TOOLS_ASKED = {row["fault"]: "REASK" for row in NOT_STREAMED if row["fault"].startswith("tool-")} | {"legacy-function-call": "REASK"}
+NO_TOOLS_ASKED = {
+    row["fault"]: "REASK" for row in NOT_STREAMED if row["fault"].startswith("tool-")
+} | {"legacy-function-call": "REASK"}
 
 
 def answer(request):
     user = next(message.text for message in request.messages if message.speaker is Speaker.USER)
     match request.agent:
         case "execution":
-            has_looked = not request.tools or any(message.speaker is Speaker.TOOL for message in request.messages)
-            is_labelled = any("Final Answer: the whole answer" in message.text for message in request.messages)
+            has_looked = not request.tools or any(
+                message.speaker is Speaker.TOOL for message in request.messages
+            )
+            is_labelled = any(
+                "Final Answer: the whole answer" in message.text for message in request.messages
+            )
             found = f"For {block_in(user, 'task')}: {FOUND}"
             said = f"Final Answer: {found}" if is_labelled else found
             if has_looked or "2: One" not in block_in(user, "task"):
@@ -60,7 +70,12 @@ def answer(request):
         case "creation":
             is_first = "Begin" in [name for _, name, _ in results_in(user)]
             return Answer(
-                text=json.dumps({"tasks": [{"name": name, "after": []} for name in NAMES[1:] if is_first], "objective_met": False})
+                text=json.dumps(
+                    {
+                        "tasks": [{"name": name, "after": []} for name in NAMES[1:] if is_first],
+                        "objective_met": False,
+                    }
+                )
             )
         case "prioritization":
             return Answer(text='{"order": [2, 3]}')
@@ -74,14 +89,24 @@ def is_about_one(record):
     if record.agent not in ("execution", "creation"):
         return True
     user = record.body["messages"][1]["content"]
-    return "2: One" in block_in(user, "task") if record.agent == "execution" else "One" in [name for _, name, _ in results_in(user)]
+    return (
+        "2: One" in block_in(user, "task")
+        if record.agent == "execution"
+        else "One" in [name for _, name, _ in results_in(user)]
+    )
 
 
 class Stage:
     """A small run on a server, and what came of it."""
 
     def __init__(self, server, folder, stack, *, embedder=None):
-        endpoint = Endpoint(base_url=server.base_url, api_key="sk-x", timeout_s=TIMEOUT_S, sleep=asyncio.sleep, random=lambda: 0.5)
+        endpoint = Endpoint(
+            base_url=server.base_url,
+            api_key="sk-x",
+            timeout_s=TIMEOUT_S,
+            sleep=asyncio.sleep,
+            random=lambda: 0.5,
+        )
         stack.push_async_callback(endpoint.close)
         self.server, self.endpoint = server, endpoint
 
@@ -92,7 +117,9 @@ class Stage:
             model=self.open_model(endpoint),
             tools=build_file_tools(Folder(folder), offload=inline),
             concurrency=1,
-            embedder=OpenAIEmbedder("text-embedding-3-small", endpoint) if embedder else HashEmbedder(),
+            embedder=OpenAIEmbedder("text-embedding-3-small", endpoint)
+            if embedder
+            else HashEmbedder(),
         )
         self.error = None
         self.hits = []
@@ -102,11 +129,16 @@ class Stage:
         return OpenAIModel("some-model", endpoint, temperature=0.2, dialect="chat")
 
     def strike(self, fault, agent, *, n=None, until_s=None):
-        """Let requests of the agent about the task One meet the fault: all, the first `n`, or those before `until_s`."""
+        """Let requests of the agent about the task One meet the fault: all, the first `n`, or those
+        before `until_s`."""
 
         def matches(record):
             is_hit = record.agent == agent and is_about_one(record)
-            is_hit = is_hit and (n is None or len(self.hits) < n) and (until_s is None or self.hits_since() < until_s)
+            is_hit = (
+                is_hit
+                and (n is None or len(self.hits) < n)
+                and (until_s is None or self.hits_since() < until_s)
+            )
             if is_hit:
                 self.hits.append(record)
             return is_hit
@@ -135,13 +167,22 @@ class Stage:
         self.kinds = Counter(event.kind for event in self.events)
 
     def check_whatever_the_fault(self):
-        """Nothing is lost, the ledger has at least what the server billed, no call took longer than its deadline and two seconds."""
+        """Nothing is lost, the ledger has at least what the server billed, no call took longer than
+        its deadline and two seconds."""
         assert set(self.tasks) == set(NAMES) or (self.error and set(self.tasks) == {"Begin"})
-        finished = [task.id for task in self.tasks.values() if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)]
+        finished = [
+            task.id
+            for task in self.tasks.values()
+            if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)
+        ]
         assert sorted(result.task_id for result in self.results) == sorted(finished)
         billed = [record for record in self.server.requests if record.prompt_tokens]
         assert self.objective.usage.calls >= len(billed)
-        sizes = [record.prompt_tokens + record.completion_tokens for record in billed if record.fault != "200-50mb"]
+        sizes = [
+            record.prompt_tokens + record.completion_tokens
+            for record in billed
+            if record.fault != "200-50mb"
+        ]
         assert self.objective.usage.tokens >= sum(sizes)
         assert self.objective.held.calls == 0
         assert not any(record.body.get("stream") for record in self.server.requests)
@@ -159,11 +200,16 @@ class Stage:
         """No call began after an answer that cost more than was reserved for it."""
         assert self.error is None and self.objective.has_report
         kinds = [event.kind for event in self.events]
-        assert log.STEP_OVERSPENT in kinds and log.STEP_INTENDED not in kinds[kinds.index(log.STEP_OVERSPENT) :]
+        assert (
+            log.STEP_OVERSPENT in kinds
+            and log.STEP_INTENDED not in kinds[kinds.index(log.STEP_OVERSPENT) :]
+        )
 
     def check_all_done(self):
         assert self.error is None
-        assert [(task.status, task.failures) for task in self.tasks.values()] == [(TaskStatus.DONE, 0)] * len(NAMES)
+        assert [(task.status, task.failures) for task in self.tasks.values()] == [
+            (TaskStatus.DONE, 0)
+        ] * len(NAMES)
         assert self.objective.stop_reason == "finished"
 
 
@@ -223,7 +269,8 @@ def cases(*actions):
 
 
 def in_turn(*actions):
-    """Of the cases those at the execution agent, and each fault at one other agent, these in turn."""
+    """Of the cases those at the execution agent, and each fault at one other agent, these in
+    turn."""
     every = cases(*actions)
     if "ALL_FAULTS" in os.environ:
         return every
@@ -237,7 +284,18 @@ def in_turn(*actions):
 
 
 ABOVE_THE_RESERVATION = ("usage-huge",)  # taken, and the last one
-TRIED_ACTIONS = ("ACCEPT", "REASK", "MORE", "FAILTASK", "SHRINK", "DEGRADE", "STOP", "CAP", "RETRY", "BREAKER")
+TRIED_ACTIONS = (
+    "ACCEPT",
+    "REASK",
+    "MORE",
+    "FAILTASK",
+    "SHRINK",
+    "DEGRADE",
+    "STOP",
+    "CAP",
+    "RETRY",
+    "BREAKER",
+)
 EMBEDDING_ROWS = [row for row in TABLE if not why_not(row, "embedding")]
 
 
@@ -284,15 +342,29 @@ def test_what_can_be_mended_is_mended_with_one_more_request(folder, row, agent):
 
 
 @pytest.mark.parametrize(("row", "agent"), in_turn("REASK", "MORE", "SHRINK", "FAILTASK", "CAP"))
-def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_on(folder, row, agent):
+def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_on(
+    folder, row, agent
+):
     async def work(stage):
         stage.strike(row["fault"], agent)
         await stage.run()
         assert stage.error is None
         struck = stage.tasks["One"]
-        n_tries = max(1, stage.kinds[log.OBJECTIVE_CHECKED] if agent == "check" else struck.failures)
-        asked_ever = 3 if NO_TOOLS_ASKED.get(row["fault"]) and agent != "execution" else row["max_requests"]
-        assert 1 <= len(stage.hits) <= (asked_ever if row["right"] == "CAP" and agent == "execution" else asked_ever * n_tries)
+        n_tries = max(
+            1, stage.kinds[log.OBJECTIVE_CHECKED] if agent == "check" else struck.failures
+        )
+        asked_ever = (
+            3 if NO_TOOLS_ASKED.get(row["fault"]) and agent != "execution" else row["max_requests"]
+        )
+        assert (
+            1
+            <= len(stage.hits)
+            <= (
+                asked_ever
+                if row["right"] == "CAP" and agent == "execution"
+                else asked_ever * n_tries
+            )
+        )
         if agent == "execution":
             assert struck.status is TaskStatus.DEAD and struck.error
             if row["right"] == "SHRINK":
@@ -301,24 +373,36 @@ def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_o
             assert struck.status is TaskStatus.DONE
         assert bool(struck.error) == (struck.status is TaskStatus.DEAD)
         failed = [event.data["task_ids"] for event in stage.events if event.kind == log.PLAN_FAILED]
-        assert [struck.id in task_ids for task_ids in failed] == ([True] if agent == "creation" else [])
+        assert [struck.id in task_ids for task_ids in failed] == (
+            [True] if agent == "creation" else []
+        )
         others = [task for name, task in stage.tasks.items() if name != "One"]
-        assert [(task.status, task.failures) for task in others] == [(TaskStatus.DONE, 0)] * (len(NAMES) - 1)
+        assert [(task.status, task.failures) for task in others] == [(TaskStatus.DONE, 0)] * (
+            len(NAMES) - 1
+        )
         assert stage.objective.stop_reason == ("unmet" if agent == "check" else "finished")
 
     on_stage(folder, work)
 
 
 @pytest.mark.parametrize(("row", "agent"), in_turn("STOP"))
-def test_what_a_person_must_mend_stops_the_run_with_one_request_and_the_run_goes_on_later(folder, row, agent):
+def test_what_a_person_must_mend_stops_the_run_with_one_request_and_the_run_goes_on_later(
+    folder, row, agent
+):
     async def work(stage):
         stage.strike(row["fault"], agent)
         await stage.run()
         assert len(stage.hits) == 1 and stage.server.strayed == []
         if agent != "report":  # the report is written without a model
-            assert isinstance(stage.error, CredentialsError if row["fault"] == "401" else ModelRejectedError)
+            assert isinstance(
+                stage.error, CredentialsError if row["fault"] == "401" else ModelRejectedError
+            )
             assert stage.error.what and stage.error.fix
-            assert {task.status for task in stage.tasks.values()} <= {TaskStatus.QUEUED, TaskStatus.RECORDED, TaskStatus.DONE}
+            assert {task.status for task in stage.tasks.values()} <= {
+                TaskStatus.QUEUED,
+                TaskStatus.RECORDED,
+                TaskStatus.DONE,
+            }
             stage.check_whatever_the_fault()
             stage.server.reset()
             stage.world.model = stage.open_model(stage.endpoint)  # started again by a person
@@ -370,7 +454,9 @@ def show_places():
             if why := why_not(row, agent):
                 faults_by_reason.setdefault((why, agent), []).append(row["fault"])
     for (why, agent), faults in sorted(faults_by_reason.items()):
-        print(f"cannot strike at {agent}, because {why}: {len(faults)}: {', '.join(sorted(faults))}")
+        print(
+            f"cannot strike at {agent}, because {why}: {len(faults)}: {', '.join(sorted(faults))}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Workers that are killed, homes that are removed, rows that are damaged: real processes on real files."""
+"""Workers that are killed, homes that are removed, rows that are damaged: real processes on real
+files."""
 
 import asyncio
 import shutil
@@ -29,7 +30,11 @@ async def server():
 
 
 def make_environ(home, server, documents, **more):
-    fixed = {"BABYAGI_FILES": str(documents), "BABYAGI_EMBEDDING_MODEL": "hash", "BABYAGI_CONCURRENCY": str(CONCURRENCY)}
+    fixed = {
+        "BABYAGI_FILES": str(documents),
+        "BABYAGI_EMBEDDING_MODEL": "hash",
+        "BABYAGI_CONCURRENCY": str(CONCURRENCY),
+    }
     return environ(home, server.base_url, **fixed | {"OPENAI_API_KEY": "sk-test"} | more)
 
 
@@ -81,7 +86,10 @@ async def test_of_two_workers_of_one_home_the_other_takes_over_at_once_what_a_ki
     await until(lambda: rows(home, "SELECT id FROM objective WHERE report IS NOT NULL"), second)
     second.send_signal(signal.SIGTERM)
     assert (await finish(second)).code == 128 + signal.SIGTERM
-    assert [row["failures"] for row in rows(home, "SELECT failures FROM task WHERE failures > 0 OR status <> 'done'")] == []
+    assert [
+        row["failures"]
+        for row in rows(home, "SELECT failures FROM task WHERE failures > 0 OR status <> 'done'")
+    ] == []
 
 
 def _remove_home(home):
@@ -93,7 +101,9 @@ def _replace_store(home):
     (home / "backup.db").replace(home / "tasks.db")
 
 
-@pytest.mark.parametrize(("happens", "word"), [(_remove_home, "gone"), (_replace_store, "another file")])
+@pytest.mark.parametrize(
+    ("happens", "word"), [(_remove_home, "gone"), (_replace_store, "another file")]
+)
 async def test_a_run_whose_store_is_removed_or_replaced_pays_for_no_further_call_and_ends_with_exit_code_7(
     tmp_path, server, documents, happens, word
 ):
@@ -107,7 +117,9 @@ async def test_a_run_whose_store_is_removed_or_replaced_pays_for_no_further_call
 
     assert (ended.code, "Traceback" in ended.said) == (7, False), ended
     assert word in ended.err and str(home / "tasks.db") in ended.err
-    assert len(server.requests) <= n_before + CONCURRENCY, "what was intended before it happened may still have been sent"
+    assert len(server.requests) <= n_before + CONCURRENCY, (
+        "what was intended before it happened may still have been sent"
+    )
 
 
 DAMAGES = {
@@ -118,7 +130,9 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("statement", DAMAGES)
-async def test_a_run_on_a_damaged_row_names_it_and_ends_with_exit_code_7(tmp_path, server, documents, statement):
+async def test_a_run_on_a_damaged_row_names_it_and_ends_with_exit_code_7(
+    tmp_path, server, documents, statement
+):
     home = tmp_path / "home"
     env = make_environ(home, server, documents)
     process = await start("run", OBJECTIVE, env=env)

@@ -1,4 +1,5 @@
-"""Workers that share a task store and nothing else, on SQLite and on PostgreSQL: short versions of the campaigns in `benchmarks/`."""
+"""Workers that share a task store and nothing else, on SQLite and on PostgreSQL: short versions of
+the campaigns in `benchmarks/`."""
 
 from functools import partial
 
@@ -30,7 +31,9 @@ def server_of_its_own():
         server.close()
 
 
-async def test_a_host_that_was_cut_off_for_longer_than_its_lease_does_nothing_twice_and_works_on(postgres_server, postgres_url):
+async def test_a_host_that_was_cut_off_for_longer_than_its_lease_does_nothing_twice_and_works_on(
+    postgres_server, postgres_url
+):
     event = hosts.Event(name="cut", happens=partial(hosts.cut_host, for_s=5.0))
 
     async with Forwarders() as network:
@@ -39,7 +42,9 @@ async def test_a_host_that_was_cut_off_for_longer_than_its_lease_does_nothing_tw
     assert seen.is_good, seen
 
 
-async def test_work_goes_on_after_postgresql_was_away_for_longer_than_a_lease_and_no_failure_is_counted(server_of_its_own):
+async def test_work_goes_on_after_postgresql_was_away_for_longer_than_a_lease_and_no_failure_is_counted(
+    server_of_its_own,
+):
     server = server_of_its_own
     event = hosts.Event(name="stop", happens=partial(hosts.stop_server, for_s=5.0))
 
@@ -62,7 +67,9 @@ async def test_workers_that_race_for_the_last_task_never_pass_the_limit(postgres
     assert race.is_good(by_cost=False), race
 
 
-async def test_a_killed_workers_task_is_anothers_within_its_lease_and_its_own_at_once_when_it_starts_again(store_url):
+async def test_a_killed_workers_task_is_anothers_within_its_lease_and_its_own_at_once_when_it_starts_again(
+    store_url,
+):
     async with open_board(store_url, model=takeover.HangingSurveyor()) as board:
         await board.start_workers("w1", "w2")
         found = await takeover.by_another(board, 1)
@@ -74,7 +81,9 @@ async def test_a_killed_workers_task_is_anothers_within_its_lease_and_its_own_at
         assert found.took_s <= takeover.BY_ITSELF_S + 1.0
 
 
-async def test_of_a_worker_that_was_frozen_for_longer_than_its_lease_nothing_counts_but_what_was_paid_for(postgres_url):
+async def test_of_a_worker_that_was_frozen_for_longer_than_its_lease_nothing_counts_but_what_was_paid_for(
+    postgres_url,
+):
     assert await takeover.thaw(postgres_url) == ""
 
 

@@ -1,4 +1,5 @@
-"""Many worker processes on one task store: nothing is lost or doubled, nobody leaves early, and what a dead one held goes on."""
+"""Many worker processes on one task store: nothing is lost or doubled, nobody leaves early, and
+what a dead one held goes on."""
 
 import asyncio
 import json
@@ -21,11 +22,17 @@ SYLLABLES = ("ba", "cor", "dil", "fen", "gam", "hup", "jit", "kol", "lum", "mer"
 
 def word(number):
     """No two of them look alike to whoever compares names."""
-    return SYLLABLES[number % 12] + SYLLABLES[number * 5 % 12] + SYLLABLES[(number // 12 + 3 * number) % 12] + chr(97 + number % 26)
+    return (
+        SYLLABLES[number % 12]
+        + SYLLABLES[number * 5 % 12]
+        + SYLLABLES[(number // 12 + 3 * number) % 12]
+        + chr(97 + number % 26)
+    )
 
 
 class Script:
-    """The first task brings the others, each of which has a result of its own. `gate` holds execution calls back while it is closed."""
+    """The first task brings the others, each of which has a result of its own. `gate` holds
+    execution calls back while it is closed."""
 
     def __init__(self, n_tasks=N_TASKS):
         self.n_tasks = n_tasks
@@ -37,9 +44,20 @@ class Script:
     async def __call__(self, request):
         match request.agent:
             case "creation":
-                names = [] if self._is_planned else [f"{word(2 * n)} {word(2 * n + 1)}" for n in range(self.n_tasks - 1)]
+                names = (
+                    []
+                    if self._is_planned
+                    else [f"{word(2 * n)} {word(2 * n + 1)}" for n in range(self.n_tasks - 1)]
+                )
                 self._is_planned = True
-                return Answer(text=json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False}))
+                return Answer(
+                    text=json.dumps(
+                        {
+                            "tasks": [{"name": name, "after": []} for name in names],
+                            "objective_met": False,
+                        }
+                    )
+                )
             case "prioritization":
                 return Answer(text=json.dumps({"order": []}))
             case "execution":
@@ -140,15 +158,27 @@ def tasks_of(events, kind):
     return [event["task_id"] for event in events if event["kind"] == kind]
 
 
-SUBMIT, WORKER, JOIN, RUN = ("submit", "Know it all"), ("worker",), ("run", "--join", "Know it all"), ("run", "Know it all")
+SUBMIT, WORKER, JOIN, RUN = (
+    ("submit", "Know it all"),
+    ("worker",),
+    ("run", "--join", "Know it all"),
+    ("run", "Know it all"),
+)
 
 
 @pytest.mark.parametrize(
     "order",
-    [(SUBMIT, WORKER, WORKER), (WORKER, JOIN, SUBMIT), (JOIN, RUN, WORKER), (JOIN, WORKER, SUBMIT, JOIN)],
+    [
+        (SUBMIT, WORKER, WORKER),
+        (WORKER, JOIN, SUBMIT),
+        (JOIN, RUN, WORKER),
+        (JOIN, WORKER, SUBMIT, JOIN),
+    ],
     ids=lambda order: "-".join(x[0] if len(x) < 3 else "join" for x in order),
 )
-async def test_in_any_start_order_each_task_is_done_once_and_nobody_leaves_early_or_hangs(board, order):
+async def test_in_any_start_order_each_task_is_done_once_and_nobody_leaves_early_or_hangs(
+    board, order
+):
     processes = {}
     for number, line in enumerate(order):
         processes[number] = await board.start(*line)
@@ -156,15 +186,27 @@ async def test_in_any_start_order_each_task_is_done_once_and_nobody_leaves_early
 
     await board.until(lambda: board.is_over(1), timeout_s=40)
     for number, line in enumerate(order):
-        ended = await (board.stop(processes[number]) if line is WORKER else finish(processes[number], timeout_s=10))
+        ended = await (
+            board.stop(processes[number])
+            if line is WORKER
+            else finish(processes[number], timeout_s=10)
+        )
         assert "Traceback" not in ended.said
         assert ended.code == (143 if line is WORKER else 0), ended.said
 
     events = await board.events(1)
-    assert sorted(tasks_of(events, "task.recorded")) == sorted(tasks_of(events, "task.done")) == list(range(1, N_TASKS + 1))
+    assert (
+        sorted(tasks_of(events, "task.recorded"))
+        == sorted(tasks_of(events, "task.done"))
+        == list(range(1, N_TASKS + 1))
+    )
     assert len(board.script.executed) == N_TASKS
     written_id = next(event["id"] for event in events if event["kind"] == "report.written")
-    assert [event["kind"] for event in events if event["kind"] == "worker.left" and event["id"] < written_id] == []
+    assert [
+        event["kind"]
+        for event in events
+        if event["kind"] == "worker.left" and event["id"] < written_id
+    ] == []
     assert await board.workers() == []
 
 
@@ -183,7 +225,9 @@ async def test_what_a_killed_worker_held_is_claimed_by_another(board, script):
     await board.until(lambda: board.is_over(objective_id))
     await board.stop(other)
 
-    claims = [event for event in await board.events(objective_id) if event["kind"] == "task.claimed"]
+    claims = [
+        event for event in await board.events(objective_id) if event["kind"] == "task.claimed"
+    ]
     assert len(claims) == 2
 
 
@@ -207,7 +251,9 @@ async def test_a_worker_restarted_under_its_name_goes_on_long_before_its_lease_e
     await board.until(lambda: board.is_over(objective_id))
     await board.stop(again)
 
-    claims = [event for event in await board.events(objective_id) if event["kind"] == "task.claimed"]
+    claims = [
+        event for event in await board.events(objective_id) if event["kind"] == "task.claimed"
+    ]
     assert len(claims) == 2  # the second while the lease of the first, an hour long, still ran
 
 
@@ -228,7 +274,10 @@ async def test_a_worker_frozen_past_its_lease_drops_its_work_and_joins_anew(boar
     os.kill(frozen.pid, signal.SIGCONT)
 
     async def is_back():
-        return any(worker["name"] == "sleeper" and worker["id"] != before["id"] for worker in await board.workers())
+        return any(
+            worker["name"] == "sleeper" and worker["id"] != before["id"]
+            for worker in await board.workers()
+        )
 
     await board.until(is_back, timeout_s=5)
     codes = [(await board.stop(process)).code for process in (frozen, other)]
@@ -236,8 +285,14 @@ async def test_a_worker_frozen_past_its_lease_drops_its_work_and_joins_anew(boar
     events = await board.events(objective_id)
     assert codes == [143, 143]
     assert sorted(tasks_of(events, "task.recorded")) == [1, 2]
-    assert [event["data"]["name"] for event in events if event["kind"] == "worker.lost"] == ["sleeper"]
-    late = [event["kind"] for event in events if event["kind"].startswith("task.") and event["data"].get("worker_id") == before["id"]]
+    assert [event["data"]["name"] for event in events if event["kind"] == "worker.lost"] == [
+        "sleeper"
+    ]
+    late = [
+        event["kind"]
+        for event in events
+        if event["kind"].startswith("task.") and event["data"].get("worker_id") == before["id"]
+    ]
     assert late == ["task.claimed"]
 
 
@@ -256,27 +311,39 @@ async def test_a_pause_from_a_third_process_stops_all_and_work_goes_on_after_it(
     assert (await finish(resumed, timeout_s=30)).code == 0
     for process in workers:
         await board.stop(process)
-    assert sorted(tasks_of(await board.events(objective_id), "task.recorded")) == list(range(1, N_TASKS + 1))
+    assert sorted(tasks_of(await board.events(objective_id), "task.recorded")) == list(
+        range(1, N_TASKS + 1)
+    )
     assert len(script.executed) == N_TASKS
 
 
 @pytest.mark.parametrize(
     ("flags", "code", "least", "most"),
-    [(("--max-tasks", "10"), 3, 9, 10), (("--max-calls", "21", "--max-tasks", "0"), 3, 18, 21)],  # two calls are kept back for a check
+    # two calls are kept back for a check
+    [(("--max-tasks", "10"), 3, 9, 10), (("--max-calls", "21", "--max-tasks", "0"), 3, 18, 21)],
 )
-async def test_a_limit_is_shared_by_four_workers_and_never_passed(board, script, flags, code, least, most):
+async def test_a_limit_is_shared_by_four_workers_and_never_passed(
+    board, script, flags, code, least, most
+):
     objective_id = await board.submit(*flags)
-    unhurried = {"BABYAGI_LEASE_S": "30"}  # a slow machine must not make a living worker lose a task, which is then asked for again
-    joiners = [await board.start("worker", "--objective", str(objective_id), **unhurried) for _ in range(4)]
+    # a slow machine must not make a living worker lose a task, which is then asked for again
+    unhurried = {"BABYAGI_LEASE_S": "30"}
+    joiners = [
+        await board.start("worker", "--objective", str(objective_id), **unhurried) for _ in range(4)
+    ]
 
     assert [(await finish(process, timeout_s=30)).code for process in joiners] == [code] * 4
     status = await look("status", env=board.env())
     assert status["stop_reason"].startswith("limit:")
-    n_used = {"--max-tasks": len(script.executed), "--max-calls": len(board.server.requests)}[flags[0]]
+    n_used = {"--max-tasks": len(script.executed), "--max-calls": len(board.server.requests)}[
+        flags[0]
+    ]
     assert least <= n_used <= most
 
 
-async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(board, script, tmp_path):
+async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(
+    board, script, tmp_path
+):
     folder = tmp_path / "papers"
     folder.mkdir()
     (folder / "a.md").write_text("Tea is hot.\n")
@@ -286,7 +353,12 @@ async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(bo
     lacking = await board.start("worker", home="elsewhere", BABYAGI_WORKER_NAME="lacking")
 
     async def is_hindered():
-        return [one["hindrance"] for worker in await board.workers() for one in worker["objectives"] if one["hindrance"]]
+        return [
+            one["hindrance"]
+            for worker in await board.workers()
+            for one in worker["objectives"]
+            if one["hindrance"]
+        ]
 
     await board.until(is_hindered)
     (hindrance,) = await is_hindered()
@@ -299,7 +371,11 @@ async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(bo
 
     assert "needs a folder to read" in hindrance and status["n_workers"] == 0
     assert said.count("needs a folder to read") == 1
-    claims = [event["data"]["worker_id"] for event in await board.events(objective_id) if event["kind"] == "task.claimed"]
+    claims = [
+        event["data"]["worker_id"]
+        for event in await board.events(objective_id)
+        if event["kind"] == "task.claimed"
+    ]
     assert claims and not any(worker_id.startswith("lacking") for worker_id in claims)
 
 
@@ -313,7 +389,12 @@ async def test_one_process_serves_two_objectives_fairly(board, script):
     await board.until(lambda: board.is_over(second), timeout_s=30)
     await board.stop(worker)
 
-    done_at = {number: [at_s(event) for event in await board.events(number) if event["kind"] == "task.done"] for number in (first, second)}
+    done_at = {
+        number: [
+            at_s(event) for event in await board.events(number) if event["kind"] == "task.done"
+        ]
+        for number in (first, second)
+    }
     short, long = sorted(done_at.values(), key=len)
     assert len(short) == 1 and len(long) == 12
     assert short[0] < long[-1]

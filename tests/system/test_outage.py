@@ -24,10 +24,12 @@ N_PROBES = int(OUTAGE_S / PROBE_EVERY_S)
 
 
 class Outage:
-    """A run through five minutes in which every request that is sent fails. Calls are of different lengths, so they end at different times.
+    """A run through five minutes in which every request that is sent fails. Calls are of different
+    lengths, so they end at different times.
 
     Args:
-        takes_those_in_flight: whether calls fail too that were sent before it began, and would have been answered during it.
+        takes_those_in_flight: whether calls fail too that were sent before it began, and would have
+            been answered during it.
         fails_in_s: how long a request takes to fail.
     """
 
@@ -49,29 +51,51 @@ class Outage:
             await asyncio.sleep(self.chance.uniform(2.0, LONGEST_CALL_S))
         if request.agent == "creation":
             return Answer(text='{"tasks": [], "objective_met": false}')
-        return Answer(text=" ".join(["said of", *re.findall(r"^\d+: .*$", request.messages[-1].text, re.MULTILINE)[-1:]]))
+        return Answer(
+            text=" ".join(
+                ["said of", *re.findall(r"^\d+: .*$", request.messages[-1].text, re.MULTILINE)[-1:]]
+            )
+        )
 
     async def run(self):
         async with AsyncExitStack() as stack:
-            server = await stack.enter_async_context(LocalServer(agreeing(self.answer), latency_s=self.fails_in_s))
-            endpoint = Endpoint(base_url=server.base_url, timeout_s=20.0, sleep=asyncio.sleep, random=self.chance.random)
+            server = await stack.enter_async_context(
+                LocalServer(agreeing(self.answer), latency_s=self.fails_in_s)
+            )
+            endpoint = Endpoint(
+                base_url=server.base_url,
+                timeout_s=20.0,
+                sleep=asyncio.sleep,
+                random=self.chance.random,
+            )
             stack.push_async_callback(endpoint.close)
             server.fail_when(self.strikes, self.fault)
             world = SkippingWorld(model=OpenAIModel("m", endpoint), concurrency=self.concurrency)
             objective = await world.start()
-            await world.store.add_tasks(objective.id, [Proposal(name=f"Part {n}") for n in range(2, self.n_tasks + 1)])
+            await world.store.add_tasks(
+                objective.id, [Proposal(name=f"Part {n}") for n in range(2, self.n_tasks + 1)]
+            )
             async with asyncio.timeout(3000):
                 self.ended, _ = await world.open_worker(objective).run(objective.id)
             self.tasks = await world.store.tasks(objective.id)
-            self.kinds = [event.kind for event in await world.store.events(objective.id, limit=10_000)]
+            self.kinds = [
+                event.kind for event in await world.store.events(objective.id, limit=10_000)
+            ]
             over_s = BEGAN_S + OUTAGE_S
-            self.at_work_after_s = min(record.at for record in server.requests if record.at >= over_s) - over_s
+            self.at_work_after_s = (
+                min(record.at for record in server.requests if record.at >= over_s) - over_s
+            )
 
     def check(self):
         assert self.ended.stop_reason == "finished"
-        assert [(task.status, task.failures, task.try_no) for task in self.tasks] == [(TaskStatus.DONE, 0, 1)] * self.n_tasks
+        assert [(task.status, task.failures, task.try_no) for task in self.tasks] == [
+            (TaskStatus.DONE, 0, 1)
+        ] * self.n_tasks
         assert self.at_work_after_s <= 20.0
-        assert 10 <= self.kinds.count(log.MODEL_UNAVAILABLE) <= 30 and self.kinds.count(log.MODEL_AVAILABLE) >= 1
+        assert (
+            10 <= self.kinds.count(log.MODEL_UNAVAILABLE) <= 30
+            and self.kinds.count(log.MODEL_AVAILABLE) >= 1
+        )
 
 
 CASES = [
@@ -82,7 +106,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fault", "fails_in_s", "concurrency"), CASES)
-def test_an_outage_of_five_minutes_fails_nothing_and_costs_few_requests(fault, fails_in_s, concurrency):
+def test_an_outage_of_five_minutes_fails_nothing_and_costs_few_requests(
+    fault, fails_in_s, concurrency
+):
     outage = Outage(fault, concurrency, takes_those_in_flight=True, fails_in_s=fails_in_s)
 
     run_skipping(outage.run())
@@ -98,7 +124,8 @@ def test_what_is_still_answered_during_an_outage_does_not_hide_it(fault, fails_i
     run_skipping(outage.run())
 
     outage.check()
-    n_unknowing = sum(at <= outage.sent_at[0] + fails_in_s for at in outage.sent_at)  # sent before anything had failed
+    # sent before anything had failed
+    n_unknowing = sum(at <= outage.sent_at[0] + fails_in_s for at in outage.sent_at)
     assert n_unknowing <= concurrency
     assert len(outage.sent_at) <= max(N_FAILURES + 1, n_unknowing + MAX_RETRIES) + N_PROBES
     if fails_in_s < 1.0:

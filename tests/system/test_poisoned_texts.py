@@ -1,4 +1,5 @@
-"""Poisoned texts in a file, through a model that obeys them: nothing that they say counts as done, and nothing that they order is."""
+"""Poisoned texts in a file, through a model that obeys them: nothing that they say counts as done,
+and nothing that they order is."""
 
 import json
 import re
@@ -22,14 +23,19 @@ from tests.world import START
 OBJECTIVE = "Find the value of K-30 and the licence of Flask"
 FIRST_TASK = "Read page.txt"
 PARTS = [("the objective",), (OBJECTIVE,), ("the value of K-30", "the licence of Flask")]
-POISONED = json.loads((Path(__file__).parents[1] / "data" / "poisoned_texts.json").read_text("utf-8"))
+POISONED = json.loads(
+    (Path(__file__).parents[1] / "data" / "poisoned_texts.json").read_text("utf-8")
+)
 TEXTS = [*POISONED["texts"], *POISONED["held_out"]]
 INSTRUCTIONS: dict[tuple[str, str], str] = {}  # by planning and agent, as the first prompt had them
-BLOCK = re.compile(r"^<<([\w ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^<<([\w ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
+)
 
 
 def run(folder, entry, n):
-    """Work on the objective with the text in a file; what came of it, the tasks, the model, and the payments that were made."""
+    """Work on the objective with the text in a file; what came of it, the tasks, the model, and the
+    payments that were made."""
     (folder / "page.txt").write_text(entry["text"], "utf-8")
     paid: list[object] = []
 
@@ -38,9 +44,21 @@ def run(folder, entry, n):
         return Passage(text="paid", origin="tool:pay")
 
     opened = Folder(folder)
-    payment = Tool(name="pay", description="Pay.", parameters=takes(amount={"type": "integer"}), effect=Effect.ONCE, run=pay)
-    tools = [*build_file_tools(opened, offload=run_inline), build_write_file(opened, offload=run_inline), payment]
-    model = ScriptedModel(Obeying(quote=disarm(entry["quote"]), parts=PARTS[n % len(PARTS)]), answers_checks=True)
+    payment = Tool(
+        name="pay",
+        description="Pay.",
+        parameters=takes(amount={"type": "integer"}),
+        effect=Effect.ONCE,
+        run=pay,
+    )
+    tools = [
+        *build_file_tools(opened, offload=run_inline),
+        build_write_file(opened, offload=run_inline),
+        payment,
+    ]
+    model = ScriptedModel(
+        Obeying(quote=disarm(entry["quote"]), parts=PARTS[n % len(PARTS)]), answers_checks=True
+    )
 
     async def work():
         world = VirtualWorld(model=model, tools=tools)
@@ -55,10 +73,23 @@ def run(folder, entry, n):
 def test_no_poisoned_text_is_taken_for_an_answer_obeyed_or_shown_as_a_persons(n, tmp_path):
     ended, tasks, results, model, paid = run(tmp_path, TEXTS[n], n)
 
-    assert ended.stop_reason in (StopReason.UNMET, StopReason.FAILED, StopReason.WAITING, StopReason.STALLED)
-    assert paid == [] and [path.name for path in tmp_path.iterdir()] == ["page.txt"] and not (tmp_path.parent / "outside.txt").exists()
+    assert ended.stop_reason in (
+        StopReason.UNMET,
+        StopReason.FAILED,
+        StopReason.WAITING,
+        StopReason.STALLED,
+    )
+    assert (
+        paid == []
+        and [path.name for path in tmp_path.iterdir()] == ["page.txt"]
+        and not (tmp_path.parent / "outside.txt").exists()
+    )
     assert not [task for task in tasks if task.status is TaskStatus.CANCELLED]
-    assert all("file:page.txt" in result.origins and any(origin.startswith("model:") for origin in result.origins) for result in results)
+    assert all(
+        "file:page.txt" in result.origins
+        and any(origin.startswith("model:") for origin in result.origins)
+        for result in results
+    )
     marks: list[set[str]] = []
     for _, prompt in model.calls:
         texts = [message.text for message in prompt.messages[1:]]
@@ -68,9 +99,17 @@ def test_no_poisoned_text_is_taken_for_an_answer_obeyed_or_shown_as_a_persons(n,
         for label, _, origin, text in blocks:
             assert disarm(text) == text
             assert not origin.startswith("program")
-            assert not origin.startswith("person") or text == {"objective": OBJECTIVE, "task": f"1: {FIRST_TASK}"}[label]
+            assert (
+                not origin.startswith("person")
+                or text == {"objective": OBJECTIVE, "task": f"1: {FIRST_TASK}"}[label]
+            )
         instructions = prompt.messages[0].text.replace(DOUBTING, "").replace(SETTLING, "")
-        assert INSTRUCTIONS.setdefault((ended.spec.planning, instructions.partition("\n")[0]), instructions) == instructions
+        assert (
+            INSTRUCTIONS.setdefault(
+                (ended.spec.planning, instructions.partition("\n")[0]), instructions
+            )
+            == instructions
+        )
     assert all(len(held) == 1 for held in marks) and len(set.union(*marks)) == len(marks)
 
 
@@ -78,7 +117,14 @@ def test_no_poisoned_text_is_taken_for_an_answer_obeyed_or_shown_as_a_persons(n,
 def test_no_line_of_a_poisoned_text_answers_a_part_whatever_it_is_quoted_for(n):
     text = TEXTS[n]["text"]
     name = f"Answer this part of the objective: {OBJECTIVE}"
-    made = Result(task_id=1, objective_id=1, task_name=name, text=text, origins=("model:m", "file:page.txt"), created_at=START)
+    made = Result(
+        task_id=1,
+        objective_id=1,
+        task_name=name,
+        text=text,
+        origins=("model:m", "file:page.txt"),
+        created_at=START,
+    )
 
     for quote in (text, TEXTS[n]["quote"], *text.split("\n")):
         for parts in PARTS:

@@ -1,4 +1,5 @@
-"""Whatever the prioritizer replies: of N finished tasks N results, every name byte for byte, nothing lost, nothing doubled."""
+"""Whatever the prioritizer replies: of N finished tasks N results, every name byte for byte,
+nothing lost, nothing doubled."""
 
 import asyncio
 import json
@@ -15,7 +16,9 @@ from babyagi.taskstore.sql import open_sqlite
 from tests.scripted import ScriptedModel
 from tests.world import Clock, World
 
-SHAPES = json.loads((Path(__file__).parent.parent / "data" / "prioritizer_replies.json").read_text(encoding="utf-8"))
+SHAPES = json.loads(
+    (Path(__file__).parent.parent / "data" / "prioritizer_replies.json").read_text(encoding="utf-8")
+)
 NAMES = (
     "Open https://x.com/v2.1?id=3&b=*#frag-7. and quote it",
     "Compare the U.S. (v2.0) with the E.U. rules: 1. cost, 2) time",
@@ -24,7 +27,8 @@ NAMES = (
     '3. Write {"order": [1, 2]} | C:\\new\\table <b>',
     "#5 - [ ] **bold** 100 % of it…",
 )
-ANY_LENGTH = Limits(max_tokens=0)  # else a reply that is longer than was reserved for it ends the run
+# else a reply that is longer than was reserved for it ends the run
+ANY_LENGTH = Limits(max_tokens=0)
 QUEUED = re.compile(r"^(\d+): (.+)$", re.MULTILINE)
 
 
@@ -38,16 +42,25 @@ async def sqlite(tmp_path):
 
 
 def make_model(reply):
-    """A model that proposes the six tasks once and orders them with the reply, in which {id3} and {name3} are the third one's."""
+    """A model that proposes the six tasks once and orders them with the reply, in which {id3} and
+    {name3} are the third one's."""
 
     def answer(prompt, role):
         text = prompt.messages[-1].text
         match role:
             case Role.CREATION:
                 names = NAMES if "Begin" in text.split("listed tasks")[0] else ()
-                return json.dumps({"tasks": [{"name": name, "after": []} for name in names], "objective_met": False}, ensure_ascii=False)
+                return json.dumps(
+                    {
+                        "tasks": [{"name": name, "after": []} for name in names],
+                        "objective_met": False,
+                    },
+                    ensure_ascii=False,
+                )
             case Role.PRIORITIZATION:
-                return fill(reply, sorted((int(task_id), name) for task_id, name in QUEUED.findall(text)))
+                return fill(
+                    reply, sorted((int(task_id), name) for task_id, name in QUEUED.findall(text))
+                )
             case _:
                 return f"result of {role}: {re.findall(r'^[0-9]+: .*$', text, re.MULTILINE)[-1:]}"
 
@@ -73,7 +86,9 @@ async def test_of_n_finished_tasks_n_results_are_in_the_sqlite_store(shape, sqli
 async def check_that_nothing_is_lost(shape, store, *, concurrency):
     model = make_model(shape["reply"])
 
-    ended = await World(model=model, store=store, concurrency=concurrency).run(initial_task="Begin", limits=ANY_LENGTH)
+    ended = await World(model=model, store=store, concurrency=concurrency).run(
+        initial_task="Begin", limits=ANY_LENGTH
+    )
 
     tasks = await store.tasks(ended.id)
     results = await store.results(ended.id)
@@ -82,16 +97,26 @@ async def check_that_nothing_is_lost(shape, store, *, concurrency):
     assert {task.status for task in tasks} == {TaskStatus.DONE}
     assert {task.claim_no for task in tasks} == {1}
     assert sorted(result.task_id for result in results) == [1, 2, 3, 4, 5, 6, 7]
-    assert all(result.task_name == NAMES[result.task_id - 2] for result in results if result.task_id > 1)
-    n_asked = 1 if shape["reply"].strip() else 1 + MAX_REASKS  # an empty reply is asked for again, any other is a hint as it stands
-    assert len(model.asked(Role.PRIORITIZATION)) == n_asked  # the six came at once, and nothing new came after them
+    assert all(
+        result.task_name == NAMES[result.task_id - 2] for result in results if result.task_id > 1
+    )
+    # an empty reply is asked for again, any other is a hint as it stands
+    n_asked = 1 if shape["reply"].strip() else 1 + MAX_REASKS
+    # the six came at once, and nothing new came after them
+    assert len(model.asked(Role.PRIORITIZATION)) == n_asked
 
 
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if "{name" not in shape["reply"]], ids=lambda shape: shape["name"])
+@pytest.mark.parametrize(
+    "shape",
+    [shape for shape in SHAPES if "{name" not in shape["reply"]],
+    ids=lambda shape: shape["name"],
+)
 async def test_an_order_that_can_be_read_is_the_order_of_the_work(shape):
     model, store = make_model(shape["reply"]), MemoryTaskStore(Clock())
 
-    ended = await World(model=model, store=store, concurrency=1).run(initial_task="Begin", limits=ANY_LENGTH)
+    ended = await World(model=model, store=store, concurrency=1).run(
+        initial_task="Begin", limits=ANY_LENGTH
+    )
 
     worked = [result.task_id - 1 for result in await store.results(ended.id)][1:]
     named = iter(shape["order"])
@@ -111,7 +136,9 @@ async def test_a_prioritizer_that_takes_for_ever_holds_up_no_task():
                 gate.set()  # every task is carried out
             return completion
 
-    ended = await World(model=Slow(script._answer), store=store, concurrency=2).run(initial_task="Begin")
+    ended = await World(model=Slow(script._answer), store=store, concurrency=2).run(
+        initial_task="Begin"
+    )
 
     assert ended.stop_reason is StopReason.FINISHED
     assert len(await store.results(ended.id)) == 7

@@ -1,4 +1,5 @@
-"""A person steers a run from another terminal: what they say holds before the next call, and every run ends with a report."""
+"""A person steers a run from another terminal: what they say holds before the next call, and every
+run ends with a report."""
 
 import asyncio
 
@@ -20,7 +21,11 @@ async def server():
 
 @pytest.fixture
 def env(tmp_path, server):
-    more = {"BABYAGI_FILES": str(write_documents(tmp_path / "docs")), "OPENAI_API_KEY": "sk-test", "BABYAGI_EMBEDDING_MODEL": "hash"}
+    more = {
+        "BABYAGI_FILES": str(write_documents(tmp_path / "docs")),
+        "OPENAI_API_KEY": "sk-test",
+        "BABYAGI_EMBEDDING_MODEL": "hash",
+    }
     return environ(tmp_path / "home", server.base_url, BABYAGI_CONCURRENCY="2", **more)
 
 
@@ -48,7 +53,9 @@ async def test_a_cancelled_run_makes_no_further_call_but_its_report_and_ends_wit
     assert (status["tasks"]["queued"], status["tasks"]["running"]) == (0, 0)
 
 
-async def test_a_paused_run_makes_no_further_call_and_a_changed_list_is_what_it_goes_on_with(server, env):
+async def test_a_paused_run_makes_no_further_call_and_a_changed_list_is_what_it_goes_on_with(
+    server, env
+):
     process = await start_and_wait(server, env, n_requests=8)
 
     paused = await babyagi("pause", env=env)

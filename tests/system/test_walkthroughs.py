@@ -1,7 +1,10 @@
-"""Two questions from start to end in every protocol, by processes that are killed at every point round every call.
+"""Two questions from start to end in every protocol, by processes that are killed at every point
+round every call.
 
-Promised is: what was recorded is never called again. A call that was made and not yet recorded when the process died is made once more
-(a model, a tool that reads), or a person is asked whether it was made (a tool that must not be repeated).
+Promised is: what was recorded is never called again. A call that was made and not yet recorded when
+the process died is made once more
+(a model, a tool that reads), or a person is asked whether it was made (a tool that must not be
+repeated).
 """
 
 import asyncio
@@ -25,14 +28,22 @@ pytestmark = pytest.mark.system
 SPOKEN = pytest.mark.parametrize("spoken", PROTOCOLS)
 WALK = pytest.mark.parametrize("walk", WALKTHROUGHS)
 FIRST = "wanted execute/1/model"
-BETWEEN = {"harbour": ("intended", "recorded"), "invoices": ("recorded",)}  # behind "recorded" nothing happens before the next call
-PRELOADED = ["tests.walk_child", "httpcore2", "truststore", "anyio._backends._asyncio", "babyagi.taskstore.sqlite"]
+# behind "recorded" nothing happens before the next call
+BETWEEN = {"harbour": ("intended", "recorded"), "invoices": ("recorded",)}
+PRELOADED = [
+    "tests.walk_child",
+    "httpcore2",
+    "truststore",
+    "anyio._backends._asyncio",
+    "babyagi.taskstore.sqlite",
+]
 N_KILLS = 4
 UNTIL_NEXT_POINT_S = 0.02  # about what a process takes from one point to the next
 
 
 class Server(LocalServer):
-    """The model of a walk behind a socket; `asked` holds, for each request, how many observations it showed."""
+    """The model of a walk behind a socket; `asked` holds, for each request, how many observations
+    it showed."""
 
     def __init__(self, walk, spoken):
         super().__init__(self._say)
@@ -46,7 +57,8 @@ class Server(LocalServer):
 
 
 class Walk:
-    """A walk and the processes that it takes, one after the other. They are forked from one that has loaded the code and done nothing."""
+    """A walk and the processes that it takes, one after the other. They are forked from one that
+    has loaded the code and done nothing."""
 
     def __init__(self, server, life):
         self.server = server
@@ -55,9 +67,12 @@ class Walk:
         self._context.set_forkserver_preload(PRELOADED)
 
     async def live(self, kill, *, within_s=lambda: 0.0, **change):
-        """Let one process go on until `kill` says so of a point, and kill it within so many seconds; return its answer, None if killed."""
+        """Let one process go on until `kill` says so of a point, and kill it within so many
+        seconds; return its answer, None if killed."""
         here, there = self._context.Pipe()
-        process = self._context.Process(target=walk_child.live, args=(replace(self.life, **change), there))
+        process = self._context.Process(
+            target=walk_child.live, args=(replace(self.life, **change), there)
+        )
         process.start()
         there.close()
         try:
@@ -82,7 +97,8 @@ class Walk:
             here.close()
 
     async def live_on(self, points):
-        """Live again and again, killed the first time that each of these points is reached; return the answer and where it was killed."""
+        """Live again and again, killed the first time that each of these points is reached; return
+        the answer and where it was killed."""
         killed = []
 
         def kill(said):
@@ -96,12 +112,16 @@ class Walk:
 
     @property
     def calls_made(self):
-        return self.life.calls_file.read_text().splitlines() if self.life.calls_file.exists() else []
+        return (
+            self.life.calls_file.read_text().splitlines() if self.life.calls_file.exists() else []
+        )
 
     @property
     def recorded(self):
         """The keys of the steps that the journal holds the outcome of."""
-        return {row["key"] for row in rows(self.life.home, "SELECT key FROM step WHERE state = 'done'")}
+        return {
+            row["key"] for row in rows(self.life.home, "SELECT key FROM step WHERE state = 'done'")
+        }
 
 
 def _receive(connection):
@@ -114,13 +134,20 @@ def _receive(connection):
 @asynccontextmanager
 async def open_walk(home, walk, spoken, **more):
     async with Server(walk, spoken) as server:
-        yield Walk(server, walk_child.Life(home=home, walk=walk, spoken=spoken, base_url=server.base_url, **more))
+        yield Walk(
+            server,
+            walk_child.Life(home=home, walk=walk, spoken=spoken, base_url=server.base_url, **more),
+        )
 
 
 def paths_of(walk):
     """The paths of a walk's calls, in their order."""
     return [
-        *(f"execute/{n}/{what}" for n in range(1, len(walk.calls) + 1) for what in ("model", "tool/1")),
+        *(
+            f"execute/{n}/{what}"
+            for n in range(1, len(walk.calls) + 1)
+            for what in ("model", "tool/1")
+        ),
         f"execute/{len(walk.calls) + 1}/model",
     ]
 
@@ -167,11 +194,17 @@ async def test_a_call_that_was_made_and_not_yet_recorded_is_made_once_more(spoke
 @SPOKEN
 async def test_a_kill_at_any_instant_repeats_nothing_that_was_recorded(spoken, tmp_path):
     expected, chance, answer = WALKTHROUGHS["invoices"], random.Random(f"walks {spoken}"), None
-    path_by_call = {call: f"1/execute/{n}/tool/1" for n, call in enumerate(expected.calls_made, start=1)}
+    path_by_call = {
+        call: f"1/execute/{n}/tool/1" for n, call in enumerate(expected.calls_made, start=1)
+    }
     async with open_walk(tmp_path, "invoices", spoken) as walked:
         for n in range(N_KILLS + 1):
             kill = never if n == N_KILLS else at_point_number(chance.randrange(1, 14))
-            recorded, n_asked, n_made = walked.recorded, len(walked.server.asked), len(walked.calls_made)
+            recorded, n_asked, n_made = (
+                walked.recorded,
+                len(walked.server.asked),
+                len(walked.calls_made),
+            )
 
             # another worker takes over when the lease of the one before has run out
             answer = await walked.live(
@@ -193,7 +226,9 @@ async def test_a_kill_at_any_instant_repeats_nothing_that_was_recorded(spoken, t
 
 
 @SPOKEN
-async def test_a_call_that_must_not_be_repeated_is_asked_about_and_never_made_again(spoken, tmp_path):
+async def test_a_call_that_must_not_be_repeated_is_asked_about_and_never_made_again(
+    spoken, tmp_path
+):
     expected, killed_at = WALKTHROUGHS["harbour"], "made execute/3/tool/1"
     async with open_walk(tmp_path, "harbour", spoken, once="calculator") as walked:
         assert await walked.live(lambda said: said == killed_at) is None
@@ -227,7 +262,8 @@ LEDGER = Walkthrough(
 
 
 class Endpoint:
-    """A model behind a whole run; the first time that an execution was shown two observations, its answer does not come."""
+    """A model behind a whole run; the first time that an execution was shown two observations, its
+    answer does not come."""
 
     def __init__(self, spoken):
         self.asked = []
@@ -255,11 +291,18 @@ class Endpoint:
         return Answer(text=said) if isinstance(said, str) else Answer(tool_calls=said)
 
 
-@pytest.mark.parametrize(("setting", "spoken"), [("native", "native"), ("json", "json"), ("text", "text"), ("auto", "text")])
-async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(setting, spoken, tmp_path):
+@pytest.mark.parametrize(
+    ("setting", "spoken"),
+    [("native", "native"), ("json", "json"), ("text", "text"), ("auto", "text")],
+)
+async def test_a_person_chooses_the_protocol_and_a_killed_run_goes_on_in_it(
+    setting, spoken, tmp_path
+):
     folder = tmp_path / "docs"
     folder.mkdir()
-    (folder / "people.md").write_text("The harbour master of Norvik is Ada Brook.\nAda Brook is aged 47.\n")
+    (folder / "people.md").write_text(
+        "The harbour master of Norvik is Ada Brook.\nAda Brook is aged 47.\n"
+    )
     model = Endpoint(spoken)
     async with LocalServer(model) as server:
         if setting == "auto":

@@ -1,4 +1,5 @@
-"""The promises of `TaskStore`, one test each. Every implementation runs them: subclass and override `open_store`."""
+"""The promises of `TaskStore`, one test each. Every implementation runs them: subclass and override
+`open_store`."""
 
 import secrets
 from dataclasses import replace
@@ -7,7 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from babyagi import log
-from babyagi.errors import LeaseLostError, LimitReachedError, NotFoundError, ObjectiveStoppedError, SettingsError, StaleOrderError
+from babyagi.errors import (
+    LeaseLostError,
+    LimitReachedError,
+    NotFoundError,
+    ObjectiveStoppedError,
+    SettingsError,
+    StaleOrderError,
+)
 from babyagi.resultstore.words import searchable
 from babyagi.tasks import (
     CheckedPart,
@@ -39,7 +47,10 @@ from tests.workers import join
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 CALL = Reservation(calls=1, tokens=1000, cost_usd=0.01)
 SPENT = Usage(calls=1, prompt_tokens=300, completion_tokens=100, cost_usd=0.004)
-UNCONFIRMED = Usage(calls=1, prompt_tokens=1000, cost_usd=0.01, unconfirmed_tokens=1000, unconfirmed_cost_usd=0.01)  # all of CALL
+# all of CALL
+UNCONFIRMED = Usage(
+    calls=1, prompt_tokens=1000, cost_usd=0.01, unconfirmed_tokens=1000, unconfirmed_cost_usd=0.01
+)
 
 
 class Clock:
@@ -55,7 +66,12 @@ class Clock:
         self.now += timedelta(seconds=seconds)
 
 
-def make_spec(*, limits: Limits = NO_LIMITS, text: str = "Know all about tea", memory: Memory = Memory.OBJECTIVE) -> ObjectiveSpec:
+def make_spec(
+    *,
+    limits: Limits = NO_LIMITS,
+    text: str = "Know all about tea",
+    memory: Memory = Memory.OBJECTIVE,
+) -> ObjectiveSpec:
     return ObjectiveSpec(
         text=text,
         initial_task="Make a list",
@@ -68,12 +84,22 @@ def make_spec(*, limits: Limits = NO_LIMITS, text: str = "Know all about tea", m
 
 
 def make_worker(worker_id: str, *, name: str = "", home: str = "") -> Worker:
-    return Worker(id=worker_id, name=name or worker_id, host="here", pid=1, lease_until=datetime(2030, 1, 1, tzinfo=UTC), home=home)
+    return Worker(
+        id=worker_id,
+        name=name or worker_id,
+        host="here",
+        pid=1,
+        lease_until=datetime(2030, 1, 1, tzinfo=UTC),
+        home=home,
+    )
 
 
 async def begin(store, *names: str, limits: Limits = NO_LIMITS, worker_id: str = "w"):
-    """An objective with its first task and the named ones queued, and a worker with a lease of 30 s."""
-    objective, _ = await store.create_objective(make_spec(limits=limits), uid=secrets.token_hex(4), always_new=True)
+    """An objective with its first task and the named ones queued, and a worker with a lease of 30
+    s."""
+    objective, _ = await store.create_objective(
+        make_spec(limits=limits), uid=secrets.token_hex(4), always_new=True
+    )
     await store.add_tasks(objective.id, [Proposal(name=name) for name in names])
     await join(store, make_worker(worker_id), objective.id)
     return objective.id
@@ -89,9 +115,13 @@ async def plan_from(store, objective_id, *task_ids, worker_id="w", **planned):
 async def finish_one(store, objective_id, *, text="", proposals=(), worker_id="w", **planned):
     """Carry out the next task, and plan from it; what is proposed comes from its result."""
     claim = await store.claim_task(objective_id, worker_id)
-    await store.record_result(claim, text=text or f"found by {claim.task.name}", origins=["model:m"])
+    await store.record_result(
+        claim, text=text or f"found by {claim.task.name}", origins=["model:m"]
+    )
     proposals = tuple(replace(proposal, parent_id=claim.task.id) for proposal in proposals)
-    return claim.task.id, await plan_from(store, objective_id, claim.task.id, worker_id=worker_id, proposals=proposals, **planned)
+    return claim.task.id, await plan_from(
+        store, objective_id, claim.task.id, worker_id=worker_id, proposals=proposals, **planned
+    )
 
 
 async def finish_with(store, objective_id, *texts, worker_id="w"):
@@ -106,11 +136,22 @@ async def lack_in(store, objective_id, what="prices", *, shown=(), worker_id="w"
     return await store.record_lack(claim, lack=Lack(what=what, shown=shown))
 
 
-async def check(store, objective_id, *proposals, is_met=False, missing=("a part",), parts=(), reason="because", fallback=()):
+async def check(
+    store,
+    objective_id,
+    *proposals,
+    is_met=False,
+    missing=("a part",),
+    parts=(),
+    reason="because",
+    fallback=(),
+):
     """Check whether the objective is met."""
     claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
     checked = Checked(parts=parts, missing=() if is_met else missing)
-    return await store.finish_check(claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=fallback)
+    return await store.finish_check(
+        claim, is_met=is_met, reason=reason, checked=checked, proposals=proposals, fallback=fallback
+    )
 
 
 async def names_of(store, objective_id, *statuses):
@@ -123,7 +164,11 @@ async def kinds_of(store, objective_id):
 
 async def events_of(store, objective_id, kind):
     """The tasks and the data of the events of a kind, oldest first."""
-    return [(event.task_id, dict(event.data)) for event in await store.events(objective_id) if event.kind == kind]
+    return [
+        (event.task_id, dict(event.data))
+        for event in await store.events(objective_id)
+        if event.kind == kind
+    ]
 
 
 class TaskStoreContract:
@@ -142,7 +187,8 @@ class TaskStoreContract:
         """Return the store, and what to call after it was closed."""
         raise NotImplementedError
 
-    # -- objectives ------------------------------------------------------------------------------------------------------
+    # -- objectives
+    # ----------------------------------------------------------------------------------------------
 
     async def test_an_objective_starts_active_with_its_first_task_queued(self, store):
         objective, is_new = await store.create_objective(make_spec(), uid="u1")
@@ -155,12 +201,18 @@ class TaskStoreContract:
         shared, _ = await store.create_objective(make_spec(memory=Memory.SHARED), uid="u1")
         again, _ = await store.create_objective(make_spec(), uid="u2")
         other, _ = await store.create_objective(make_spec(), uid="u3", always_new=True)
-        assert (again.id, again.spec.memory, other.spec.memory) == (shared.id, Memory.SHARED, Memory.OBJECTIVE)
+        assert (again.id, again.spec.memory, other.spec.memory) == (
+            shared.id,
+            Memory.SHARED,
+            Memory.OBJECTIVE,
+        )
 
     async def test_starting_the_same_objective_again_returns_it_whatever_its_status(self, store):
         first, _ = await store.create_objective(make_spec(), uid="u1")
         await store.end_objective(first.id, reason=StopReason.FAILED)
-        again, is_new = await store.create_objective(make_spec(limits=Limits(max_tasks=3)), uid="u2")
+        again, is_new = await store.create_objective(
+            make_spec(limits=Limits(max_tasks=3)), uid="u2"
+        )
         assert (again.id, is_new) == (first.id, False)
 
     async def test_always_new_starts_afresh_and_the_newest_is_found_later(self, store):
@@ -206,7 +258,9 @@ class TaskStoreContract:
         assert counts[TaskStatus.CANCELLED] == 2
         assert set(counts) == set(TaskStatus)
 
-    async def test_after_the_end_results_and_plans_are_recorded_but_no_task_is_added_and_no_planning_is_owed(self, store):
+    async def test_after_the_end_results_and_plans_are_recorded_but_no_task_is_added_and_no_planning_is_owed(
+        self, store
+    ):
         objective_id = await begin(store, "B", "C")
         first, second, third = [await store.claim_task(objective_id, "w") for _ in range(3)]
         await store.record_result(first, text="r", origins=[])
@@ -214,13 +268,17 @@ class TaskStoreContract:
         await store.end_objective(objective_id, reason=StopReason.LIMIT_COST)
         plan = Planned(proposals=(Proposal(name="more"),), is_met=True)
         await store.record_result(second, text="r", origins=[], plan=plan)
-        assert await store.record_plan(planner, task_ids=[1], plan=plan) == Plan(added=(), duplicates=())
+        assert await store.record_plan(planner, task_ids=[1], plan=plan) == Plan(
+            added=(), duplicates=()
+        )
         assert await names_of(store, objective_id, TaskStatus.DONE) == ["Make a list", "B"]
         await store.record_result(third, text="r", origins=[])
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
         assert len(await store.tasks(objective_id)) == 3
         await store.extend_objective(objective_id, limits=NO_LIMITS)
-        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None, "nobody claimed that it is met while it was active"
+        assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None, (
+            "nobody claimed that it is met while it was active"
+        )
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is not None
 
     async def test_an_objective_with_nothing_left_is_finished_when_a_check_says_so(self, store):
@@ -236,9 +294,14 @@ class TaskStoreContract:
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
         ended = await store.conclude_objective(objective_id)
-        assert (ended.stop_reason, ended.stop_detail) == (StopReason.FAILED, "no task was answered, 1 was given up: no")
+        assert (ended.stop_reason, ended.stop_detail) == (
+            StopReason.FAILED,
+            "no task was answered, 1 was given up: no",
+        )
 
-    async def test_extending_reopens_a_limit_and_owes_the_report_anew_under_a_new_owner(self, store):
+    async def test_extending_reopens_a_limit_and_owes_the_report_anew_under_a_new_owner(
+        self, store
+    ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
         await finish_one(store, objective_id, proposals=[Proposal(name="B")])
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
@@ -251,30 +314,49 @@ class TaskStoreContract:
         await finish_one(store, objective_id)
         await check(store, objective_id, is_met=True)
         again = await store.claim_duty(objective_id, "w", Duty.REPORT)
-        assert (claim.fence.owner, again.fence.owner, again.fence.claim_no) == ("report", "report:2", 1)
+        assert (claim.fence.owner, again.fence.owner, again.fence.claim_no) == (
+            "report",
+            "report:2",
+            1,
+        )
 
     @pytest.mark.parametrize("reason", StopReason)
-    async def test_what_a_person_does_reopens_every_end_but_a_cancelled_one_and_extending_those_that_are_no_success(self, store, reason):
+    async def test_what_a_person_does_reopens_every_end_but_a_cancelled_one_and_extending_those_that_are_no_success(
+        self, store, reason
+    ):
         extended, added_to, retried = [await begin(store) for _ in range(3)]
         for objective_id in (extended, added_to, retried):
             await store.join_objective("w", objective_id)
-            await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+            await store.fail_task(
+                await store.claim_task(objective_id, "w"), error="no", max_failures=1
+            )
             await store.end_objective(objective_id, reason=reason)
-            await store.record_report(await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# all")
+            await store.record_report(
+                await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# all"
+            )
 
         await store.extend_objective(extended, limits=Limits())
-        for verb in (lambda: store.add_tasks(added_to, [Proposal(name="B")]), lambda: store.retry_task(retried, 1)):
+        for verb in (
+            lambda: store.add_tasks(added_to, [Proposal(name="B")]),
+            lambda: store.retry_task(retried, 1),
+        ):
             if reason is StopReason.CANCELLED:
                 with pytest.raises(ObjectiveStoppedError):
                     await verb()
             else:
                 await verb()
 
-        is_open = [(await store.objective(objective_id)).status is ObjectiveStatus.ACTIVE for objective_id in (extended, added_to, retried)]
+        is_open = [
+            (await store.objective(objective_id)).status is ObjectiveStatus.ACTIVE
+            for objective_id in (extended, added_to, retried)
+        ]
         is_success = reason in (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
         is_for_good = reason is StopReason.CANCELLED
         assert is_open == [not is_success and not is_for_good, not is_for_good, not is_for_good]
-        has_report = [(await store.objective(objective_id)).has_report for objective_id in (extended, added_to, retried)]
+        has_report = [
+            (await store.objective(objective_id)).has_report
+            for objective_id in (extended, added_to, retried)
+        ]
         assert has_report == [not opened for opened in is_open]
         assert len(await store.tasks(added_to)) == (1 if is_for_good else 2)
 
@@ -282,7 +364,11 @@ class TaskStoreContract:
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         await check(store, objective_id, is_met=True)
-        assert (await store.add_tasks(objective_id, [Proposal(name="make a list")], allow_duplicates=False)).added == ()
+        assert (
+            await store.add_tasks(
+                objective_id, [Proposal(name="make a list")], allow_duplicates=False
+            )
+        ).added == ()
         assert (await store.objective(objective_id)).stop_reason is StopReason.FINISHED
 
     async def test_deleting_is_refused_while_a_living_worker_holds_a_task(self, store, clock):
@@ -295,7 +381,8 @@ class TaskStoreContract:
         assert await store.objectives() == []
         assert await store.reap_workers() == 0
 
-    # -- the list ----------------------------------------------------------------------------------------------------------
+    # -- the list
+    # ----------------------------------------------------------------------------------------------
 
     async def test_tasks_are_claimed_in_the_lists_order_and_numbered_by_their_claims(self, store):
         objective_id = await begin(store, "B", "C")
@@ -317,7 +404,9 @@ class TaskStoreContract:
 
     async def test_nobody_waits_for_a_task_that_was_given_up_until_it_is_retried(self, store):
         objective_id = await begin(store)
-        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,)), Proposal(name="C", after=(1,))])
+        await store.add_tasks(
+            objective_id, [Proposal(name="B", after=(1,)), Proposal(name="C", after=(1,))]
+        )
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         begun = await store.claim_task(objective_id, "w")
         await store.retry_task(objective_id, 1)
@@ -330,7 +419,10 @@ class TaskStoreContract:
 
     async def test_proposals_enter_at_the_end_in_their_order_without_the_duplicates(self, store):
         objective_id = await begin(store, "B")
-        proposals = [Proposal(name=name, after=(1, 2)) for name in ("D", "make  the LIST", " C\n\x00now ", "make a list!", "D.", " ")]
+        proposals = [
+            Proposal(name=name, after=(1, 2))
+            for name in ("D", "make  the LIST", " C\n\x00now ", "make a list!", "D.", " ")
+        ]
         _, plan = await finish_one(store, objective_id, proposals=proposals)
         assert [task.name for task in plan.added] == ["D", "C now"]
         assert plan.duplicates == ("make the LIST", "make a list!", "D.")
@@ -340,8 +432,14 @@ class TaskStoreContract:
 
     async def test_a_person_may_repeat_a_task(self, store):
         objective_id = await begin(store)
-        assert (await store.add_tasks(objective_id, [Proposal(name="Make a list")])).duplicates == ()
-        assert (await store.add_tasks(objective_id, [Proposal(name="Make a list")], allow_duplicates=False)).added == ()
+        assert (
+            await store.add_tasks(objective_id, [Proposal(name="Make a list")])
+        ).duplicates == ()
+        assert (
+            await store.add_tasks(
+                objective_id, [Proposal(name="Make a list")], allow_duplicates=False
+            )
+        ).added == ()
 
     async def test_a_name_is_kept_byte_for_byte(self, store):
         name = "Read https://x.com/v2.1?id=3 & “Ünïcödé” 日本"
@@ -355,14 +453,18 @@ class TaskStoreContract:
         assert await store.results(objective_id) == [result]
         assert not {"\ud800", "\x00"} & set(result.text)
 
-    async def test_the_limit_of_tasks_counts_a_task_when_it_is_first_begun_and_gives_begun_ones_out_again(self, store, clock):
+    async def test_the_limit_of_tasks_counts_a_task_when_it_is_first_begun_and_gives_begun_ones_out_again(
+        self, store, clock
+    ):
         objective_id = await begin(store, "B", "C", limits=replace(NO_LIMITS, max_tasks=2))
         await finish_one(store, objective_id)
         claim = await store.claim_task(objective_id, "w")
         assert await store.claim_task(objective_id, "w") is None
         await store.release_task(claim, delay_s=5)
         assert await store.claim_task(objective_id, "w") is None
-        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE, "B was begun, and can go on later"
+        assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE, (
+            "B was begun, and can go on later"
+        )
         clock.tick(5)
         await lack_in(store, objective_id)
         await plan_from(store, objective_id)
@@ -373,19 +475,24 @@ class TaskStoreContract:
         await plan_from(store, objective_id)
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
 
-    async def test_at_the_limit_of_tasks_a_begun_one_that_waits_for_one_that_is_not_ends_the_objective(self, store):
+    async def test_at_the_limit_of_tasks_a_begun_one_that_waits_for_one_that_is_not_ends_the_objective(
+        self, store
+    ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
         await lack_in(store, objective_id)
         await plan_from(store, objective_id, proposals=(Proposal(name="B", parent_id=1),))
         assert await store.claim_task(objective_id, "w") is None
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TASKS
 
-    # -- steering ----------------------------------------------------------------------------------------------------------
+    # -- steering
+    # ----------------------------------------------------------------------------------------------
 
     async def test_a_person_adds_a_task_at_either_end_of_the_list(self, store):
         objective_id = await begin(store, "B")
         await store.add_tasks(objective_id, [Proposal(name="C")])
-        plan = await store.add_tasks(objective_id, [Proposal(name="D"), Proposal(name="E")], to=Place.FIRST)
+        plan = await store.add_tasks(
+            objective_id, [Proposal(name="D"), Proposal(name="E")], to=Place.FIRST
+        )
         assert [(task.name, task.rank) for task in plan.added] == [("D", 1), ("E", 2)]
         assert await names_of(store, objective_id) == ["D", "E", "Make a list", "B", "C"]
 
@@ -398,7 +505,12 @@ class TaskStoreContract:
         assert (await store.move_task(objective_id, 3, to=2)).rank == 2
         assert await names_of(store, objective_id) == ["D", "C", "B", "Make a list"]
         await store.move_task(objective_id, 3, to=3)
-        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(4)] == ["D", "C", "B", "Make a list"]
+        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(4)] == [
+            "D",
+            "C",
+            "B",
+            "Make a list",
+        ]
 
     async def test_an_order_that_was_asked_for_before_a_move_is_stale(self, store):
         objective_id = await begin(store, "B", "C")
@@ -424,19 +536,30 @@ class TaskStoreContract:
             with pytest.raises(SettingsError) as caught:
                 await refused
             assert caught.value.fix
-        for unknown in (store.move_task(objective_id, 2, to=9), store.cancel_task(objective_id, 9), store.retry_task(objective_id, 9)):
+        for unknown in (
+            store.move_task(objective_id, 2, to=9),
+            store.cancel_task(objective_id, 9),
+            store.retry_task(objective_id, 9),
+        ):
             with pytest.raises(NotFoundError):
                 await unknown
         assert await store.last_event_id(objective_id) == before
 
-    async def test_a_replaced_task_is_cancelled_and_the_new_one_takes_its_place_also_for_those_after_it(self, store):
+    async def test_a_replaced_task_is_cancelled_and_the_new_one_takes_its_place_also_for_those_after_it(
+        self, store
+    ):
         objective_id = await begin(store, "B", "C")
         await store.add_tasks(objective_id, [Proposal(name="D", after=(1, 2))])
         new = await store.replace_task(objective_id, 2, name="B,\nbut better")
         assert (new.name, new.rank, new.origins) == ("B, but better", 2, ("person",))
         old = await store.task(objective_id, 2)
         assert (old.name, old.status) == ("B", TaskStatus.CANCELLED)
-        assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Make a list", "B, but better", "C", "D"]
+        assert await names_of(store, objective_id, TaskStatus.QUEUED) == [
+            "Make a list",
+            "B, but better",
+            "C",
+            "D",
+        ]
         assert (await store.task(objective_id, 4)).after == (1, 5)
         await finish_one(store, objective_id)
         claim = await store.claim_task(objective_id, "w")
@@ -452,7 +575,10 @@ class TaskStoreContract:
         await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
         assert (await store.cancel_task(objective_id, 1)).status is TaskStatus.CANCELLED
         await store.add_tasks(objective_id, [Proposal(name="C", after=(1,))])
-        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(2)] == ["B", "C"]
+        assert [(await store.claim_task(objective_id, "w")).task.name for _ in range(2)] == [
+            "B",
+            "C",
+        ]
         assert await store.claim_task(objective_id, "w") is None
 
     async def test_a_dead_task_is_tried_anew_at_its_rank_and_its_objective_goes_on(self, store):
@@ -463,7 +589,13 @@ class TaskStoreContract:
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         await store.record_report(report, markdown="# all")
         task = await store.retry_task(objective_id, 1)
-        assert (task.status, task.rank, task.failures, task.try_no, task.error) == (TaskStatus.QUEUED, 1, 0, 3, "")
+        assert (task.status, task.rank, task.failures, task.try_no, task.error) == (
+            TaskStatus.QUEUED,
+            1,
+            0,
+            3,
+            "",
+        )
         objective = await store.objective(objective_id)
         assert (objective.status, objective.has_report) == (ObjectiveStatus.ACTIVE, False)
         assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [2]
@@ -479,13 +611,21 @@ class TaskStoreContract:
             await store.retry_task(objective_id, 1)
         assert (await store.task(objective_id, 1)).status is TaskStatus.DEAD
 
-    # -- turns -------------------------------------------------------------------------------------------------------------
+    # -- turns
+    # ----------------------------------------------------------------------------------------------
 
-    async def test_a_result_is_visible_before_the_planning_and_stands_for_ever_after_it(self, store):
+    async def test_a_result_is_visible_before_the_planning_and_stands_for_ever_after_it(
+        self, store
+    ):
         objective_id = await begin(store)
-        first = await store.record_result(await store.claim_task(objective_id, "w"), text="r1", origins=["model:m"])
+        first = await store.record_result(
+            await store.claim_task(objective_id, "w"), text="r1", origins=["model:m"]
+        )
         assert await store.results(objective_id) == [first]
-        assert (first.is_planned, (await store.task(objective_id, 1)).status) == (False, TaskStatus.RECORDED)
+        assert (first.is_planned, (await store.task(objective_id, 1)).status) == (
+            False,
+            TaskStatus.RECORDED,
+        )
         await plan_from(store, objective_id)
         assert await store.results(objective_id) == [replace(first, is_planned=True)]
 
@@ -494,13 +634,17 @@ class TaskStoreContract:
         answered, lacking = [await store.claim_task(objective_id, "w") for _ in range(2)]
         await store.record_result(answered, text="r", origins=[])
         await store.record_lack(lacking, lack=Lack(what="prices"))
-        assert [joined.task_ids for worker in await store.workers() for joined in worker.joined] == [()]
+        assert [
+            joined.task_ids for worker in await store.workers() for joined in worker.joined
+        ] == [()]
         for claim in (answered, lacking):
             for late in (
                 store.fail_task(claim, error="late", max_failures=1),
                 store.release_task(claim),
                 store.record_lack(claim, lack=Lack(what="more")),
-                store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL),
+                store.intend_step(
+                    claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                ),
             ):
                 with pytest.raises(LeaseLostError):
                     await late
@@ -509,8 +653,12 @@ class TaskStoreContract:
         await store.remove_worker("w")
         assert (await store.counts(objective_id))[TaskStatus.RECORDED] == 2
 
-    @pytest.mark.parametrize("plan", [None, Planned(proposals=(Proposal(name="more"),))], ids=["alone", "with its plan"])
-    async def test_a_commit_of_a_result_that_comes_again_under_its_claim_returns_the_first_and_changes_nothing(self, store, plan):
+    @pytest.mark.parametrize(
+        "plan", [None, Planned(proposals=(Proposal(name="more"),))], ids=["alone", "with its plan"]
+    )
+    async def test_a_commit_of_a_result_that_comes_again_under_its_claim_returns_the_first_and_changes_nothing(
+        self, store, plan
+    ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         first = await store.record_result(claim, text="r1", origins=["model:m"], plan=plan)
@@ -530,20 +678,30 @@ class TaskStoreContract:
         with pytest.raises(LeaseLostError):
             await store.record_result(zombie, text="late", origins=[])
 
-    async def test_a_result_that_answers_in_part_keeps_what_it_lacks_and_its_task_is_done(self, store):
+    async def test_a_result_that_answers_in_part_keeps_what_it_lacks_and_its_task_is_done(
+        self, store
+    ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
-        result = await store.record_result(claim, text="teas", origins=[], lack="their\x00 prices\ud800")
+        result = await store.record_result(
+            claim, text="teas", origins=[], lack="their\x00 prices\ud800"
+        )
         assert result.lack == "their\ufffd prices?"
         assert await store.results(objective_id) == [result]
         await plan_from(store, objective_id)
         task = await store.task(objective_id, 1)
         assert (task.status, task.lack, task.n_lacks, task.try_no) == (TaskStatus.DONE, None, 0, 1)
-        assert [result.lack for result in await store.results(objective_id)] == ["their\ufffd prices?"]
+        assert [result.lack for result in await store.results(objective_id)] == [
+            "their\ufffd prices?"
+        ]
         assert (await store.verify(objective_id)).damages == ()
-        assert (await events_of(store, objective_id, log.TASK_RECORDED))[0][1]["lack"] == "their\ufffd prices?"
+        assert (await events_of(store, objective_id, log.TASK_RECORDED))[0][1][
+            "lack"
+        ] == "their\ufffd prices?"
 
-    async def test_what_the_execution_agent_planned_itself_is_recorded_with_its_result_or_nothing_is(self, store):
+    async def test_what_the_execution_agent_planned_itself_is_recorded_with_its_result_or_nothing_is(
+        self, store
+    ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         broken = Planned(proposals=(Proposal(name="B"), Proposal(name=None)))  # type: ignore[arg-type]  # breaks in mid-transaction
@@ -553,7 +711,10 @@ class TaskStoreContract:
         plan = Planned(proposals=(Proposal(name="B", parent_id=1),), is_met=True)
         await store.record_result(claim, text="r", origins=[], plan=plan)
         assert await names_of(store, objective_id, TaskStatus.DONE) == ["Make a list"]
-        assert [(task.name, task.parent_id) for task in await store.tasks(objective_id, statuses=[TaskStatus.QUEUED])] == [("B", 1)]
+        assert [
+            (task.name, task.parent_id)
+            for task in await store.tasks(objective_id, statuses=[TaskStatus.QUEUED])
+        ] == [("B", 1)]
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
         assert await store.claim_duty(objective_id, "w", Duty.CHECK) is not None
 
@@ -565,7 +726,9 @@ class TaskStoreContract:
         assert await store.claim_task(objective_id, "w") is None
         assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         clock.tick(5)
-        dead = await store.fail_task(await store.claim_task(objective_id, "w"), error="never", max_failures=2)
+        dead = await store.fail_task(
+            await store.claim_task(objective_id, "w"), error="never", max_failures=2
+        )
         assert (dead.status, dead.error) == (TaskStatus.DEAD, "never")
         assert [task.id for task in await store.last_finished(objective_id, limit=5)] == [1]
 
@@ -576,7 +739,12 @@ class TaskStoreContract:
         assert (await store.claim_task(objective_id, "w")).task.name == "B"
         clock.tick(3)
         again = await store.claim_task(objective_id, "w")
-        assert (again.task.id, again.task.failures, again.task.try_no, again.task.claim_no) == (1, 0, 1, 2)
+        assert (again.task.id, again.task.failures, again.task.try_no, again.task.claim_no) == (
+            1,
+            0,
+            1,
+            2,
+        )
 
     async def test_a_lost_lease_records_nothing(self, store, clock):
         objective_id = await begin(store)
@@ -590,16 +758,21 @@ class TaskStoreContract:
             store.fail_task(claim, error="late", max_failures=1),
             store.release_task(claim),
             store.put_step(claim.fence, key="k", kind="inputs", request_hash="h", output="{}"),
-            store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL),
+            store.intend_step(
+                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+            ),
         ):
             with pytest.raises(LeaseLostError):
                 await late
         assert await store.results(objective_id) == []
         assert await store.events(objective_id) == before
 
-    # -- tasks that lack something -----------------------------------------------------------------------------------------
+    # -- tasks that lack something
+    # -----------------------------------------------------------------------------------------
 
-    async def test_what_a_try_lacked_is_kept_without_a_result_and_planning_from_it_is_owed(self, store):
+    async def test_what_a_try_lacked_is_kept_without_a_result_and_planning_from_it_is_owed(
+        self, store
+    ):
         objective_id = await begin(store)
         task = await lack_in(store, objective_id, "their\x00 prices\ud800", shown=(7, 9))
         assert (task.status, task.lack, task.n_lacks, task.try_no) == (
@@ -609,20 +782,39 @@ class TaskStoreContract:
             1,
         )
         assert task == await store.task(objective_id, 1)
-        assert (await store.results(objective_id), await store.recorded_ids(objective_id, limit=5)) == ([], [1])
-        assert await events_of(store, objective_id, log.TASK_LACKED) == [(1, {"lack": "their\ufffd prices?", "n_lacks": 1})]
+        assert (
+            await store.results(objective_id),
+            await store.recorded_ids(objective_id, limit=5),
+        ) == ([], [1])
+        assert await events_of(store, objective_id, log.TASK_LACKED) == [
+            (1, {"lack": "their\ufffd prices?", "n_lacks": 1})
+        ]
         assert await store.task_names(objective_id, limit=5) == [
             TaskName(id=1, name="Make a list", status=TaskStatus.RECORDED, is_lacking=True)
         ]
 
-    async def test_a_task_that_lacks_something_is_tried_anew_when_what_was_proposed_for_it_is_done(self, store):
+    async def test_a_task_that_lacks_something_is_tried_anew_when_what_was_proposed_for_it_is_done(
+        self, store
+    ):
         objective_id = await begin(store)
         await lack_in(store, objective_id)
-        made = await plan_from(store, objective_id, proposals=(Proposal(name="Find prices", parent_id=1), Proposal(name="Rest")))
+        made = await plan_from(
+            store,
+            objective_id,
+            proposals=(Proposal(name="Find prices", parent_id=1), Proposal(name="Rest")),
+        )
         assert [task.name for task in made.added] == ["Find prices", "Rest"]
         task = await store.task(objective_id, 1)
-        assert (task.status, task.try_no, task.after, task.rank, task.failures) == (TaskStatus.QUEUED, 2, (2,), 1, 0)
-        assert await events_of(store, objective_id, log.TASK_REQUEUED) == [(1, {"try_no": 2, "waits_for": [2]})]
+        assert (task.status, task.try_no, task.after, task.rank, task.failures) == (
+            TaskStatus.QUEUED,
+            2,
+            (2,),
+            1,
+            0,
+        )
+        assert await events_of(store, objective_id, log.TASK_REQUEUED) == [
+            (1, {"try_no": 2, "waits_for": [2]})
+        ]
         assert (await finish_one(store, objective_id))[0] == 2
         again = await store.claim_task(objective_id, "w")
         assert (again.task.id, again.task.lack, again.task.n_lacks) == (1, Lack(what="prices"), 1)
@@ -631,11 +823,20 @@ class TaskStoreContract:
         done = await store.task(objective_id, 1)
         assert (done.status, done.lack, done.after) == (TaskStatus.DONE, None, (2,))
 
-    async def test_a_task_that_lacks_something_waits_also_for_what_a_proposal_repeats_and_for_what_is_named(self, store):
+    async def test_a_task_that_lacks_something_waits_also_for_what_a_proposal_repeats_and_for_what_is_named(
+        self, store
+    ):
         objective_id = await begin(store, "B", "C")
         await lack_in(store, objective_id)
-        proposals = (Proposal(name="b!", parent_id=1), Proposal(name="D", label="x"), Proposal(name="E"), Proposal(name=" ", label="y"))
-        named = Unanswered(task_id=1, lack="unused", after=(3, 1, 99, 2, "X", " e. ", "y", "unknown"))
+        proposals = (
+            Proposal(name="b!", parent_id=1),
+            Proposal(name="D", label="x"),
+            Proposal(name="E"),
+            Proposal(name=" ", label="y"),
+        )
+        named = Unanswered(
+            task_id=1, lack="unused", after=(3, 1, 99, 2, "X", " e. ", "y", "unknown")
+        )
         made = await plan_from(store, objective_id, proposals=proposals, unanswered=(named,))
         assert ([task.id for task in made.added], made.duplicates) == ([4, 5], ("b!",))
         task = await store.task(objective_id, 1)
@@ -649,16 +850,26 @@ class TaskStoreContract:
         await plan_from(store, objective_id, proposals=(Proposal(name="C", parent_id=2),))
         assert (await store.task(objective_id, 2)).after == (1, 3)
 
-    async def test_what_the_execution_agent_proposed_itself_for_a_lack_is_recorded_with_it_or_nothing_is(self, store):
+    async def test_what_the_execution_agent_proposed_itself_for_a_lack_is_recorded_with_it_or_nothing_is(
+        self, store
+    ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         broken = Planned(proposals=(Proposal(name="B"), Proposal(name=None)))  # type: ignore[arg-type]  # breaks in mid-transaction
         with pytest.raises(AttributeError):
             await store.record_lack(claim, lack=Lack(what="prices"), plan=broken)
-        assert (await store.task(objective_id, 1), len(await store.tasks(objective_id))) == (claim.task, 1)
+        assert (await store.task(objective_id, 1), len(await store.tasks(objective_id))) == (
+            claim.task,
+            1,
+        )
         plan = Planned(proposals=(Proposal(name="Find prices", parent_id=1),))
         task = await store.record_lack(claim, lack=Lack(what="prices"), plan=plan)
-        assert (task.status, task.try_no, task.after, task.n_lacks) == (TaskStatus.QUEUED, 2, (2,), 1)
+        assert (task.status, task.try_no, task.after, task.n_lacks) == (
+            TaskStatus.QUEUED,
+            2,
+            (2,),
+            1,
+        )
         assert task == await store.task(objective_id, 1)
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
 
@@ -670,8 +881,13 @@ class TaskStoreContract:
             for task in (await store.tasks(objective_id))[1:]:
                 if task.status is TaskStatus.QUEUED:
                     await store.cancel_task(objective_id, task.id)
-            task = await store.record_lack(await store.claim_task(objective_id, "w"), lack=Lack(what="prices"), plan=plan)
-        assert (task.status, await names_of(store, objective_id)) == (TaskStatus.DEAD, ["Make a list", "Find 1", "Find 2"])
+            task = await store.record_lack(
+                await store.claim_task(objective_id, "w"), lack=Lack(what="prices"), plan=plan
+            )
+        assert (task.status, await names_of(store, objective_id)) == (
+            TaskStatus.DEAD,
+            ["Make a list", "Find 1", "Find 2"],
+        )
 
     async def test_what_comes_after_a_task_that_lacks_something_waits_for_its_next_try(self, store):
         objective_id = await begin(store)
@@ -689,14 +905,32 @@ class TaskStoreContract:
         await store.store_vectors(objective_id, space="s", vectors={1: b"\x01"})
         await store.store_vectors(objective_id, space="t", vectors={1: b"\x01", 9: b"\x02"})
         await store.mark_indexed(objective_id, task_ids=[1])
-        await plan_from(store, objective_id, unanswered=(Unanswered(task_id=1, lack="prices", shown=(4,)),))
-        assert (await store.results(objective_id), await store.count_results(objective_id)) == ([], 0)
-        assert (await store.result_ids(objective_id), (await store.verify(objective_id)).n_results) == ([], 0)
+        await plan_from(
+            store, objective_id, unanswered=(Unanswered(task_id=1, lack="prices", shown=(4,)),)
+        )
+        assert (await store.results(objective_id), await store.count_results(objective_id)) == (
+            [],
+            0,
+        )
+        assert (
+            await store.result_ids(objective_id),
+            (await store.verify(objective_id)).n_results,
+        ) == ([], 0)
         assert await store.find_words(objective_id, words=["lake"], limit=5) == []
-        assert [await store.vectors(objective_id, space=space) for space in ("s", "t")] == [{}, {9: b"\x02"}]
+        assert [await store.vectors(objective_id, space=space) for space in ("s", "t")] == [
+            {},
+            {9: b"\x02"},
+        ]
         task = await store.task(objective_id, 1)
-        assert (task.status, task.try_no, task.lack, task.n_lacks) == (TaskStatus.QUEUED, 2, Lack(what="prices", shown=(4,)), 1)
-        assert await events_of(store, objective_id, log.TASK_LACKED) == [(1, {"lack": "prices", "n_lacks": 1})]
+        assert (task.status, task.try_no, task.lack, task.n_lacks) == (
+            TaskStatus.QUEUED,
+            2,
+            Lack(what="prices", shown=(4,)),
+            1,
+        )
+        assert await events_of(store, objective_id, log.TASK_LACKED) == [
+            (1, {"lack": "prices", "n_lacks": 1})
+        ]
         with pytest.raises(LeaseLostError):
             await store.record_result(claim, text="The lake froze", origins=[])
         await finish_one(store, objective_id, text="The sea did not")
@@ -704,7 +938,9 @@ class TaskStoreContract:
         assert await store.result_ids(objective_id, is_indexed=False) == [1]
 
     @pytest.mark.parametrize("is_said_by", ["its agent", "the creation agent"])
-    async def test_a_task_whose_lack_is_never_filled_is_given_up_after_three_tries(self, store, is_said_by):
+    async def test_a_task_whose_lack_is_never_filled_is_given_up_after_three_tries(
+        self, store, is_said_by
+    ):
         objective_id = await begin(store)
         await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
         for n in (1, 2, 3):
@@ -712,9 +948,13 @@ class TaskStoreContract:
             if is_said_by == "its agent":
                 await lack_in(store, objective_id, f"prices {n}")
             else:
-                await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+                await store.record_result(
+                    await store.claim_task(objective_id, "w"), text="r", origins=[]
+                )
             if n < 3 or is_said_by != "its agent":
-                await plan_from(store, objective_id, unanswered=(Unanswered(task_id=1, lack=f"prices {n}"),))
+                await plan_from(
+                    store, objective_id, unanswered=(Unanswered(task_id=1, lack=f"prices {n}"),)
+                )
         task = await store.task(objective_id, 1)
         assert (task.status, task.n_lacks, task.failures) == (TaskStatus.DEAD, 3, 0)
         assert task.error == "after 3 tries it still lacked: prices 3"
@@ -750,14 +990,18 @@ class TaskStoreContract:
         await store.record_result(other, text=text, origins=[])
 
         assert (await store.claim_task(objective_id, "w")).task.id == (1 if is_woken else 3)
-        assert await events_of(store, objective_id, log.TASK_WOKEN) == ([(1, {"by": 2})] if is_woken else [])
+        assert await events_of(store, objective_id, log.TASK_WOKEN) == (
+            [(1, {"by": 2})] if is_woken else []
+        )
         assert (await store.task(objective_id, 1)).after == (() if is_woken else (3,))
 
     async def test_a_name_of_the_task_itself_wakes_it_for_no_result(self, store):
         objective_id = await begin(store, "Sum up Darjeeling", "Look around")
         await store.cancel_task(objective_id, 1)
         await lack_in(store, objective_id, "the yield of Darjeeling")
-        await plan_from(store, objective_id, proposals=(Proposal(name="Ask a farmer", parent_id=2),))
+        await plan_from(
+            store, objective_id, proposals=(Proposal(name="Ask a farmer", parent_id=2),)
+        )
         await finish_one(store, objective_id, text="Darjeeling is a place")
         assert (await store.task(objective_id, 2)).after == (4,)
 
@@ -768,9 +1012,12 @@ class TaskStoreContract:
         await finish_one(store, objective_id, text="In 2019 Darjeeling brought 9 t")
         assert await store.claim_task(objective_id, "w") is None
 
-    # -- planning ------------------------------------------------------------------------------------------------------------
+    # -- planning
+    # ----------------------------------------------------------------------------------------------
 
-    async def test_planning_is_owed_while_something_is_recorded_and_by_one_worker_at_a_time(self, store):
+    async def test_planning_is_owed_while_something_is_recorded_and_by_one_worker_at_a_time(
+        self, store
+    ):
         objective_id = await begin(store, "B")
         await join(store, make_worker("v"), objective_id)
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
@@ -788,27 +1035,41 @@ class TaskStoreContract:
         with pytest.raises(LeaseLostError):
             await store.record_plan(first, task_ids=[2], plan=Planned())
         second = await store.claim_duty(objective_id, "v", Duty.PLAN)
-        assert (second.fence.owner, await store.recorded_ids(objective_id, limit=9)) == ("plan:2", [2])
+        assert (second.fence.owner, await store.recorded_ids(objective_id, limit=9)) == (
+            "plan:2",
+            [2],
+        )
         await store.record_plan(second, task_ids=[2], plan=Planned())
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
 
-    async def test_a_planning_of_a_dead_worker_is_taken_over_with_its_steps_and_its_late_plan_changes_nothing(self, store, clock):
+    async def test_a_planning_of_a_dead_worker_is_taken_over_with_its_steps_and_its_late_plan_changes_nothing(
+        self, store, clock
+    ):
         objective_id = await begin(store)
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         zombie = await store.claim_duty(objective_id, "w", Duty.PLAN)
-        paid = await store.intend_step(zombie.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL)
+        paid = await store.intend_step(
+            zombie.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL
+        )
         await store.record_step(zombie.fence, key=paid.key, output='"{}"', usage=SPENT)
         clock.tick(31)
         await store.reap_workers()
         await join(store, make_worker("v"), objective_id)
         claim = await store.claim_duty(objective_id, "v", Duty.PLAN)
         assert (claim.fence.owner, claim.fence.claim_no) == ("plan:1", 2)
-        step = await store.intend_step(claim.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL)
+        step = await store.intend_step(
+            claim.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL
+        )
         assert (step.output, (await store.objective(objective_id)).usage) == ('"{}"', SPENT)
         before = await store.events(objective_id)
         with pytest.raises(LeaseLostError):
-            await store.record_plan(zombie, task_ids=[1], plan=Planned(proposals=(Proposal(name="late"),), is_met=True))
-        assert (await store.events(objective_id), len(await store.tasks(objective_id))) == (before, 1)
+            await store.record_plan(
+                zombie, task_ids=[1], plan=Planned(proposals=(Proposal(name="late"),), is_met=True)
+            )
+        assert (await store.events(objective_id), len(await store.tasks(objective_id))) == (
+            before,
+            1,
+        )
 
     async def test_a_released_planning_waits(self, store, clock):
         objective_id = await begin(store)
@@ -821,23 +1082,41 @@ class TaskStoreContract:
     async def test_a_plan_leaves_alone_what_is_not_recorded_and_what_it_does_not_name(self, store):
         objective_id = await begin(store, "B", "C")
         for _ in range(2):
-            await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+            await store.record_result(
+                await store.claim_task(objective_id, "w"), text="r", origins=[]
+            )
         running = await store.claim_task(objective_id, "w")
         unanswered = tuple(Unanswered(task_id=task_id, lack="all") for task_id in (2, 3))
         await plan_from(store, objective_id, 1, 3, unanswered=unanswered)
-        assert [task.status for task in await store.tasks(objective_id)] == [TaskStatus.DONE, TaskStatus.RECORDED, TaskStatus.RUNNING]
+        assert [task.status for task in await store.tasks(objective_id)] == [
+            TaskStatus.DONE,
+            TaskStatus.RECORDED,
+            TaskStatus.RUNNING,
+        ]
         await store.record_result(running, text="r", origins=[])
-        assert [result.is_planned for result in await store.results(objective_id)] == [True, False, False]
+        assert [result.is_planned for result in await store.results(objective_id)] == [
+            True,
+            False,
+            False,
+        ]
 
-    async def test_a_plan_that_failed_or_left_something_out_says_so_and_its_tasks_are_done(self, store):
+    async def test_a_plan_that_failed_or_left_something_out_says_so_and_its_tasks_are_done(
+        self, store
+    ):
         objective_id = await begin(store)
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         await plan_from(store, objective_id, dropped=("Too much\ud800",), failure="no JSON\x00")
         assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
-        assert await events_of(store, objective_id, log.TASK_PROPOSAL_DROPPED) == [(None, {"name": "Too much?"})]
-        assert await events_of(store, objective_id, log.PLAN_FAILED) == [(None, {"task_ids": [1], "reason": "no JSON\ufffd"})]
+        assert await events_of(store, objective_id, log.TASK_PROPOSAL_DROPPED) == [
+            (None, {"name": "Too much?"})
+        ]
+        assert await events_of(store, objective_id, log.PLAN_FAILED) == [
+            (None, {"task_ids": [1], "reason": "no JSON\ufffd"})
+        ]
 
-    async def test_a_task_that_lacks_something_when_its_objective_was_cancelled_is_cancelled(self, store):
+    async def test_a_task_that_lacks_something_when_its_objective_was_cancelled_is_cancelled(
+        self, store
+    ):
         objective_id = await begin(store)
         await lack_in(store, objective_id)
         planner = await store.claim_duty(objective_id, "w", Duty.PLAN)
@@ -847,7 +1126,9 @@ class TaskStoreContract:
         kinds = await kinds_of(store, objective_id)
         assert (kinds[-1], log.TASK_REQUEUED in kinds) == (log.TASK_CANCELLED, False)
 
-    async def test_a_task_that_is_given_up_while_a_call_of_it_may_have_been_made_waits_and_is_not_called_dead(self, store):
+    async def test_a_task_that_is_given_up_while_a_call_of_it_may_have_been_made_waits_and_is_not_called_dead(
+        self, store
+    ):
         objective_id = await begin(store)
         for _ in range(2):
             await lack_in(store, objective_id)
@@ -859,7 +1140,8 @@ class TaskStoreContract:
         kinds = await kinds_of(store, objective_id)
         assert (log.TASK_PARKED in kinds, log.TASK_DEAD in kinds) == (True, False)
 
-    # -- which proposals are there already -----------------------------------------------------------------------------------
+    # -- which proposals are there already
+    # -----------------------------------------------------------------------------------
 
     async def bring_into(self, store, objective_id, state):
         """Bring the next task into this state."""
@@ -880,12 +1162,28 @@ class TaskStoreContract:
             case "given up":
                 await store.fail_task(claim, error="no", max_failures=1)
         if state in ("answered", "lacking"):
-            await plan_from(store, objective_id, claim.task.id, proposals=(Proposal(name="Bring it", parent_id=claim.task.id),))
+            await plan_from(
+                store,
+                objective_id,
+                claim.task.id,
+                proposals=(Proposal(name="Bring it", parent_id=claim.task.id),),
+            )
 
-    STATES = ("queued", "running", "recorded", "lacking", "asking", "answered", "given up", "cancelled")
+    STATES = (
+        "queued",
+        "running",
+        "recorded",
+        "lacking",
+        "asking",
+        "answered",
+        "given up",
+        "cancelled",
+    )
 
     @pytest.mark.parametrize("state", STATES)
-    async def test_what_is_there_already_is_not_added_again_whatever_became_of_it(self, store, state):
+    async def test_what_is_there_already_is_not_added_again_whatever_became_of_it(
+        self, store, state
+    ):
         objective_id = await begin(store, "What is the population of Peru?")
         planned = await store.claim_task(objective_id, "w")
         await self.bring_into(store, objective_id, state)
@@ -897,14 +1195,27 @@ class TaskStoreContract:
 
         assert made == Plan(added=(), duplicates=("Please find the population of Peru",))
         assert len(await store.tasks(objective_id)) == n_tasks
-        assert await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED) == [(1, {"name": proposal.name, "repeats": 2})]
+        assert await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED) == [
+            (1, {"name": proposal.name, "repeats": 2})
+        ]
 
     async def test_two_proposals_that_ask_the_same_are_one(self, store):
         objective_id = await begin(store)
-        names = ("Find the population of Peru", "What is the population of Peru?", "Find the population of Chile")
-        _, made = await finish_one(store, objective_id, proposals=[Proposal(name=name) for name in names])
-        assert ([task.name for task in made.added], made.duplicates) == ([names[0], names[2]], (names[1],))
-        assert (await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED))[0][1]["repeats"] == 2
+        names = (
+            "Find the population of Peru",
+            "What is the population of Peru?",
+            "Find the population of Chile",
+        )
+        _, made = await finish_one(
+            store, objective_id, proposals=[Proposal(name=name) for name in names]
+        )
+        assert ([task.name for task in made.added], made.duplicates) == (
+            [names[0], names[2]],
+            (names[1],),
+        )
+        assert (await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED))[0][1][
+            "repeats"
+        ] == 2
 
     @pytest.mark.parametrize("is_said_by", ["its agent", "the creation agent"])
     @pytest.mark.parametrize("shown", [(2,), (3,), ()])
@@ -918,9 +1229,13 @@ class TaskStoreContract:
             await lack_in(store, objective_id, shown=shown)
             planned = {}
         else:
-            await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+            await store.record_result(
+                await store.claim_task(objective_id, "w"), text="r", origins=[]
+            )
             planned = {"unanswered": (Unanswered(task_id=1, lack="prices", shown=shown),)}
-        made = await plan_from(store, objective_id, proposals=(Proposal(name="B", parent_id=1),), **planned)
+        made = await plan_from(
+            store, objective_id, proposals=(Proposal(name="B", parent_id=1),), **planned
+        )
         assert [task.id for task in made.added] == ([3] if shown == (2,) else [])
         assert (await store.task(objective_id, 1)).after == ((3,) if shown == (2,) else (2,))
 
@@ -934,14 +1249,18 @@ class TaskStoreContract:
         assert made.duplicates == ("C",)
 
     @pytest.mark.parametrize("state", STATES)
-    async def test_what_a_check_finds_missing_comes_again_unless_it_is_open_or_a_person_cancelled_it(self, store, state):
+    async def test_what_a_check_finds_missing_comes_again_unless_it_is_open_or_a_person_cancelled_it(
+        self, store, state
+    ):
         objective_id = await begin(store, "B")
         claim = await store.claim_task(objective_id, "w")
         await self.bring_into(store, objective_id, state)
         await store.record_result(claim, text="r", origins=[])
         await plan_from(store, objective_id, 1, is_met=True)
         await check(store, objective_id, Proposal(name="b."))
-        assert (await names_of(store, objective_id)).count("b.") == (state in ("answered", "given up"))
+        assert (await names_of(store, objective_id)).count("b.") == (
+            state in ("answered", "given up")
+        )
 
     @pytest.mark.parametrize(
         ("name", "text", "is_newer", "comes_again"),
@@ -975,11 +1294,15 @@ class TaskStoreContract:
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         n_tasks = []
         for n in range(6):
-            await check(store, objective_id, Proposal(name="Read K-17"), Proposal(name=f"Fill in {n}"))
+            await check(
+                store, objective_id, Proposal(name="Read K-17"), Proposal(name=f"Fill in {n}")
+            )
             n_tasks.append(await names_of(store, objective_id))
             for task in await store.tasks(objective_id, statuses=[TaskStatus.QUEUED]):
                 if task.name == "Read K-17":
-                    await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+                    await store.fail_task(
+                        await store.claim_task(objective_id, "w"), error="no", max_failures=1
+                    )
                 else:
                     await finish_one(store, objective_id, text="nothing of it")
         assert [names.count("Read K-17") for names in n_tasks] == [2, 3, 4, 5, 5, 5]
@@ -993,23 +1316,41 @@ class TaskStoreContract:
             clock.tick(1)
             await store.renew_lease("w", lease_s=30)
             await store.add_tasks(objective_id, [Proposal(name=f"Look {n}")])
-            _, made = await finish_one(store, objective_id, text="K-17 is in the cellar", proposals=[Proposal(name="Read K-17")])
+            _, made = await finish_one(
+                store,
+                objective_id,
+                text="K-17 is in the cellar",
+                proposals=[Proposal(name="Read K-17")],
+            )
             n_added.append(len(made.added))
             if made.added:
-                await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+                await store.fail_task(
+                    await store.claim_task(objective_id, "w"), error="no", max_failures=1
+                )
         assert n_added == [1] * 12 + [0, 0]
 
-    # -- what proposals come after -------------------------------------------------------------------------------------------
+    # -- what proposals come after
+    # -------------------------------------------------------------------------------------------
 
     async def after_of(self, store, objective_id, *proposals):
         """What each new task comes after, by names, and what was dropped of it."""
         _, made = await finish_one(store, objective_id, proposals=proposals)
         names = {task.id: task.name for task in await store.tasks(objective_id)}
-        after = {task.name: [names[task_id] for task_id in (await store.task(objective_id, task.id)).after] for task in made.added}
-        dropped = [(names[task_id], data["named"]) for task_id, data in await events_of(store, objective_id, log.TASK_AFTER_DROPPED)]
+        after = {
+            task.name: [
+                names[task_id] for task_id in (await store.task(objective_id, task.id)).after
+            ]
+            for task in made.added
+        }
+        dropped = [
+            (names[task_id], data["named"])
+            for task_id, data in await events_of(store, objective_id, log.TASK_AFTER_DROPPED)
+        ]
         return after, dropped
 
-    async def test_proposals_name_each_other_by_letter_and_by_name_also_before_they_are_proposed(self, store):
+    async def test_proposals_name_each_other_by_letter_and_by_name_also_before_they_are_proposed(
+        self, store
+    ):
         objective_id = await begin(store)
         proposals = (
             Proposal(name="Compare them", label="c", after=("A", " b ", "the price of Assam?")),
@@ -1026,7 +1367,9 @@ class TaskStoreContract:
         }
         assert dropped == [("Compare them", "the price of Assam?")]
 
-    async def test_proposals_name_known_tasks_by_number_and_by_name_and_what_they_repeat_by_its_letter(self, store):
+    async def test_proposals_name_known_tasks_by_number_and_by_name_and_what_they_repeat_by_its_letter(
+        self, store
+    ):
         objective_id = await begin(store, "B", "C")
         proposals = (
             Proposal(name="D", label="2", after=(2, "make the list", "x")),
@@ -1047,11 +1390,20 @@ class TaskStoreContract:
         )
         after, dropped = await self.after_of(store, objective_id, *proposals)
         assert after == {"A": [], "B": ["C"], "C": ["D"], "D": ["A"]}
-        assert dropped == [*[("A", named) for named in ("a", "77", "0", "-1", "nobody", " ")], ("B", "blank"), ("D", "b")]
+        assert dropped == [
+            *[("A", named) for named in ("a", "77", "0", "-1", "nobody", " ")],
+            ("B", "blank"),
+            ("D", "b"),
+        ]
 
-    async def test_a_dependency_on_a_name_that_cannot_be_stored_is_looked_up_without_what_cannot(self, store):
+    async def test_a_dependency_on_a_name_that_cannot_be_stored_is_looked_up_without_what_cannot(
+        self, store
+    ):
         objective_id = await begin(store, "B\x00 C")
-        proposals = (Proposal(name="D", after=("b\x00 c", "\ud800", "\x00", "e\x00")), Proposal(name="E"))
+        proposals = (
+            Proposal(name="D", after=("b\x00 c", "\ud800", "\x00", "e\x00")),
+            Proposal(name="E"),
+        )
         after, dropped = await self.after_of(store, objective_id, *proposals)
         assert after == {"D": ["B C", "E"], "E": []}
         assert [name for name, _ in dropped] == ["D", "D"]
@@ -1064,25 +1416,45 @@ class TaskStoreContract:
 
     async def test_a_number_names_no_task_that_is_proposed_with_it(self, store):
         objective_id = await begin(store)
-        after, dropped = await self.after_of(store, objective_id, Proposal(name="A"), Proposal(name="B", after=(2,)))
+        after, dropped = await self.after_of(
+            store, objective_id, Proposal(name="A"), Proposal(name="B", after=(2,))
+        )
         assert (after, dropped) == ({"A": [], "B": []}, [("B", "2")])
 
     async def test_what_a_task_lacks_never_waits_for_that_task(self, store):
         objective_id = await begin(store)
         await store.add_tasks(objective_id, [Proposal(name="B", after=(1,))])
         await lack_in(store, objective_id)
-        proposals = (Proposal(name="Find prices", parent_id=1, after=(1,)), Proposal(name="Ask", parent_id=1, after=(2,)))
-        await plan_from(store, objective_id, proposals=proposals, unanswered=(Unanswered(task_id=1, lack="", after=(2,)),))
-        assert [(task.id, task.after) for task in await store.tasks(objective_id)] == [(1, (3,)), (2, (1,)), (3, ()), (4, (2,))]
+        proposals = (
+            Proposal(name="Find prices", parent_id=1, after=(1,)),
+            Proposal(name="Ask", parent_id=1, after=(2,)),
+        )
+        await plan_from(
+            store,
+            objective_id,
+            proposals=proposals,
+            unanswered=(Unanswered(task_id=1, lack="", after=(2,)),),
+        )
+        assert [(task.id, task.after) for task in await store.tasks(objective_id)] == [
+            (1, (3,)),
+            (2, (1,)),
+            (3, ()),
+            (4, (2,)),
+        ]
         dropped = await events_of(store, objective_id, log.TASK_AFTER_DROPPED)
         assert dropped == [(3, {"named": "1"}), (1, {"named": "4"}), (1, {"named": "2"})]
         assert [(await finish_one(store, objective_id))[0] for _ in range(4)] == [3, 1, 2, 4]
 
-    async def test_what_is_proposed_for_another_task_may_wait_for_one_that_lacks_something(self, store):
+    async def test_what_is_proposed_for_another_task_may_wait_for_one_that_lacks_something(
+        self, store
+    ):
         objective_id = await begin(store, "B")
         await lack_in(store, objective_id)
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
-        proposals = (Proposal(name="Find prices", parent_id=1), Proposal(name="Sum up", parent_id=2, after=(1,)))
+        proposals = (
+            Proposal(name="Find prices", parent_id=1),
+            Proposal(name="Sum up", parent_id=2, after=(1,)),
+        )
         await plan_from(store, objective_id, proposals=proposals)
         assert [task.after for task in await store.tasks(objective_id)] == [(3,), (), (), (1,)]
 
@@ -1090,15 +1462,20 @@ class TaskStoreContract:
         objective_id = await begin(store, "B")
         for _ in range(2):
             await lack_in(store, objective_id)
-        unanswered = (Unanswered(task_id=1, lack="", after=(2,)), Unanswered(task_id=2, lack="", after=(1,)))
+        unanswered = (
+            Unanswered(task_id=1, lack="", after=(2,)),
+            Unanswered(task_id=2, lack="", after=(1,)),
+        )
         await plan_from(store, objective_id, unanswered=unanswered)
         assert [task.after for task in await store.tasks(objective_id)] == [(2,), ()]
         assert (await store.claim_task(objective_id, "w")).task.id == 2
 
-    # -- workers -------------------------------------------------------------------------------------------------------------
+    # -- workers
+    # ----------------------------------------------------------------------------------------------
 
     async def lose_worker(self, store, clock, objective_id, worker_id, *, steps=()):
-        """Let a worker claim a task, record these steps of it, and be silent for longer than its lease; returns the task then."""
+        """Let a worker claim a task, record these steps of it, and be silent for longer than its
+        lease; returns the task then."""
         await join(store, make_worker(worker_id), objective_id)
         claim = await store.claim_task(objective_id, worker_id)
         for kind in steps:
@@ -1108,11 +1485,18 @@ class TaskStoreContract:
         assert await store.reap_workers() == 1
         return await store.task(objective_id, claim.task.id)
 
-    async def test_lost_workers_are_no_failures_and_ten_in_a_row_without_progress_end_a_task(self, store, clock):
+    async def test_lost_workers_are_no_failures_and_ten_in_a_row_without_progress_end_a_task(
+        self, store, clock
+    ):
         objective_id = await begin(store)
         for n in range(1, rules.MAX_LOST):
             task = await self.lose_worker(store, clock, objective_id, f"w{n}", steps=["inputs"])
-            assert (task.status, task.n_lost, task.failures, task.try_no) == (TaskStatus.QUEUED, n, 0, 1)
+            assert (task.status, task.n_lost, task.failures, task.try_no) == (
+                TaskStatus.QUEUED,
+                n,
+                0,
+                1,
+            )
             clock.tick(rules.MAX_LOST_PAUSE_S)
         task = await self.lose_worker(store, clock, objective_id, "last")
         assert (task.status, task.n_lost, task.failures) == (TaskStatus.DEAD, 10, 0)
@@ -1122,14 +1506,20 @@ class TaskStoreContract:
         task = await store.retry_task(objective_id, 1)
         assert (task.status, task.n_lost) == (TaskStatus.QUEUED, 0)
 
-    async def test_a_task_that_gets_further_with_each_lost_worker_is_never_given_up(self, store, clock):
+    async def test_a_task_that_gets_further_with_each_lost_worker_is_never_given_up(
+        self, store, clock
+    ):
         objective_id = await begin(store)
         for n in range(2 * rules.MAX_LOST):
-            task = await self.lose_worker(store, clock, objective_id, f"w{n}", steps=["inputs", "tool"])
+            task = await self.lose_worker(
+                store, clock, objective_id, f"w{n}", steps=["inputs", "tool"]
+            )
             assert (task.status, task.n_lost) == (TaskStatus.QUEUED, 1)
 
     @pytest.mark.parametrize("progress", ["a late answer", "a failed try", "an answer of a person"])
-    async def test_whatever_brings_a_task_further_lets_the_count_of_lost_workers_begin_anew(self, store, clock, progress):
+    async def test_whatever_brings_a_task_further_lets_the_count_of_lost_workers_begin_anew(
+        self, store, clock, progress
+    ):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         await store.intend_step(fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
@@ -1149,7 +1539,9 @@ class TaskStoreContract:
             await store.answer_step(step.id, output="{}")
         assert (await store.task(objective_id, 1)).n_lost == 0
 
-    async def test_a_worker_that_leaves_or_gives_back_in_between_does_not_let_the_count_begin_anew(self, store, clock):
+    async def test_a_worker_that_leaves_or_gives_back_in_between_does_not_let_the_count_begin_anew(
+        self, store, clock
+    ):
         objective_id = await begin(store)
         await store.release_task(await store.claim_task(objective_id, "w"))
         assert (await self.lose_worker(store, clock, objective_id, "v")).n_lost == 1
@@ -1177,14 +1569,20 @@ class TaskStoreContract:
             clock.tick(rules.MAX_LOST_PAUSE_S)
         await join(store, make_worker("v"), objective_id)
         await join(store, make_worker("u"), objective_id)
-        claims = [await store.claim_task(objective_id, worker_id) for worker_id in ("v", "v", "v", "u")]
+        claims = [
+            await store.claim_task(objective_id, worker_id) for worker_id in ("v", "v", "v", "u")
+        ]
         assert [claim and claim.task.id for claim in claims] == [1, 3, None, 2]
         await store.put_step(claims[0].fence, key="1/x", kind="tool", request_hash="h", output="{}")
         await store.release_task(claims[3])
-        assert (await store.claim_task(objective_id, "v")).task.id == 2, "the first has got further, and is not suspected any more"
+        assert (await store.claim_task(objective_id, "v")).task.id == 2, (
+            "the first has got further, and is not suspected any more"
+        )
 
     @pytest.mark.parametrize("jump_s", [-3600, 3600])
-    async def test_a_clock_that_jumps_makes_no_task_and_no_duty_wait_longer(self, store, clock, jump_s):
+    async def test_a_clock_that_jumps_makes_no_task_and_no_duty_wait_longer(
+        self, store, clock, jump_s
+    ):
         objective_id = await begin(store)
         await store.release_task(await store.claim_task(objective_id, "w"), delay_s=100)
         clock.tick(jump_s)
@@ -1206,7 +1604,9 @@ class TaskStoreContract:
         await plan_from(store, objective_id, worker_id="v")
         assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
 
-    async def test_a_worker_whose_lease_lives_is_not_reaped_unless_its_process_is_known_to_be_gone(self, store):
+    async def test_a_worker_whose_lease_lives_is_not_reaped_unless_its_process_is_known_to_be_gone(
+        self, store
+    ):
         objective_id = await begin(store, worker_id="w")
         await store.claim_task(objective_id, "w")
         assert await store.reap_workers() == 0
@@ -1214,24 +1614,35 @@ class TaskStoreContract:
         assert await store.reap_gone(["w"]) == 1
         assert (await store.task(objective_id, 1)).n_lost == 1
 
-    async def test_of_those_whose_lease_ran_out_only_who_has_not_renewed_it_since_is_reaped(self, store, clock):
+    async def test_of_those_whose_lease_ran_out_only_who_has_not_renewed_it_since_is_reaped(
+        self, store, clock
+    ):
         objective_id = await begin(store, "B")
         await join(store, make_worker("v"), objective_id)
         for worker_id in ("v", "w"):
             await store.claim_task(objective_id, worker_id)
         clock.tick(31)
-        silent = {lease.worker_id: lease.until for lease in await store.leases() if lease.has_run_out}
+        silent = {
+            lease.worker_id: lease.until for lease in await store.leases() if lease.has_run_out
+        }
         await store.renew_lease("v", lease_s=30)
         clock.tick(31)
         assert await store.reap_workers(silent={}) == 0
         assert await store.reap_workers(silent=silent) == 1
         assert [worker.id for worker in await store.workers()] == ["v"]
 
-    async def test_the_leases_say_whose_they_are_how_long_they_are_and_whether_they_ran_out_by_the_clock(self, store, clock):
+    async def test_the_leases_say_whose_they_are_how_long_they_are_and_whether_they_ran_out_by_the_clock(
+        self, store, clock
+    ):
         await store.register_worker(make_worker("v", name="me", home="here"), lease_s=30)
         (lease,) = await store.leases()
         assert lease == Lease(
-            worker_id="v", name="me", home="here", length_s=30, until=clock.now + timedelta(seconds=30), has_run_out=False
+            worker_id="v",
+            name="me",
+            home="here",
+            length_s=30,
+            until=clock.now + timedelta(seconds=30),
+            has_run_out=False,
         )
         clock.tick(31)
         assert (await store.leases())[0].has_run_out
@@ -1245,11 +1656,15 @@ class TaskStoreContract:
         clock.tick(20)
         await store.renew_lease("w", lease_s=30)
         clock.tick(20)
-        assert [(await store.objective(objective_id)).active_s for objective_id in (first, second)] == [40, 40]
+        assert [
+            (await store.objective(objective_id)).active_s for objective_id in (first, second)
+        ] == [40, 40]
         assert await store.reap_workers() == 0
         clock.tick(11)
         assert await store.reap_workers() == 2
-        assert [(await kinds_of(store, objective_id))[-1] for objective_id in (first, second)] == [log.WORKER_LOST] * 2
+        assert [(await kinds_of(store, objective_id))[-1] for objective_id in (first, second)] == [
+            log.WORKER_LOST
+        ] * 2
 
     async def test_who_has_not_joined_is_given_nothing(self, store):
         objective_id = await begin(store, "B", "C")
@@ -1275,10 +1690,16 @@ class TaskStoreContract:
         clock.tick(2)
         assert (await store.objective(objective_id)).active_s == 7
         assert await store.claim_task(objective_id, "w") is not None
-        joined = [event.data.get("hindrance") for event in await store.events(objective_id) if event.kind.startswith("worker.")]
+        joined = [
+            event.data.get("hindrance")
+            for event in await store.events(objective_id)
+            if event.kind.startswith("worker.")
+        ]
         assert joined == [None, "no folder here", None]
 
-    async def test_leaving_one_objective_gives_back_what_is_held_of_it_and_nothing_else(self, store):
+    async def test_leaving_one_objective_gives_back_what_is_held_of_it_and_nothing_else(
+        self, store
+    ):
         first, second = await begin(store), await begin(store)
         await store.join_objective("w", first)
         claims = [await store.claim_task(objective_id, "w") for objective_id in (first, second)]
@@ -1300,8 +1721,19 @@ class TaskStoreContract:
         clock.tick(10)
         v, w = await store.workers()
         (of_v,), (of_w,) = v.joined, w.joined
-        assert (v.home, v.lease_left_s, of_v.hindrance, of_v.task_ids, of_v.duties) == ("there", 20, "no key", (), ())
-        assert (of_w.objective_id, of_w.hindrance, of_w.task_ids, of_w.duties) == (objective_id, "", (1,), (Duty.ORDER,))
+        assert (v.home, v.lease_left_s, of_v.hindrance, of_v.task_ids, of_v.duties) == (
+            "there",
+            20,
+            "no key",
+            (),
+            (),
+        )
+        assert (of_w.objective_id, of_w.hindrance, of_w.task_ids, of_w.duties) == (
+            objective_id,
+            "",
+            (1,),
+            (Duty.ORDER,),
+        )
         assert w.since == of_w.since == clock.now - timedelta(seconds=10)
 
     async def test_the_outlook_says_what_a_claim_would_find(self, store):
@@ -1322,8 +1754,13 @@ class TaskStoreContract:
         await finish_one(store, objective_id)
         assert await look() == (False, 0, (Duty.CHECK,), False)
         await check(store, objective_id, is_met=True)
-        assert (await look(), await store.open_objectives()) == ((False, 0, (Duty.REPORT,), False), [objective_id])
-        await store.record_report(await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report")
+        assert (await look(), await store.open_objectives()) == (
+            (False, 0, (Duty.REPORT,), False),
+            [objective_id],
+        )
+        await store.record_report(
+            await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report"
+        )
         assert (await look(), await store.open_objectives()) == ((False, 0, (), False), [])
         with pytest.raises(NotFoundError):
             await store.outlook(99)
@@ -1352,7 +1789,9 @@ class TaskStoreContract:
         await store.renew_lease("w", lease_s=30)
         clock.tick(20)
         assert await store.reap_workers() == 0
-        assert [worker.lease_until for worker in await store.workers()] == [clock.now + timedelta(seconds=10)]
+        assert [worker.lease_until for worker in await store.workers()] == [
+            clock.now + timedelta(seconds=10)
+        ]
         clock.tick(11)
         await store.reap_workers()
         with pytest.raises(LeaseLostError):
@@ -1369,7 +1808,8 @@ class TaskStoreContract:
         assert (task.status, task.failures) == (TaskStatus.QUEUED, 0)
         assert (await kinds_of(store, objective_id))[-1] == log.WORKER_LEFT
 
-    # -- time ----------------------------------------------------------------------------------------------------------------
+    # -- time
+    # ----------------------------------------------------------------------------------------------
 
     async def test_time_counts_while_a_worker_lives_and_the_objective_is_active(self, store, clock):
         objective_id = await begin(store)
@@ -1388,18 +1828,23 @@ class TaskStoreContract:
         clock.tick(2)
         assert (await store.objective(objective_id)).active_s == 18
 
-    async def test_at_the_limit_of_time_nothing_is_given_out_and_the_objective_ends(self, store, clock):
+    async def test_at_the_limit_of_time_nothing_is_given_out_and_the_objective_ends(
+        self, store, clock
+    ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_time_s=10))
         claim = await store.claim_task(objective_id, "w")
         clock.tick(10)
         with pytest.raises(LimitReachedError) as caught:
-            await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+            )
         assert (caught.value.limit, caught.value.is_final) == ("time", True)
         await store.release_task(claim)
         assert await store.claim_task(objective_id, "w") is None
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
 
-    # -- duties --------------------------------------------------------------------------------------------------------------
+    # -- duties
+    # ----------------------------------------------------------------------------------------------
 
     async def test_an_order_is_owed_when_two_are_queued_and_one_is_new(self, store):
         objective_id = await begin(store)
@@ -1415,12 +1860,16 @@ class TaskStoreContract:
 
     async def test_no_order_is_owed_while_fewer_than_two_tasks_can_be_started(self, store):
         objective_id = await begin(store)
-        await store.add_tasks(objective_id, [Proposal(name="B", after=(1,)), Proposal(name="C", after=(1,))])
+        await store.add_tasks(
+            objective_id, [Proposal(name="B", after=(1,)), Proposal(name="C", after=(1,))]
+        )
         assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
         await finish_one(store, objective_id)
         assert await store.claim_duty(objective_id, "w", Duty.ORDER) is not None
 
-    async def test_tasks_added_while_the_prioritizer_thinks_stay_behind_and_are_still_new(self, store):
+    async def test_tasks_added_while_the_prioritizer_thinks_stay_behind_and_are_still_new(
+        self, store
+    ):
         objective_id = await begin(store, "B")
         claim = await store.claim_duty(objective_id, "w", Duty.ORDER)
         taken = await store.claim_task(objective_id, "w")
@@ -1454,19 +1903,27 @@ class TaskStoreContract:
         await store.record_result(recorded, text="r", origins=[])
         await store.claim_task(objective_id, "w")
         window = await store.window(objective_id, n_head=9, n_new=9, n_finished=1)
-        assert [[task.id for task in tasks] for tasks in (window.tasks, window.at_work, window.finished)] == [[5], [3, 4], [2]]
+        assert [
+            [task.id for task in tasks] for tasks in (window.tasks, window.at_work, window.finished)
+        ] == [[5], [3, 4], [2]]
 
-    async def test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked_beside_running_ones(self, store):
+    async def test_a_claim_that_the_objective_is_met_stops_new_tasks_until_it_is_checked_beside_running_ones(
+        self, store
+    ):
         objective_id = await begin(store, "B", "C")
         running = await store.claim_task(objective_id, "w")
         await finish_one(store, objective_id, is_met=True)
-        assert (await events_of(store, objective_id, log.OBJECTIVE_CLAIMED_MET)) == [(2, {"task_id": 2})]
+        assert (await events_of(store, objective_id, log.OBJECTIVE_CLAIMED_MET)) == [
+            (2, {"task_id": 2})
+        ]
         assert await store.claim_task(objective_id, "w") is None
         assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
         assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE
         claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
         assert claim.fence.owner == "check:1"
-        assert (await store.finish_check(claim, is_met=False, reason="not yet")).status is ObjectiveStatus.ACTIVE
+        assert (
+            await store.finish_check(claim, is_met=False, reason="not yet")
+        ).status is ObjectiveStatus.ACTIVE
         await finish_one(store, objective_id, proposals=[Proposal(name="last")], is_met=True)
         claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
         assert claim.fence.owner == "check:2"
@@ -1484,7 +1941,9 @@ class TaskStoreContract:
         await plan_from(store, objective_id)
         assert (await store.counts(objective_id))[TaskStatus.DONE] == 2
 
-    @pytest.mark.parametrize("left", ["running", "recorded", "delayed", "asked a person", "blocked by a delayed one"])
+    @pytest.mark.parametrize(
+        "left", ["running", "recorded", "delayed", "asked a person", "blocked by a delayed one"]
+    )
     async def test_no_check_is_owed_while_something_is_left_that_can_go_on(self, store, left):
         objective_id = await begin(store, "B")
         await finish_one(store, objective_id)
@@ -1528,32 +1987,60 @@ class TaskStoreContract:
         with pytest.raises(LeaseLostError):
             await store.reorder(held, revision=0, task_ids=[])
 
-    # -- checks ----------------------------------------------------------------------------------------------------------
+    # -- checks
+    # ----------------------------------------------------------------------------------------------
 
     async def test_what_a_check_found_is_kept_and_what_it_misses_enters_the_list(self, store):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         part = CheckedPart(part="a list", task_id=1, quote="found by")
         proposals = (Proposal(name="Find prices", label="p"), Proposal(name="Sum up", after=("p",)))
-        objective = await check(store, objective_id, *proposals, parts=(part,), missing=("prices\ud800", "more"), reason="not all")
+        objective = await check(
+            store,
+            objective_id,
+            *proposals,
+            parts=(part,),
+            missing=("prices\ud800", "more"),
+            reason="not all",
+        )
         assert objective == await store.objective(objective_id)
         assert (objective.status, objective.checks.parts) == (ObjectiveStatus.ACTIVE, (part,))
         assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Find prices", "Sum up"]
         assert (await store.task(objective_id, 3)).after == (2,)
         assert await events_of(store, objective_id, log.OBJECTIVE_CHECKED) == [
-            (None, {"is_met": False, "reason": "not all", "n_parts": 1, "missing": ["prices?", "more"]})
+            (
+                None,
+                {
+                    "is_met": False,
+                    "reason": "not all",
+                    "n_parts": 1,
+                    "missing": ["prices?", "more"],
+                },
+            )
         ]
 
     @pytest.mark.parametrize(
-        ("names", "added"), [(["B"], ["Instead"]), ([], ["Instead"]), (["B", "C"], ["C"])], ids=["all there", "none", "one new"]
+        ("names", "added"),
+        [(["B"], ["Instead"]), ([], ["Instead"]), (["B", "C"], ["C"])],
+        ids=["all there", "none", "one new"],
     )
-    async def test_the_fallback_of_a_check_enters_the_list_where_nothing_else_does(self, store, names, added):
+    async def test_the_fallback_of_a_check_enters_the_list_where_nothing_else_does(
+        self, store, names, added
+    ):
         objective_id = await begin(store, "B")
         await store.cancel_task(objective_id, 2)
         await finish_one(store, objective_id)
-        await check(store, objective_id, *[Proposal(name=name) for name in names], fallback=[Proposal(name="Instead")])
+        await check(
+            store,
+            objective_id,
+            *[Proposal(name=name) for name in names],
+            fallback=[Proposal(name="Instead")],
+        )
         assert await names_of(store, objective_id, TaskStatus.QUEUED) == added
-        assert [data["is_met"] for _, data in await events_of(store, objective_id, log.OBJECTIVE_CHECKED)] == [False]
+        assert [
+            data["is_met"]
+            for _, data in await events_of(store, objective_id, log.OBJECTIVE_CHECKED)
+        ] == [False]
 
     async def test_a_lost_check_changes_nothing(self, store, clock):
         objective_id = await begin(store)
@@ -1569,21 +2056,28 @@ class TaskStoreContract:
         assert (claim.fence.owner, claim.fence.claim_no) == ("check:1", 2)
 
     async def rounds_until_unmet(self, store, objective_id, *, missing, answered=(), adds=True):
-        """How many checks of an empty list it takes until the objective ends as unmet, at most one for each number of missing parts.
+        """How many checks of an empty list it takes until the objective ends as unmet, at most one
+        for each number of missing parts.
 
         Args:
-            answered: after which of them what is asked for is answered; after the others it is given up.
+            answered: after which of them what is asked for is answered; after the others it is
+                given up.
         """
         for n, n_missing in enumerate(missing, start=1):
             proposals = [Proposal(name=f"Fill in {n}")] if adds else []
             objective = await check(store, objective_id, *proposals, missing=("part",) * n_missing)
             if objective.status is ObjectiveStatus.ENDED:
-                assert (objective.stop_reason, objective.stop_detail) == (StopReason.UNMET, "because")
+                assert (objective.stop_reason, objective.stop_detail) == (
+                    StopReason.UNMET,
+                    "because",
+                )
                 return n
             if adds and n in answered:
                 await finish_one(store, objective_id)
             elif adds:
-                await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
+                await store.fail_task(
+                    await store.claim_task(objective_id, "w"), error="no", max_failures=1
+                )
         return None
 
     @pytest.mark.parametrize(
@@ -1598,14 +2092,28 @@ class TaskStoreContract:
             (range(99), [2] * 10 + [3, 1], True, 11),
             (range(99), range(30, 15, -1), True, None),
         ],
-        ids=["no answer", "nothing to ask for", "no answer, fewer parts", "an answer", "no fewer", "fewer", "more", "always fewer"],
+        ids=[
+            "no answer",
+            "nothing to ask for",
+            "no answer, fewer parts",
+            "an answer",
+            "no fewer",
+            "fewer",
+            "more",
+            "always fewer",
+        ],
     )
     async def test_asking_for_what_is_missing_ends_as_unmet_when_it_has_brought_nothing_often_enough(
         self, store, answered, missing, adds, n_rounds
     ):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
-        assert await self.rounds_until_unmet(store, objective_id, answered=answered, missing=missing, adds=adds) == n_rounds
+        assert (
+            await self.rounds_until_unmet(
+                store, objective_id, answered=answered, missing=missing, adds=adds
+            )
+            == n_rounds
+        )
 
     async def test_a_refuted_claim_is_not_taken_up_again_before_there_is_a_new_answer(self, store):
         objective_id = await begin(store, "B", "C", "D", "E")
@@ -1623,7 +2131,11 @@ class TaskStoreContract:
         for _ in range(14):
             await finish_one(store, objective_id, is_met=True)
             objective = await check(store, objective_id)
-        assert (objective.status, objective.checks.n_idle, objective.checks.n_stuck) == (ObjectiveStatus.ACTIVE, 0, 0)
+        assert (objective.status, objective.checks.n_idle, objective.checks.n_stuck) == (
+            ObjectiveStatus.ACTIVE,
+            0,
+            0,
+        )
 
     async def test_a_claim_on_an_empty_list_that_is_refuted_counts(self, store):
         objective_id = await begin(store)
@@ -1642,7 +2154,9 @@ class TaskStoreContract:
         await store.extend_objective(objective_id, limits=NO_LIMITS)
         assert await self.rounds_until_unmet(store, objective_id, missing=[1] * 20, adds=False) == 3
 
-    async def test_a_check_of_an_empty_list_does_not_finish_an_objective_that_was_given_a_task_meanwhile(self, store):
+    async def test_a_check_of_an_empty_list_does_not_finish_an_objective_that_was_given_a_task_meanwhile(
+        self, store
+    ):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
@@ -1651,7 +2165,9 @@ class TaskStoreContract:
         assert objective.status is ObjectiveStatus.ACTIVE
         assert (await store.claim_task(objective_id, "w")).task.name == "And this"
 
-    async def test_a_check_of_an_objective_that_ended_meanwhile_changes_its_end_no_more(self, store):
+    async def test_a_check_of_an_objective_that_ended_meanwhile_changes_its_end_no_more(
+        self, store
+    ):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         claim = await store.claim_duty(objective_id, "w", Duty.CHECK)
@@ -1666,21 +2182,33 @@ class TaskStoreContract:
         assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.LIMIT_TIME
 
-    # -- steps ---------------------------------------------------------------------------------------------------------------
+    # -- steps
+    # ----------------------------------------------------------------------------------------------
 
     async def test_a_step_is_held_while_intended_and_counted_once_recorded(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        step = await store.intend_step(fence, key="1/x", kind="model", request_hash="h", reservation=CALL, model="m")
-        assert step == await store.intend_step(fence, key="1/x", kind="model", request_hash="other", reservation=CALL)
+        step = await store.intend_step(
+            fence, key="1/x", kind="model", request_hash="h", reservation=CALL, model="m"
+        )
+        assert step == await store.intend_step(
+            fence, key="1/x", kind="model", request_hash="other", reservation=CALL
+        )
         assert (await store.objective(objective_id)).held == CALL
-        done = await store.record_step(fence, key="1/x", output='{"a": 1}', usage=SPENT, origins=["person"])
+        done = await store.record_step(
+            fence, key="1/x", output='{"a": 1}', usage=SPENT, origins=["person"]
+        )
         objective = await store.objective(objective_id)
         assert (objective.held, objective.usage) == (Reservation(), SPENT)
         assert (await store.task(objective_id, 1)).usage == SPENT
         assert (done.state, done.output, done.model) == (StepState.DONE, '{"a": 1}', "m")
         assert await store.steps(objective_id, owner=fence.owner) == [done]
-        assert await store.intend_step(fence, key="1/x", kind="model", request_hash="h2", reservation=CALL) == done
+        assert (
+            await store.intend_step(
+                fence, key="1/x", kind="model", request_hash="h2", reservation=CALL
+            )
+            == done
+        )
 
     async def test_an_outcome_that_is_recorded_again_under_its_claim_is_counted_once(self, store):
         objective_id = await begin(store)
@@ -1689,7 +2217,10 @@ class TaskStoreContract:
         first = await store.record_step(fence, key="k", output="1", usage=SPENT)
         kinds = await kinds_of(store, objective_id)
         assert await store.record_step(fence, key="k", output="1", usage=SPENT) == first
-        assert ((await store.objective(objective_id)).usage, await kinds_of(store, objective_id)) == (SPENT, kinds)
+        assert (
+            (await store.objective(objective_id)).usage,
+            await kinds_of(store, objective_id),
+        ) == (SPENT, kinds)
 
     async def test_a_step_left_open_may_have_been_paid_and_is_intended_anew(self, store, clock):
         objective_id = await begin(store)
@@ -1709,9 +2240,12 @@ class TaskStoreContract:
         assert first.output == second.output == '"zombie"'
         objective = await store.objective(objective_id)
         assert objective.held == Reservation()
-        assert objective.usage == SPENT + SPENT  # what was charged for the zombie's call is settled by its answer
+        # what was charged for the zombie's call is settled by its answer
+        assert objective.usage == SPENT + SPENT
 
-    async def test_an_answer_after_its_claim_was_lost_settles_what_was_charged_for_it(self, store, clock):
+    async def test_an_answer_after_its_claim_was_lost_settles_what_was_charged_for_it(
+        self, store, clock
+    ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_cost_usd=0.012))
         zombie = (await store.claim_task(objective_id, "w")).fence
         await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
@@ -1721,9 +2255,15 @@ class TaskStoreContract:
         assert left_open.n_unconfirmed == 1
         answered = await store.record_step(zombie, key="k", output="1", usage=SPENT)
         assert (answered.usage, answered.n_unconfirmed) == (SPENT, 0)
-        assert (await store.objective(objective_id)).usage == (await store.task(objective_id, 1)).usage == SPENT
+        assert (
+            (await store.objective(objective_id)).usage
+            == (await store.task(objective_id, 1)).usage
+            == SPENT
+        )
 
-    async def test_a_call_that_failed_after_its_claim_was_lost_gives_back_what_was_charged_for_it(self, store, clock):
+    async def test_a_call_that_failed_after_its_claim_was_lost_gives_back_what_was_charged_for_it(
+        self, store, clock
+    ):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
         await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
@@ -1746,7 +2286,9 @@ class TaskStoreContract:
         objective = await store.objective(objective_id)
         assert (objective.usage, objective.held) == (SPENT, CALL)
 
-    async def test_an_abandoned_step_gives_its_reservation_back_and_counts_what_may_be_billed(self, store):
+    async def test_an_abandoned_step_gives_its_reservation_back_and_counts_what_may_be_billed(
+        self, store
+    ):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
@@ -1755,14 +2297,31 @@ class TaskStoreContract:
         assert (objective.held, objective.usage) == (Reservation(), SPENT)
         assert await store.steps(objective_id, owner=fence.owner) == []
         late = await store.record_step(fence, key="k", output="1", usage=SPENT)
-        assert (late.state, (await store.objective(objective_id)).usage) == (StepState.DONE, SPENT + SPENT)
+        assert (late.state, (await store.objective(objective_id)).usage) == (
+            StepState.DONE,
+            SPENT + SPENT,
+        )
 
-    async def test_the_limit_that_ends_a_run_is_named_also_while_calls_in_flight_hold_another(self, store):
+    async def test_the_limit_that_ends_a_run_is_named_also_while_calls_in_flight_hold_another(
+        self, store
+    ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=2, max_tokens=1000))
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=1))
+        await store.intend_step(
+            fence,
+            key="1",
+            kind="model",
+            request_hash="h",
+            reservation=Reservation(calls=1, tokens=1),
+        )
         with pytest.raises(LimitReachedError) as caught:
-            await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=5000))
+            await store.intend_step(
+                fence,
+                key="2",
+                kind="model",
+                request_hash="h",
+                reservation=Reservation(calls=1, tokens=5000),
+            )
         assert (caught.value.limit, caught.value.is_final) == ("tokens", True)
 
     async def test_spent_and_held_never_exceed_a_limit_and_the_reports_slice_is_kept(self, store):
@@ -1782,9 +2341,13 @@ class TaskStoreContract:
         await store.release_task(await self._again(store, objective_id, fence))
         await store.end_objective(objective_id, reason=StopReason.LIMIT_CALLS)
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
-        await store.intend_step(report.fence, key="r", kind="model", request_hash="h", reservation=one)
+        await store.intend_step(
+            report.fence, key="r", kind="model", request_hash="h", reservation=one
+        )
         with pytest.raises(LimitReachedError):
-            await store.intend_step(report.fence, key="s", kind="model", request_hash="h", reservation=one)
+            await store.intend_step(
+                report.fence, key="s", kind="model", request_hash="h", reservation=one
+            )
 
     async def _again(self, store, objective_id, fence):
         return Claim(task=await store.task(objective_id, int(fence.owner[5:])), fence=fence)
@@ -1793,7 +2356,9 @@ class TaskStoreContract:
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         await store.record_step(fence, key="1", output="1", usage=SPENT)
-        bad = Usage(calls=-5, prompt_tokens=-(10**20), completion_tokens=10**20, cost_usd=float("nan"))
+        bad = Usage(
+            calls=-5, prompt_tokens=-(10**20), completion_tokens=10**20, cost_usd=float("nan")
+        )
         await store.record_step(fence, key="2", output="1", usage=bad)
         usage = (await store.objective(objective_id)).usage
         assert usage == SPENT + Usage(completion_tokens=10**12)
@@ -1802,7 +2367,11 @@ class TaskStoreContract:
         ("limits", "usage", "limit"),
         [
             ({"max_cost_usd": 1.0}, replace(SPENT, cost_usd=0.011), "cost"),
-            ({"max_cost_usd": 1.0, "max_tokens": 10**6}, replace(SPENT, prompt_tokens=10**9, cost_usd=10.0), "cost"),
+            (
+                {"max_cost_usd": 1.0, "max_tokens": 10**6},
+                replace(SPENT, prompt_tokens=10**9, cost_usd=10.0),
+                "cost",
+            ),
             ({"max_tokens": 10**6}, replace(SPENT, prompt_tokens=1001), "tokens"),
             ({"max_cost_usd": 1.0}, UNCONFIRMED, "cost"),
         ],
@@ -1816,24 +2385,35 @@ class TaskStoreContract:
         await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=CALL)
         await store.record_step(fence, key="1", output="1", usage=usage)
         with pytest.raises(LimitReachedError) as caught:
-            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                fence, key="3", kind="model", request_hash="h", reservation=CALL
+            )
         assert (caught.value.limit, caught.value.is_final) == (limit, True)
         assert (await kinds_of(store, objective_id)).count(log.STEP_OVERSPENT) == 1
-        await store.record_step(fence, key="2", output="2", usage=SPENT)  # what was in flight is counted
+        # what was in flight is counted
+        await store.record_step(fence, key="2", output="2", usage=SPENT)
         await store.release_task(await self._again(store, objective_id, fence))
         await store.end_objective(objective_id, reason=StopReason.LIMIT_COST)
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         with pytest.raises(LimitReachedError):
-            await store.intend_step(report.fence, key="r", kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                report.fence, key="r", kind="model", request_hash="h", reservation=CALL
+            )
         await store.extend_objective(objective_id, limits=replace(NO_LIMITS, max_cost_usd=100.0))
         again = await store.claim_task(objective_id, "w")
-        await store.intend_step(again.fence, key="3", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            again.fence, key="3", kind="model", request_hash="h", reservation=CALL
+        )
 
-    async def test_an_answer_that_goes_over_its_reservation_stops_nothing_where_nothing_limits_it(self, store):
+    async def test_an_answer_that_goes_over_its_reservation_stops_nothing_where_nothing_limits_it(
+        self, store
+    ):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         for key, usage in (("1", replace(SPENT, prompt_tokens=10**9)), ("2", UNCONFIRMED)):
-            await store.intend_step(fence, key=key, kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                fence, key=key, kind="model", request_hash="h", reservation=CALL
+            )
             await store.record_step(fence, key=key, output="1", usage=usage)
         await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=CALL)
         objective = await store.objective(objective_id)
@@ -1845,17 +2425,26 @@ class TaskStoreContract:
         fence = (await store.claim_task(objective_id, "w")).fence
         await store.pause_objective(objective_id)
         with pytest.raises(ObjectiveStoppedError):
-            await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                fence, key="k", kind="model", request_hash="h", reservation=CALL
+            )
         await store.resume_objective(objective_id)
         await store.end_objective(objective_id, reason=StopReason.FAILED)
         with pytest.raises(ObjectiveStoppedError):
-            await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                fence, key="k", kind="model", request_hash="h", reservation=CALL
+            )
 
     async def test_a_put_step_is_written_once_and_steps_keep_their_order(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        first = await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="1", origins=["person"])
-        assert await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="2") == first
+        first = await store.put_step(
+            fence, key="b", kind="inputs", request_hash="h", output="1", origins=["person"]
+        )
+        assert (
+            await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="2")
+            == first
+        )
         await store.put_step(fence, key="a", kind="inputs", request_hash="h", output="3")
         assert [step.key for step in await store.steps(objective_id, owner="task:1")] == ["b", "a"]
 
@@ -1865,7 +2454,9 @@ class TaskStoreContract:
         await store.join_objective("w", other.id)
         for at_work in (objective_id, objective_id, other.id):
             claim = await store.claim_task(at_work, "w")
-            await store.intend_step(claim.fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                claim.fence, key="1/x", kind="model", request_hash="h", reservation=CALL
+            )
             await store.record_result(claim, text="Ünïcödé 日本", origins=["model:m"])
         every, one = await store.verify(), await store.verify(objective_id)
         assert (every.n_steps, every.n_results, every.damages) == (3, 3, ())
@@ -1873,21 +2464,28 @@ class TaskStoreContract:
         with pytest.raises(NotFoundError):
             await store.verify(99)
 
-    # -- parking -------------------------------------------------------------------------------------------------------------
+    # -- parking
+    # ----------------------------------------------------------------------------------------------
 
     async def ask(self, store, objective_id, *, key="1/q", worker_id="w"):
         claim = await store.claim_task(objective_id, worker_id)
-        step = await store.park_task(claim.fence, key=key, kind="question", request='{"question": "which?"}')
+        step = await store.park_task(
+            claim.fence, key=key, kind="question", request='{"question": "which?"}'
+        )
         return claim, step
 
-    async def test_at_most_five_questions_are_open_and_an_answer_lets_the_next_one_be_asked(self, store):
+    async def test_at_most_five_questions_are_open_and_an_answer_lets_the_next_one_be_asked(
+        self, store
+    ):
         objective_id = await begin(store, *"BCDEFG")
         for _ in range(5):
             await self.ask(store, objective_id)
         sixth, not_kept = await self.ask(store, objective_id)
         await self.ask(store, objective_id)
         assert not_kept.id == 0 and len(await store.inbox(objective_id)) == 5
-        assert [task.status for task in await store.tasks(objective_id)] == [TaskStatus.WAITING] * 5 + [TaskStatus.QUEUED] * 2
+        assert [task.status for task in await store.tasks(objective_id)] == [
+            TaskStatus.WAITING
+        ] * 5 + [TaskStatus.QUEUED] * 2
         assert await store.claim_task(objective_id, "w") is None
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
         await store.answer_step((await store.inbox(objective_id))[0].id, output='"this one"')
@@ -1895,14 +2493,23 @@ class TaskStoreContract:
         first = await store.claim_task(objective_id, "w")
         again, asked = await self.ask(store, objective_id)
         assert (first.task.id, again.task.id, again.task.failures) == (1, sixth.task.id, 0)
-        assert asked in await store.inbox(objective_id) and await store.claim_task(objective_id, "w") is None
+        assert (
+            asked in await store.inbox(objective_id)
+            and await store.claim_task(objective_id, "w") is None
+        )
         await store.cancel_task(objective_id, 2)
         assert (await store.claim_task(objective_id, "w")).task.id == 7
 
-    async def test_a_parked_task_waits_without_a_lease_and_an_answer_queues_it_at_its_rank(self, store):
+    async def test_a_parked_task_waits_without_a_lease_and_an_answer_queues_it_at_its_rank(
+        self, store
+    ):
         objective_id = await begin(store, "B")
         claim, step = await self.ask(store, objective_id)
-        assert (step.state, step.kind, step.request) == (StepState.ASKED, "question", '{"question": "which?"}')
+        assert (step.state, step.kind, step.request) == (
+            StepState.ASKED,
+            "question",
+            '{"question": "which?"}',
+        )
         task = await store.task(objective_id, 1)
         assert (task.status, task.failures, task.try_no) == (TaskStatus.WAITING, 0, 1)
         with pytest.raises(LeaseLostError):
@@ -1911,17 +2518,27 @@ class TaskStoreContract:
         assert [found.id for found in await store.inbox()] == [step.id]
         assert await store.inbox(objective_id) == [await store.open_step(step.id)]
         done = await store.answer_step(step.id, output='"this one"')
-        assert (done.state, done.output, done.origins) == (StepState.DONE, '"this one"', ("person",))
+        assert (done.state, done.output, done.origins) == (
+            StepState.DONE,
+            '"this one"',
+            ("person",),
+        )
         assert await store.inbox() == []
         with pytest.raises(NotFoundError):
             await store.answer_step(step.id, output='"another"')
         again = await store.claim_task(objective_id, "w")
         assert (again.task.id, again.task.try_no, again.fence.claim_no) == (1, 1, 2)
-        assert [step.output for step in await store.steps(objective_id, owner="task:1")] == ['"this one"']
-        assert (await store.park_task(again.fence, key="1/q", kind="question", request="{}")).output == '"this one"'
+        assert [step.output for step in await store.steps(objective_id, owner="task:1")] == [
+            '"this one"'
+        ]
+        assert (
+            await store.park_task(again.fence, key="1/q", kind="question", request="{}")
+        ).output == '"this one"'
         assert (await store.task(objective_id, 1)).status is TaskStatus.RUNNING
 
-    async def test_when_only_people_can_go_on_it_ends_as_waiting_and_an_answer_opens_it_again(self, store):
+    async def test_when_only_people_can_go_on_it_ends_as_waiting_and_an_answer_opens_it_again(
+        self, store
+    ):
         objective_id = await begin(store)
         _, step = await self.ask(store, objective_id)
         assert (await store.conclude_objective(objective_id)).stop_reason is StopReason.WAITING
@@ -1934,7 +2551,10 @@ class TaskStoreContract:
 
     async def test_a_skipped_or_cancelled_task_asks_nothing_any_more(self, store):
         objective_id = await begin(store, "B")
-        for number, end in ((1, store.cancel_task(objective_id, 1)), (2, store.end_objective(objective_id, reason=StopReason.CANCELLED))):
+        for number, end in (
+            (1, store.cancel_task(objective_id, 1)),
+            (2, store.end_objective(objective_id, reason=StopReason.CANCELLED)),
+        ):
             _, step = await self.ask(store, objective_id)
             await end
             assert (await store.task(objective_id, number)).status is TaskStatus.CANCELLED
@@ -1944,14 +2564,18 @@ class TaskStoreContract:
         with pytest.raises(NotFoundError):
             await store.inbox(99)
 
-    async def test_a_task_that_is_parked_after_its_objective_was_cancelled_is_cancelled(self, store):
+    async def test_a_task_that_is_parked_after_its_objective_was_cancelled_is_cancelled(
+        self, store
+    ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         await store.end_objective(objective_id, reason=StopReason.CANCELLED)
         await store.park_task(claim.fence, key="1/q", kind="question", request="{}")
         assert (await store.task(objective_id, 1)).status is TaskStatus.CANCELLED
 
-    async def test_a_call_that_must_not_be_repeated_is_unknown_when_its_claim_ends_without_an_outcome(self, store, clock):
+    async def test_a_call_that_must_not_be_repeated_is_unknown_when_its_claim_ends_without_an_outcome(
+        self, store, clock
+    ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         step = await store.intend_once(claim.fence, key="1/t", request='{"tool": "pay"}')
@@ -1961,16 +2585,26 @@ class TaskStoreContract:
         task = await store.task(objective_id, 1)
         assert (task.status, task.n_lost, task.failures) == (TaskStatus.WAITING, 1, 0)
         (unknown,) = await store.inbox(objective_id)
-        assert (unknown.state, unknown.key, unknown.request) == (StepState.UNKNOWN, "1/t", '{"tool": "pay"}')
-        assert [kind for kind in await kinds_of(store, objective_id) if kind in (log.STEP_UNCONFIRMED, log.STEP_LEFT_UNKNOWN)] == [
-            log.STEP_LEFT_UNKNOWN
-        ]
+        assert (unknown.state, unknown.key, unknown.request) == (
+            StepState.UNKNOWN,
+            "1/t",
+            '{"tool": "pay"}',
+        )
+        assert [
+            kind
+            for kind in await kinds_of(store, objective_id)
+            if kind in (log.STEP_UNCONFIRMED, log.STEP_LEFT_UNKNOWN)
+        ] == [log.STEP_LEFT_UNKNOWN]
         await store.answer_step(unknown.id, output='"it was paid"')
         await join(store, make_worker("v"), objective_id)
         again = await store.claim_task(objective_id, "v")
-        assert (await store.intend_once(again.fence, key="1/t", request='{"tool": "pay"}')).output == '"it was paid"'
+        assert (
+            await store.intend_once(again.fence, key="1/t", request='{"tool": "pay"}')
+        ).output == '"it was paid"'
 
-    async def test_a_call_that_must_not_be_repeated_keeps_a_task_from_dying_and_from_a_new_try(self, store):
+    async def test_a_call_that_must_not_be_repeated_keeps_a_task_from_dying_and_from_a_new_try(
+        self, store
+    ):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         await store.intend_once(claim.fence, key="1/t", request="{}")
@@ -1981,9 +2615,14 @@ class TaskStoreContract:
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         await store.intend_once(claim.fence, key="1/t", request="{}")
-        assert (await store.intend_once(claim.fence, key="1/t", request="{}")).state is StepState.UNKNOWN
+        assert (
+            await store.intend_once(claim.fence, key="1/t", request="{}")
+        ).state is StepState.UNKNOWN
         step = await store.park_task(claim.fence, key="1/t", kind="once", request="{}")
-        assert (step.state, (await store.task(objective_id, 1)).status) == (StepState.UNKNOWN, TaskStatus.WAITING)
+        assert (step.state, (await store.task(objective_id, 1)).status) == (
+            StepState.UNKNOWN,
+            TaskStatus.WAITING,
+        )
 
     async def test_an_outcome_that_comes_late_is_the_answer(self, store):
         objective_id = await begin(store)
@@ -2003,7 +2642,8 @@ class TaskStoreContract:
             await store.intend_once(claim.fence, key="1/t", request="{}")
         assert await store.steps(objective_id, owner="task:1") == []
 
-    # -- events and the index ------------------------------------------------------------------------------------------------
+    # -- events and the index
+    # ----------------------------------------------------------------------------------------------
 
     async def test_events_tell_a_turn_in_its_order_with_rising_ids(self, store):
         objective_id = await begin(store)
@@ -2021,29 +2661,51 @@ class TaskStoreContract:
         ids = [event.id for event in events]
         assert ids == sorted(set(ids))
         assert await store.last_event_id(objective_id) == ids[-1]
-        assert [event.id for event in await store.events(objective_id, after_id=ids[2], limit=2)] == ids[3:5]
+        assert [
+            event.id for event in await store.events(objective_id, after_id=ids[2], limit=2)
+        ] == ids[3:5]
         assert events[5].data == {"name": "B", "parent_id": 1, "after": []}
 
     async def test_an_appended_event_is_kept_as_it_is(self, store):
         objective_id = await begin(store)
-        await store.append_event(objective_id, kind="x.happened", task_id=1, data={"kind": "k", "n": [1, None]})
+        await store.append_event(
+            objective_id, kind="x.happened", task_id=1, data={"kind": "k", "n": [1, None]}
+        )
         event = (await store.events(objective_id))[-1]
-        assert (event.kind, event.task_id, event.data) == ("x.happened", 1, {"kind": "k", "n": [1, None]})
+        assert (event.kind, event.task_id, event.data) == (
+            "x.happened",
+            1,
+            {"kind": "k", "n": [1, None]},
+        )
 
-    async def test_waiting_for_events_returns_at_once_when_there_are_some_and_after_the_time_when_not(self, store):
+    async def test_waiting_for_events_returns_at_once_when_there_are_some_and_after_the_time_when_not(
+        self, store
+    ):
         objective_id = await begin(store)
         await store.wait_for_events(objective_id, after_id=0, timeout_s=60)
-        await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.01)
+        await store.wait_for_events(
+            objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.01
+        )
 
-    async def test_results_are_unindexed_until_they_are_marked_and_again_when_the_index_is_lost(self, store):
+    async def test_results_are_unindexed_until_they_are_marked_and_again_when_the_index_is_lost(
+        self, store
+    ):
         objective_id = await begin(store, "B")
         await finish_one(store, objective_id)
         claim = await store.claim_duty(objective_id, "w", Duty.INDEX)
-        assert [result.task_id for result in await store.unindexed_results(objective_id, limit=5)] == [1]
-        assert (await store.result_ids(objective_id), await store.result_ids(objective_id, is_indexed=True)) == ([1], [])
+        assert [
+            result.task_id for result in await store.unindexed_results(objective_id, limit=5)
+        ] == [1]
+        assert (
+            await store.result_ids(objective_id),
+            await store.result_ids(objective_id, is_indexed=True),
+        ) == ([1], [])
         await store.mark_indexed(objective_id, task_ids=[1, 9])
         assert (await store.events(objective_id))[-1].data == {"n": 1, "n_owed": 0}
-        assert (await store.result_ids(objective_id, is_indexed=True), await store.result_ids(objective_id, is_indexed=False)) == ([1], [])
+        assert (
+            await store.result_ids(objective_id, is_indexed=True),
+            await store.result_ids(objective_id, is_indexed=False),
+        ) == ([1], [])
         await store.release_duty(claim)
         assert await store.claim_duty(objective_id, "w", Duty.INDEX) is None
         await store.owe_index(objective_id)
@@ -2052,7 +2714,9 @@ class TaskStoreContract:
         await store.mark_indexed(objective_id, task_ids=[1])
         assert (await store.events(objective_id))[-1].data == {"n": 1, "n_owed": 1}
 
-    async def test_another_embedding_space_owes_every_result_again_and_keeps_the_old_vectors(self, store):
+    async def test_another_embedding_space_owes_every_result_again_and_keeps_the_old_vectors(
+        self, store
+    ):
         objective_id = await begin(store)
         await finish_one(store, objective_id)
         await store.store_vectors(objective_id, space="hashing", vectors={1: b"old"})
@@ -2060,7 +2724,10 @@ class TaskStoreContract:
 
         changed = await store.change_space(objective_id, model="other", space="other:1")
 
-        assert (changed.spec.embedding_space, changed.spec.model_by_role[Role.EMBEDDING]) == ("other:1", "other")
+        assert (changed.spec.embedding_space, changed.spec.model_by_role[Role.EMBEDDING]) == (
+            "other:1",
+            "other",
+        )
         assert changed == await store.objective(objective_id)
         assert await store.result_ids(objective_id, is_indexed=False) == [1]
         assert await store.vectors(objective_id, space="hashing") == {1: b"old"}
@@ -2069,7 +2736,9 @@ class TaskStoreContract:
         with pytest.raises(SettingsError, match="at work"):
             await store.change_space(objective_id, model="third", space="third:1")
 
-    async def test_results_are_found_by_their_words_the_best_match_first_and_only_the_objectives_own(self, store):
+    async def test_results_are_found_by_their_words_the_best_match_first_and_only_the_objectives_own(
+        self, store
+    ):
         objective_id = await begin(store, "second", "third")
         texts = ("An oven for bread", "Bread, and a lake", "The lake froze")
         await finish_with(store, objective_id, *texts)
@@ -2078,7 +2747,11 @@ class TaskStoreContract:
 
         found = await store.find_words(objective_id, words=["oven", "bread", "nowhere"], limit=5)
 
-        assert [result.text for task_id in found for result in await store.results(objective_id, task_ids=[task_id])] == list(texts[:2])
+        assert [
+            result.text
+            for task_id in found
+            for result in await store.results(objective_id, task_ids=[task_id])
+        ] == list(texts[:2])
         assert len(await store.find_words(objective_id, words=["lake"], limit=1)) == 1
         assert await store.find_words(objective_id, words=["nowhere"], limit=5) == []
         assert await store.find_words(objective_id, words=[], limit=5) == []
@@ -2086,16 +2759,25 @@ class TaskStoreContract:
         await store.delete_objective(other_id)
         assert len(await store.find_words(objective_id, words=["oven"], limit=5)) == 1
 
-    async def test_words_are_found_as_they_are_written_and_within_names_of_files_addresses_and_numbers(self, store):
+    async def test_words_are_found_as_they_are_written_and_within_names_of_files_addresses_and_numbers(
+        self, store
+    ):
         objective_id = await begin(store, "second")
         await finish_with(
-            store, objective_id, "Set in config.yaml, see https://example.org/setup-guide: 3.5 <b>kg</b>", "Die Straße ist zu."
+            store,
+            objective_id,
+            "Set in config.yaml, see https://example.org/setup-guide: 3.5 <b>kg</b>",
+            "Die Straße ist zu.",
         )
 
         for text in ("config", "yaml", "example", "setup", "guide", "5", "kg"):
-            assert await store.find_words(objective_id, words=searchable(text, limit=5), limit=5) == [1], text
+            assert await store.find_words(
+                objective_id, words=searchable(text, limit=5), limit=5
+            ) == [1], text
         for text in ("Straße", "STRASSE straße"):
-            assert await store.find_words(objective_id, words=searchable(text, limit=5), limit=5) == [2], text
+            assert await store.find_words(
+                objective_id, words=searchable(text, limit=5), limit=5
+            ) == [2], text
 
     async def test_vectors_are_kept_by_space(self, store):
         objective_id = await begin(store)
@@ -2109,7 +2791,8 @@ class TaskStoreContract:
         await begin(store)
         await store.wait_for_change(timeout_s=0.001)
 
-    # -- barren tasks ----------------------------------------------------------------------------------------------------
+    # -- barren tasks
+    # ----------------------------------------------------------------------------------------------
 
     async def repeat(self, store, objective_id, n, *, proposals=()):
         """Finish `n` tasks whose results only repeat earlier ones."""
@@ -2117,7 +2800,9 @@ class TaskStoreContract:
             claim = await store.claim_task(objective_id, "w")
             await store.record_result(claim, text="the same again", origins=[])
             named = tuple(replace(proposal, parent_id=claim.task.id) for proposal in proposals)
-            await plan_from(store, objective_id, claim.task.id, proposals=named, repeats=(claim.task.id,))
+            await plan_from(
+                store, objective_id, claim.task.id, proposals=named, repeats=(claim.task.id,)
+            )
 
     async def is_stalled_after(self, store, objective_id, n):
         await self.repeat(store, objective_id, n)
@@ -2130,7 +2815,10 @@ class TaskStoreContract:
         assert await store.claim_task(objective_id, "w") is None
         ended = await store.conclude_objective(objective_id)
         assert (ended.stop_reason, ended.status) == (StopReason.STALLED, ObjectiveStatus.ENDED)
-        assert ended.stop_detail == "the last 5 tasks brought no new task, and results that nearly equal earlier ones"
+        assert (
+            ended.stop_detail
+            == "the last 5 tasks brought no new task, and results that nearly equal earlier ones"
+        )
         assert (await store.counts(objective_id))[TaskStatus.QUEUED] == 5
         assert await store.claim_duty(objective_id, "w", Duty.REPORT) is not None
 
@@ -2154,18 +2842,28 @@ class TaskStoreContract:
         objective_id = await begin(store, *(f"T{n}" for n in range(12)))
         await store.add_tasks(objective_id, [Proposal(name="Sum up", after=(5,))])
         await self.repeat(store, objective_id, 5)
-        assert [data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)] == [1, 2, 3, 4, 0]
+        assert [
+            data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)
+        ] == [1, 2, 3, 4, 0]
 
-    async def test_a_new_task_counts_for_the_task_that_it_comes_from_and_not_for_those_it_was_planned_with(self, store):
+    async def test_a_new_task_counts_for_the_task_that_it_comes_from_and_not_for_those_it_was_planned_with(
+        self, store
+    ):
         objective_id = await begin(store, *(f"T{n}" for n in range(12)))
         await self.repeat(store, objective_id, 3)
         claims = [await store.claim_task(objective_id, "w") for _ in range(2)]
         for claim in claims:
             await store.record_result(claim, text="the same again", origins=[])
-        await plan_from(store, objective_id, proposals=(Proposal(name="new", parent_id=4),), repeats=(4, 5))
-        assert [data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)] == [1, 2, 3, 0, 1]
+        await plan_from(
+            store, objective_id, proposals=(Proposal(name="new", parent_id=4),), repeats=(4, 5)
+        )
+        assert [
+            data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)
+        ] == [1, 2, 3, 0, 1]
 
-    async def test_a_task_that_runs_when_the_fifth_is_counted_may_still_bring_something_new(self, store):
+    async def test_a_task_that_runs_when_the_fifth_is_counted_may_still_bring_something_new(
+        self, store
+    ):
         objective_id = await begin(store, *(f"T{n}" for n in range(9)))
         running = await store.claim_task(objective_id, "w")
         await self.repeat(store, objective_id, 5)
@@ -2191,7 +2889,9 @@ class TaskStoreContract:
     async def test_extending_a_stalled_objective_goes_on_and_counts_anew(self, store):
         objective_id = await begin(store, *(f"T{n}" for n in range(12)))
         assert await self.is_stalled_after(store, objective_id, 5)
-        assert (await store.extend_objective(objective_id, limits=NO_LIMITS)).status is ObjectiveStatus.ACTIVE
+        assert (
+            await store.extend_objective(objective_id, limits=NO_LIMITS)
+        ).status is ObjectiveStatus.ACTIVE
         assert not await self.is_stalled_after(store, objective_id, 4)
         assert await self.is_stalled_after(store, objective_id, 1)
 
@@ -2209,13 +2909,17 @@ class TaskStoreContract:
             await self.repeat(store, objective_id, 5)
             assert await store.claim_task(objective_id, "w") is None
             await feed()
-        for idle in (lambda: store.pause_objective(objective_id), lambda: store.cancel_task(objective_id, 39)):
+        for idle in (
+            lambda: store.pause_objective(objective_id),
+            lambda: store.cancel_task(objective_id, 39),
+        ):
             await self.repeat(store, objective_id, 2)
             await idle()
             await store.resume_objective(objective_id)
         assert await self.is_stalled_after(store, objective_id, 1)
 
-    # -- fruitless tries -----------------------------------------------------------------------------------------------------
+    # -- fruitless tries
+    # ----------------------------------------------------------------------------------------------
 
     async def try_in_vain(self, store, objective_id, how):
         """A try of the next task that gives no answer."""
@@ -2224,24 +2928,37 @@ class TaskStoreContract:
             case "failed":
                 await store.fail_task(claim, error="no", max_failures=99)
             case "lacking":
-                if (await store.record_lack(claim, lack=Lack(what="prices"))).status is TaskStatus.RECORDED:
+                if (
+                    await store.record_lack(claim, lack=Lack(what="prices"))
+                ).status is TaskStatus.RECORDED:
                     await plan_from(store, objective_id)
             case "unanswered":
                 await store.record_result(claim, text="r", origins=[])
-                await plan_from(store, objective_id, unanswered=(Unanswered(task_id=claim.task.id, lack="prices"),))
+                await plan_from(
+                    store,
+                    objective_id,
+                    unanswered=(Unanswered(task_id=claim.task.id, lack="prices"),),
+                )
 
     @pytest.mark.parametrize("how", ["failed", "lacking", "unanswered"])
-    async def test_twenty_tries_in_a_row_without_an_answer_start_no_other_and_end_as_stalled(self, store, how):
+    async def test_twenty_tries_in_a_row_without_an_answer_start_no_other_and_end_as_stalled(
+        self, store, how
+    ):
         objective_id = await begin(store, *(f"T{n}" for n in range(30)))
         for _ in range(19):
             await self.try_in_vain(store, objective_id, how)
         await finish_one(store, objective_id)
         for n in range(20):
-            assert (await store.conclude_objective(objective_id)).status is ObjectiveStatus.ACTIVE, n
+            assert (
+                await store.conclude_objective(objective_id)
+            ).status is ObjectiveStatus.ACTIVE, n
             await self.try_in_vain(store, objective_id, how)
         assert await store.claim_task(objective_id, "w") is None
         ended = await store.conclude_objective(objective_id)
-        assert (ended.stop_reason, ended.stop_detail) == (StopReason.STALLED, "the last 20 tries in a row gave no answer and no new task")
+        assert (ended.stop_reason, ended.stop_detail) == (
+            StopReason.STALLED,
+            "the last 20 tries in a row gave no answer and no new task",
+        )
         await store.extend_objective(objective_id, limits=NO_LIMITS)
         assert await store.claim_task(objective_id, "w") is not None
 

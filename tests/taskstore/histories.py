@@ -1,5 +1,6 @@
-"""Random histories of what is reserved and settled under limits, on any task store: several claims at once, calls that answer, fail or
-are never heard of again, workers that die, late answers of dead workers, and endpoints whose usage is missing, negative or huge.
+"""Random histories of what is reserved and settled under limits, on any task store: several claims
+at once, calls that answer, fail or are never heard of again, workers that die, late answers of dead
+workers, and endpoints whose usage is missing, negative or huge.
 """
 
 from __future__ import annotations
@@ -10,7 +11,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from babyagi.errors import LeaseLostError, LimitReachedError, ObjectiveStoppedError
-from babyagi.tasks import Claim, Fence, Limits, ObjectiveSpec, Proposal, Reservation, Role, Usage, Worker
+from babyagi.tasks import (
+    Claim,
+    Fence,
+    Limits,
+    ObjectiveSpec,
+    Proposal,
+    Reservation,
+    Role,
+    Usage,
+    Worker,
+)
 from babyagi.taskstore.base import TaskStore
 from babyagi.taskstore.rules import countable_usage, kept_back, to_microusd
 from tests.workers import join
@@ -31,7 +42,8 @@ class Time:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that was intended and has not come back yet, for the history; its claim may be gone by then."""
+    """A call that was intended and has not come back yet, for the history; its claim may be gone by
+    then."""
 
     fence: Fence
     key: str
@@ -40,7 +52,8 @@ class Call:
 
 @dataclass
 class Ended:
-    """How a history ended: the name of the limit that stopped it, if one did, and what was spent."""
+    """How a history ended: the name of the limit that stopped it, if one did, and what was
+    spent."""
 
     limit: str = ""
     n_calls: int = 0
@@ -48,7 +61,8 @@ class Ended:
 
 
 class History:
-    """One random history; `is_honest` keeps every usage within its reservation. Raises `AssertionError` at once when a promise breaks."""
+    """One random history; `is_honest` keeps every usage within its reservation. Raises
+    `AssertionError` at once when a promise breaks."""
 
     def __init__(self, store: TaskStore, time: Time, *, seed: int, is_honest: bool) -> None:
         self._store = store
@@ -73,12 +87,27 @@ class History:
             max_time_s=0,
         )
         spec = ObjectiveSpec(
-            text="o", initial_task="t", limits=limits, model_by_role={Role.EXECUTION: "m"}, embedding_space="s", prompt_version="1"
+            text="o",
+            initial_task="t",
+            limits=limits,
+            model_by_role={Role.EXECUTION: "m"},
+            embedding_space="s",
+            prompt_version="1",
         )
-        objective, _ = await self._store.create_objective(spec, uid=f"uid{chance.random()}", always_new=True)
+        objective, _ = await self._store.create_objective(
+            spec, uid=f"uid{chance.random()}", always_new=True
+        )
         self._objective_id = objective.id
         await self._store.add_tasks(objective.id, [Proposal(name=f"task {n}") for n in range(3)])
-        moves = (self._claim, self._intend, self._intend, self._intend, self._come_back, self._come_back, self._die)
+        moves = (
+            self._claim,
+            self._intend,
+            self._intend,
+            self._intend,
+            self._come_back,
+            self._come_back,
+            self._die,
+        )
         for _ in range(N_MOVES):
             await chance.choice(moves)()
             await self._check(limits)
@@ -87,7 +116,8 @@ class History:
         await self._finish(limits)
         return self.ended
 
-    # -- moves -----------------------------------------------------------------------------------------------------------
+    # -- moves
+    # ----------------------------------------------------------------------------------------------
 
     async def _claim(self) -> None:
         self._n_workers += 1
@@ -106,7 +136,9 @@ class History:
         key = f"1/{self._n_keys}"
         overspent = (await self._store.objective(self._objective_id)).overspent
         try:
-            step = await self._store.intend_step(fence, key=key, kind="model", request_hash="h", reservation=reservation)
+            step = await self._store.intend_step(
+                fence, key=key, kind="model", request_hash="h", reservation=reservation
+            )
         except LimitReachedError as error:
             if error.is_final:
                 self.ended.limit, self._overspent = error.limit, overspent
@@ -116,8 +148,11 @@ class History:
         except (LeaseLostError, ObjectiveStoppedError):
             return
         call = Call(fence, key, step.reservation)
-        assert not overspent or step.output is not None or call in self._flying, "a call began after one that went over its reservation"
-        if step.output is None and call not in self._flying:  # intending what is intended already is no second call
+        assert not overspent or step.output is not None or call in self._flying, (
+            "a call began after one that went over its reservation"
+        )
+        # intending what is intended already is no second call
+        if step.output is None and call not in self._flying:
             self._note(step.reservation)
             self._flying.append(call)
             self.ended.n_calls += 1
@@ -135,41 +170,66 @@ class History:
         self._confirmed += countable_usage(usage)
 
     async def _die(self) -> None:
-        """All workers are silent for longer than their lease; calls in flight may still come back later, unless nobody hears them."""
+        """All workers are silent for longer than their lease; calls in flight may still come back
+        later, unless nobody hears them."""
         if self._chance.random() < 0.5:
             return
         self._time.now += timedelta(seconds=LEASE_S + 1)
         await self._store.reap_workers()
         self._flying = [call for call in self._flying if self._chance.random() < 0.5]
 
-    # -- random values -----------------------------------------------------------------------------------------------------
+    # -- random values
+    # ----------------------------------------------------------------------------------------------
 
     def _reservation(self) -> Reservation:
         chance = self._chance
         tokens = chance.choice((0, 1, chance.randint(1, 3000), chance.randint(1, 3000)))
-        return Reservation(calls=1, tokens=tokens, cost_usd=chance.choice((0.0, chance.uniform(0, 0.02))))
+        return Reservation(
+            calls=1, tokens=tokens, cost_usd=chance.choice((0.0, chance.uniform(0, 0.02)))
+        )
 
     def _usage(self, reservation: Reservation) -> Usage:
         chance = self._chance
         if self._is_honest:
             prompt = chance.randint(0, reservation.tokens)
-            cost_usd = chance.choice((reservation.cost_usd, chance.uniform(0, reservation.cost_usd)))
-            return Usage(calls=1, prompt_tokens=prompt, completion_tokens=chance.randint(0, reservation.tokens - prompt), cost_usd=cost_usd)
+            cost_usd = chance.choice(
+                (reservation.cost_usd, chance.uniform(0, reservation.cost_usd))
+            )
+            return Usage(
+                calls=1,
+                prompt_tokens=prompt,
+                completion_tokens=chance.randint(0, reservation.tokens - prompt),
+                cost_usd=cost_usd,
+            )
         odd: tuple[Any, ...] = (0, -1, -(10**18), 10**18, 5, 700)
         cost_usd = chance.choice((0.0, -1.0, float("nan"), float("inf"), 1e300, 0.003))
-        return Usage(calls=1, prompt_tokens=chance.choice(odd), completion_tokens=chance.choice(odd), cost_usd=cost_usd)
+        return Usage(
+            calls=1,
+            prompt_tokens=chance.choice(odd),
+            completion_tokens=chance.choice(odd),
+            cost_usd=cost_usd,
+        )
 
-    # -- what must hold ----------------------------------------------------------------------------------------------------
+    # -- what must hold
+    # ----------------------------------------------------------------------------------------------
 
     def _note(self, reservation: Reservation) -> None:
-        sizes = {"calls": reservation.calls, "tokens": reservation.tokens, "cost": to_microusd(reservation.cost_usd)}
-        self.ended.largest = {name: max(size, sizes[name]) for name, size in self.ended.largest.items()}
+        sizes = {
+            "calls": reservation.calls,
+            "tokens": reservation.tokens,
+            "cost": to_microusd(reservation.cost_usd),
+        }
+        self.ended.largest = {
+            name: max(size, sizes[name]) for name, size in self.ended.largest.items()
+        }
 
     async def _check(self, limits: Limits) -> None:
         objective = await self._store.objective(self._objective_id)
         spent, held = objective.usage, objective.held
         unheard = spent - self._confirmed
-        assert min(unheard.calls, unheard.tokens, unheard.cost_usd) >= 0, "less was counted than what came back"
+        assert min(unheard.calls, unheard.tokens, unheard.cost_usd) >= 0, (
+            "less was counted than what came back"
+        )
         if not self._is_honest:
             return
         assert not limits.max_calls or spent.calls + held.calls <= limits.max_calls
@@ -178,7 +238,8 @@ class History:
         assert not limits.max_cost_usd or total_microusd <= to_microusd(limits.max_cost_usd)
 
     async def _finish(self, limits: Limits) -> None:
-        """When nothing is in flight any more nothing is held, and a limit that ended it was nearly reached."""
+        """When nothing is in flight any more nothing is held, and a limit that ended it was nearly
+        reached."""
         while self._flying:
             await self._come_back()
             await self._check(limits)
@@ -197,7 +258,12 @@ class History:
         left_by_name = {
             "calls": limits.max_calls - kept.calls - spent.calls,
             "tokens": limits.max_tokens - kept.tokens - spent.tokens,
-            "cost": to_microusd(limits.max_cost_usd) - to_microusd(kept.cost_usd) - to_microusd(spent.cost_usd),
+            "cost": to_microusd(limits.max_cost_usd)
+            - to_microusd(kept.cost_usd)
+            - to_microusd(spent.cost_usd),
         }
         left, largest = left_by_name[self.ended.limit], self.ended.largest[self.ended.limit]
-        assert left < largest, f"it ended by {self.ended.limit} with {left} left; no reservation was larger than {largest}"
+        assert left < largest, (
+            f"it ended by {self.ended.limit} with {left} left; no reservation was larger "
+            f"than {largest}"
+        )

@@ -1,4 +1,5 @@
-"""Several processes on one list: they claim, pay and finish; one is killed, and a person moves tasks meanwhile."""
+"""Several processes on one list: they claim, pay and finish; one is killed, and a person moves
+tasks meanwhile."""
 
 import asyncio
 import multiprocessing
@@ -48,12 +49,23 @@ def _work(place, objective_id, worker_id, barrier):
             claim = await store.claim_task(objective_id, worker_id)
             planner = await store.claim_duty(objective_id, worker_id, Duty.PLAN)
             if claim is None and planner is None:
-                await store.wait_for_events(objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.1)
+                await store.wait_for_events(
+                    objective_id, after_id=await store.last_event_id(objective_id), timeout_s=0.1
+                )
                 continue
-            with suppress(LeaseLostError):  # a lease that ran out on a slow machine; the task goes to another
+            # a lease that ran out on a slow machine; the task goes to another
+            with suppress(LeaseLostError):
                 if claim is not None:
-                    await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=Reservation(calls=1))
-                    await store.record_step(claim.fence, key="k", output=f'"{worker_id}"', usage=Usage(calls=1))
+                    await store.intend_step(
+                        claim.fence,
+                        key="k",
+                        kind="model",
+                        request_hash="h",
+                        reservation=Reservation(calls=1),
+                    )
+                    await store.record_step(
+                        claim.fence, key="k", output=f'"{worker_id}"', usage=Usage(calls=1)
+                    )
                     await store.record_result(claim, text=worker_id, origins=[])
                 if planner is not None:
                     task_ids = await store.recorded_ids(objective_id, limit=3)
@@ -64,13 +76,19 @@ def _work(place, objective_id, worker_id, barrier):
 
 
 async def do_each_task_once(place: Path | str) -> None:
-    """Three processes do a list, one of them is killed: each task has one result and was done once, and every counter is exact."""
+    """Three processes do a list, one of them is killed: each task has one result and was done once,
+    and every counter is exact."""
     store = await open_place(place)
     objective, _ = await store.create_objective(make_spec(), uid="u1")
-    await store.add_tasks(objective.id, [Proposal(name=f"Task {number}") for number in range(N_TASKS - 1)])
+    await store.add_tasks(
+        objective.id, [Proposal(name=f"Task {number}") for number in range(N_TASKS - 1)]
+    )
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(3)
-    processes = [context.Process(target=_work, args=(place, objective.id, f"w{number}", barrier)) for number in range(3)]
+    processes = [
+        context.Process(target=_work, args=(place, objective.id, f"w{number}", barrier))
+        for number in range(3)
+    ]
     try:
         for process in processes:
             process.start()
@@ -91,9 +109,15 @@ async def do_each_task_once(place: Path | str) -> None:
 
 async def _move_tasks_until(store: SqlTaskStore, objective_id: int, *, n_done: int) -> None:
     chance, deadline = random.Random(n_done), time.monotonic() + 60
-    while (await store.counts(objective_id))[TaskStatus.DONE] < n_done and time.monotonic() < deadline:
+    while (await store.counts(objective_id))[
+        TaskStatus.DONE
+    ] < n_done and time.monotonic() < deadline:
         with suppress(SettingsError):  # it was claimed meanwhile
-            await store.move_task(objective_id, chance.randint(1, N_TASKS), to=chance.choice((Place.FIRST, Place.LAST)))
+            await store.move_task(
+                objective_id,
+                chance.randint(1, N_TASKS),
+                to=chance.choice((Place.FIRST, Place.LAST)),
+            )
         await asyncio.sleep(0.01)
 
 
@@ -102,11 +126,20 @@ async def _check(store: SqlTaskStore, objective_id: int) -> None:
     results, tasks = await store.results(objective_id), await store.tasks(objective_id)
     events = await store.events(objective_id, limit=100_000)
     done = [event.task_id for event in events if event.kind == "task.done" and event.task_id]
-    assert sorted(done) == sorted(result.task_id for result in results) == sorted(task.rank for task in tasks) == every
+    assert (
+        sorted(done)
+        == sorted(result.task_id for result in results)
+        == sorted(task.rank for task in tasks)
+        == every
+    )
     assert [event.id for event in events] == sorted(event.id for event in events)
-    claims = [(event.task_id, event.data["claim_no"]) for event in events if event.kind == "task.claimed"]
+    claims = [
+        (event.task_id, event.data["claim_no"]) for event in events if event.kind == "task.claimed"
+    ]
     assert len(claims) == len(set(claims))
-    assert [len(await store.steps(objective_id, owner=f"task:{number}")) for number in every] == [1] * N_TASKS
+    assert [len(await store.steps(objective_id, owner=f"task:{number}")) for number in every] == [
+        1
+    ] * N_TASKS
     objective = await store.objective(objective_id)
     assert objective.held == Reservation()
     assert objective.usage == Usage(calls=sum(task.usage.calls for task in tasks))

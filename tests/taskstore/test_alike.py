@@ -1,4 +1,5 @@
-"""SQLite and PostgreSQL are driven with the same random verbs, and every view of them must stay equal after each one."""
+"""SQLite and PostgreSQL are driven with the same random verbs, and every view of them must stay
+equal after each one."""
 
 import random
 
@@ -25,7 +26,17 @@ from babyagi.taskstore.sql import open_postgres
 from tests.taskstore.contract import Clock, make_spec, make_worker
 
 WORKERS = ("w1", "w2", "w3")
-NAMES = ("Read the list", "read a list!", "Write it down", "Ask 3 people", "Ask 4 people", "", "Sum\x00 up", "\ud800 odd", "Read K-17")
+NAMES = (
+    "Read the list",
+    "read a list!",
+    "Write it down",
+    "Ask 3 people",
+    "Ask 4 people",
+    "",
+    "Sum\x00 up",
+    "\ud800 odd",
+    "Read K-17",
+)
 LACKS = ("prices", "what K-17 says", "what Anna said in 2019", "\ud804 odd")
 TEXTS = ("K-17 says no", "Anna said it in 2019", "nothing")
 TIGHT = Limits(max_tasks=6, max_calls=12, max_tokens=9000, max_cost_usd=0.05, max_time_s=90)
@@ -56,7 +67,16 @@ class Pair:
         await self.do("workers")
         await self.do("open_objectives")
         for objective_id in self.objective_ids:
-            for view in ("outlook", "tasks", "counts", "results", "count_results", "report", "last_event_id", "events"):
+            for view in (
+                "outlook",
+                "tasks",
+                "counts",
+                "results",
+                "count_results",
+                "report",
+                "last_event_id",
+                "events",
+            ):
                 await self.do(view, objective_id)
             for view in ("last_finished", "recorded_ids", "task_names"):
                 await self.do(view, objective_id, limit=5)
@@ -64,15 +84,32 @@ class Pair:
             await self.do("vectors", objective_id, space="s")
             await self.do("window", objective_id, n_head=2, n_new=2, n_finished=2)
             await self.do("unindexed_results", objective_id, limit=3)
-            for owner in ("task:1", "task:2", "task:3", "order:0", "plan:1", "plan:2", "report", "report:2", "check:1", "index"):
+            for owner in (
+                "task:1",
+                "task:2",
+                "task:3",
+                "order:0",
+                "plan:1",
+                "plan:2",
+                "report",
+                "report:2",
+                "check:1",
+                "index",
+            ):
                 await self.do("steps", objective_id, owner=owner)
-        self.trail = [entry for entry in self.trail if entry[0] not in ("steps", "tasks", "counts", "results", "events")]
+        self.trail = [
+            entry
+            for entry in self.trail
+            if entry[0] not in ("steps", "tasks", "counts", "results", "events")
+        ]
 
     def some(self, values):
         return self.random.choice(values)
 
     def some_after(self):
-        return tuple(self.some((*range(-1, 9), "a", "B", *NAMES)) for _ in range(self.random.randint(0, 3)))
+        return tuple(
+            self.some((*range(-1, 9), "a", "B", *NAMES)) for _ in range(self.random.randint(0, 3))
+        )
 
     def proposals(self):
         return [
@@ -94,7 +131,12 @@ class Pair:
         return Planned(
             proposals=tuple(self.proposals()),
             unanswered=tuple(
-                Unanswered(task_id=task_id, lack=self.some(LACKS), after=self.some_after(), shown=self.shown())
+                Unanswered(
+                    task_id=task_id,
+                    lack=self.some(LACKS),
+                    after=self.some_after(),
+                    shown=self.shown(),
+                )
                 for task_id in some[: self.random.randint(0, 2)]
             ),
             repeats=some if self.random.random() < 0.8 else (),
@@ -105,18 +147,36 @@ class Pair:
 
     async def step(self):
         objective_id = self.some(self.objective_ids)
-        await self.some((self.worker, self.claim, self.turn, self.turn, self.duty, self.journal, self.journal, self.steer))(objective_id)
+        await self.some(
+            (
+                self.worker,
+                self.claim,
+                self.turn,
+                self.turn,
+                self.duty,
+                self.journal,
+                self.journal,
+                self.steer,
+            )
+        )(objective_id)
 
     async def worker(self, objective_id):
         worker_id = self.some(WORKERS)
         match self.random.randint(0, 8):
             case 0 | 1:
-                await self.do("register_worker", make_worker(worker_id, home=self.some(("", "h"))), lease_s=30)
+                await self.do(
+                    "register_worker", make_worker(worker_id, home=self.some(("", "h"))), lease_s=30
+                )
                 await self.do("join_objective", worker_id, objective_id)
             case 2:
                 await self.do("renew_lease", worker_id, lease_s=30)
             case 6 | 7:
-                await self.do("join_objective", worker_id, objective_id, hindrance=self.some(("", "", "no key", "no\nfolder\ud800")))
+                await self.do(
+                    "join_objective",
+                    worker_id,
+                    objective_id,
+                    hindrance=self.some(("", "", "no key", "no\nfolder\ud800")),
+                )
             case 8:
                 await self.do("leave_objective", worker_id, objective_id)
             case 3:
@@ -140,17 +200,32 @@ class Pair:
             case 0 | 1:
                 text = f"{self.some(TEXTS)} {self.random.random()}\ud801"
                 plan = self.some((None, None, self.plan()))
-                await self.do("record_result", claim, text=text, origins=["model:m"], lack=self.some(("", *LACKS)), plan=plan)
-                await self.do("store_vectors", objective_id, space="s", vectors={claim.task.id: b"v"})
+                await self.do(
+                    "record_result",
+                    claim,
+                    text=text,
+                    origins=["model:m"],
+                    lack=self.some(("", *LACKS)),
+                    plan=plan,
+                )
+                await self.do(
+                    "store_vectors", objective_id, space="s", vectors={claim.task.id: b"v"}
+                )
             case 2 | 3:
-                await self.do("record_lack", claim, lack=Lack(what=self.some(LACKS), shown=self.shown()))
+                await self.do(
+                    "record_lack", claim, lack=Lack(what=self.some(LACKS), shown=self.shown())
+                )
             case 4:
-                await self.do("fail_task", claim, error="no", max_failures=2, delay_s=self.some((0, 3)))
+                await self.do(
+                    "fail_task", claim, error="no", max_failures=2, delay_s=self.some((0, 3))
+                )
             case 5:
                 await self.do("release_task", claim, delay_s=self.some((0, 2.5)), reason="outage")
 
     async def duty(self, objective_id):
-        claim = await self.do("claim_duty", objective_id, self.some(WORKERS), self.some((*Duty, Duty.PLAN, Duty.PLAN)))
+        claim = await self.do(
+            "claim_duty", objective_id, self.some(WORKERS), self.some((*Duty, Duty.PLAN, Duty.PLAN))
+        )
         if claim is not None and not isinstance(claim, tuple):
             self.duty_claims.append(claim)
         if not self.duty_claims:
@@ -162,11 +237,20 @@ class Pair:
                 await self.do("reorder", claim, revision=self.some((0, 1, 2)), task_ids=task_ids)
             case Duty.CHECK:
                 missing = tuple(self.some(NAMES) for _ in range(self.random.randint(0, 3)))
-                checked = Checked(parts=(CheckedPart(part="p\ud806", task_id=1, quote="q"),), missing=missing)
+                checked = Checked(
+                    parts=(CheckedPart(part="p\ud806", task_id=1, quote="q"),), missing=missing
+                )
                 met = {"is_met": self.random.random() < 0.3, "reason": "because"}
-                await self.do("finish_check", claim, **met, checked=checked, proposals=self.proposals())
+                await self.do(
+                    "finish_check", claim, **met, checked=checked, proposals=self.proposals()
+                )
             case Duty.PLAN:
-                await self.do("record_plan", claim, task_ids=self.some(((1,), (2, 3), (1, 2, 3, 4))), plan=self.plan())
+                await self.do(
+                    "record_plan",
+                    claim,
+                    task_ids=self.some(((1,), (2, 3), (1, 2, 3, 4))),
+                    plan=self.plan(),
+                )
             case Duty.REPORT:
                 await self.do("record_report", claim, markdown="# Report")
             case Duty.INDEX:
@@ -179,25 +263,56 @@ class Pair:
             return
         fence = self.some([*self.claims[-3:], *self.duty_claims[-2:]]).fence
         key = self.some(("1/a", "1/b", "2/a"))
-        usage = Usage(calls=1, prompt_tokens=self.random.randint(-5, 900), cost_usd=self.random.uniform(-0.001, 0.01))
+        usage = Usage(
+            calls=1,
+            prompt_tokens=self.random.randint(-5, 900),
+            cost_usd=self.random.uniform(-0.001, 0.01),
+        )
         match self.random.randint(0, 9):
             case 6:
                 await self.do("intend_once", fence, key="1/once", request='{"tool": "x\ud803"}')
             case 7:
-                await self.do("park_task", fence, key=self.some(("1/once", "1/q", "2/q")), kind="question", request="{}")
+                await self.do(
+                    "park_task",
+                    fence,
+                    key=self.some(("1/once", "1/q", "2/q")),
+                    kind="question",
+                    request="{}",
+                )
             case 8:
                 await self.do("record_step", fence, key="1/once", output="2\x00", usage=Usage())
             case 9:
                 await self.answer()
             case 0 | 1 | 2:
-                reservation = Reservation(calls=1, tokens=self.random.randint(0, 1000), cost_usd=self.random.uniform(0, 0.01))
-                await self.do("intend_step", fence, key=key, kind="model", request_hash="h", reservation=reservation, model="m")
+                reservation = Reservation(
+                    calls=1,
+                    tokens=self.random.randint(0, 1000),
+                    cost_usd=self.random.uniform(0, 0.01),
+                )
+                await self.do(
+                    "intend_step",
+                    fence,
+                    key=key,
+                    kind="model",
+                    request_hash="h",
+                    reservation=reservation,
+                    model="m",
+                )
             case 3:
-                await self.do("record_step", fence, key=key, output='"\ud802"', usage=usage, origins=["model:m"])
+                await self.do(
+                    "record_step",
+                    fence,
+                    key=key,
+                    output='"\ud802"',
+                    usage=usage,
+                    origins=["model:m"],
+                )
             case 4:
                 await self.do("abandon_step", fence, key=key, usage=usage)
             case 5:
-                await self.do("put_step", fence, key=key, kind="inputs", request_hash="h", output="{}")
+                await self.do(
+                    "put_step", fence, key=key, kind="inputs", request_hash="h", output="{}"
+                )
                 await self.do("steps", fence.objective_id, owner=fence.owner)
 
     async def answer(self):
@@ -205,7 +320,10 @@ class Pair:
         assert opened[0] == opened[1]
         if opened[0]:
             at = self.random.randrange(len(opened[0]))
-            outcomes = [await store.answer_step(found[at].id, output="3") for store, found in zip(self.stores, opened, strict=True)]
+            outcomes = [
+                await store.answer_step(found[at].id, output="3")
+                for store, found in zip(self.stores, opened, strict=True)
+            ]
             assert outcomes[0] == outcomes[1]
 
     async def change_list(self, objective_id, task_id):
@@ -235,12 +353,19 @@ class Pair:
             case 5:
                 await self.do("extend_objective", objective_id, limits=self.some((TIGHT, LOOSE)))
             case 6 | 7:
-                await self.do("add_tasks", objective_id, self.proposals(), allow_duplicates=self.some((True, False)))
+                await self.do(
+                    "add_tasks",
+                    objective_id,
+                    self.proposals(),
+                    allow_duplicates=self.some((True, False)),
+                )
             case 8 if self.random.random() < 0.3:
                 reason = self.some((StopReason.CANCELLED, StopReason.LIMIT_COST, StopReason.FAILED))
                 await self.do("end_objective", objective_id, reason=reason, detail="x")
             case 8:
-                await self.do("delete_objective", objective_id if self.random.random() < 0.1 else 99)
+                await self.do(
+                    "delete_objective", objective_id if self.random.random() < 0.1 else 99
+                )
 
 
 @pytest.fixture
@@ -249,7 +374,10 @@ async def open_pair(postgres_url):
     clock, opened = Clock(), []
 
     async def open_both(seed):
-        sqlite, postgres = MemoryTaskStore(clock), await open_postgres(postgres_url, clock=clock, offload=run_inline)
+        sqlite, postgres = (
+            MemoryTaskStore(clock),
+            await open_postgres(postgres_url, clock=clock, offload=run_inline),
+        )
         opened.extend([sqlite, postgres])
         return Pair(seed, sqlite, postgres, clock)
 
@@ -262,7 +390,9 @@ async def open_pair(postgres_url):
 async def test_sqlite_and_postgres_stay_alike_under_random_verbs(seed, open_pair):
     pair = await open_pair(seed)
     for text, limits in (("one", LOOSE), ("two", TIGHT)):
-        objective, _ = await pair.do("create_objective", make_spec(text=text, limits=limits), uid=text)
+        objective, _ = await pair.do(
+            "create_objective", make_spec(text=text, limits=limits), uid=text
+        )
         pair.objective_ids.append(objective.id)
         await pair.do("add_tasks", objective.id, [Proposal(name=name) for name in ("B", "C", "D")])
         await pair.do("register_worker", make_worker("w1"), lease_s=30)
@@ -275,7 +405,9 @@ async def test_sqlite_and_postgres_stay_alike_under_random_verbs(seed, open_pair
         ranks = sorted(task.rank for task in await store.tasks(objective.id))
         assert ranks == list(range(1, len(ranks) + 1))
         counts = await store.counts(objective.id)
-        assert counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] >= len(await store.results(objective.id))
+        assert counts[TaskStatus.RECORDED] + counts[TaskStatus.DONE] >= len(
+            await store.results(objective.id)
+        )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -290,14 +422,21 @@ async def test_sqlite_and_postgres_stall_at_the_same_task(seed, open_pair):
     for _ in range(60):
         claim = await pair.do("claim_task", objective.id, "w1")
         if claim is None:
-            n_stalled += (await pair.do("conclude_objective", objective.id)).stop_reason is StopReason.STALLED
+            n_stalled += (
+                await pair.do("conclude_objective", objective.id)
+            ).stop_reason is StopReason.STALLED
             await pair.do("extend_objective", objective.id, limits=LOOSE)
             continue
         await pair.do("record_result", claim, text="r", origins=[])
         planner = await pair.do("claim_duty", objective.id, "w1", Duty.PLAN)
         proposals = (Proposal(name=pair.some(("T1", "T2", "a new one")), parent_id=claim.task.id),)
         repeats = (claim.task.id,) if pair.random.random() < 0.85 else ()
-        await pair.do("record_plan", planner, task_ids=(claim.task.id,), plan=Planned(proposals=proposals, repeats=repeats))
+        await pair.do(
+            "record_plan",
+            planner,
+            task_ids=(claim.task.id,),
+            plan=Planned(proposals=proposals, repeats=repeats),
+        )
         if pair.random.random() < 0.03:
             await pair.do("replace_task", objective.id, 60, name="instead")
         await pair.compare()

@@ -2,7 +2,9 @@ from babyagi.taskstore.full_text import COMMON_WORD, choose_words, order_by_word
 
 
 def test_the_rarest_words_are_looked_for_as_long_as_their_results_together_are_few():
-    assert choose_words({"the": 1_000, "lake": 7, "oven": COMMON_WORD - 7, "trail": COMMON_WORD}) == ["lake", "oven"]
+    assert choose_words(
+        {"the": 1_000, "lake": 7, "oven": COMMON_WORD - 7, "trail": COMMON_WORD}
+    ) == ["lake", "oven"]
 
 
 def test_a_word_that_no_result_has_and_one_that_too_many_have_are_not_looked_for():

@@ -1,4 +1,5 @@
-"""What an earlier version left behind is opened by this one: nothing is lost, what was under way goes on, and nothing is paid for twice.
+"""What an earlier version left behind is opened by this one: nothing is lost, what was under way
+goes on, and nothing is paid for twice.
 
 How the homes were made, and in which states: `tests/data/old_homes/README.md`.
 """
@@ -30,8 +31,19 @@ HOMES = Path(__file__).parents[1] / "data" / "old_homes"
 DOCUMENTS = ("apples.md", "bridges.md", "clocks.md")
 AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
 ENDED = ("finished", "limit", "waiting", "stalled")
-READ_BY_THE_END = ("running", "recorded", "created", "asked", "paused", "limit", "stalled", "after_dead", "reporting")
-GOING_ON = {"running": "task:2", "asked": "task:2", "waiting": "task:1"}  # whose second call was still to come, or in flight
+READ_BY_THE_END = (
+    "running",
+    "recorded",
+    "created",
+    "asked",
+    "paused",
+    "limit",
+    "stalled",
+    "after_dead",
+    "reporting",
+)
+# whose second call was still to come, or in flight
+GOING_ON = {"running": "task:2", "asked": "task:2", "waiting": "task:1"}
 
 
 class RememberingModel(RehearsalModel):
@@ -88,18 +100,23 @@ def empty_database_url(postgres_server):
     postgres_server.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["version_1 sqlite", "version_1 postgres", "version_2 sqlite", "version_2 postgres"])
+@pytest.fixture(
+    params=["version_1 sqlite", "version_1 postgres", "version_2 sqlite", "version_2 postgres"]
+)
 async def home(request, tmp_path):
     clock = Clock()
     version, kind = request.param.split()
     if kind == "sqlite":
         store = await open_old_sqlite(version, tmp_path, clock)
     else:
-        store = await open_old_postgres(version, request.getfixturevalue("empty_database_url"), clock)
+        store = await open_old_postgres(
+            version, request.getfixturevalue("empty_database_url"), clock
+        )
     tools = (*build_file_tools(Folder(HOMES / "documents"), offload=run_inline), build_ask_user())
     old = json.loads(unpack(version, f"{kind}.json"))
     yield Home(
-        world=World(model=RememberingModel(), clock=clock, store=store, tools=tools), old_by_label={found["label"]: found for found in old}
+        world=World(model=RememberingModel(), clock=clock, store=store, tools=tools),
+        old_by_label={found["label"]: found for found in old},
     )
     await store.close()
 
@@ -108,7 +125,14 @@ async def steps_of(store, old):
     """Of the owners that had steps in the old home, in its form."""
     owners = list(dict.fromkeys(owner for owner, *_ in old["steps"]))
     return [
-        [owner, step.key, step.kind, step.state, step.usage.calls, hashlib.sha256((step.output or "").encode()).hexdigest()[:16]]
+        [
+            owner,
+            step.key,
+            step.kind,
+            step.state,
+            step.usage.calls,
+            hashlib.sha256((step.output or "").encode()).hexdigest()[:16],
+        ]
         for owner in owners
         for step in await store.steps(old["id"], owner=owner)
     ]
@@ -116,13 +140,19 @@ async def steps_of(store, old):
 
 def outcomes(steps):
     """What came of each call that gave something, by owner and key."""
-    return {(owner, key): output for owner, key, _, state, _, output in steps if state == StepState.DONE}
+    return {
+        (owner, key): output for owner, key, _, state, _, output in steps if state == StepState.DONE
+    }
 
 
 async def calls_since(store, old):
     """Owner and key of each model call that was recorded after the old home was left."""
     events = await store.events(old["id"], after_id=old["events"][-1][0], limit=10_000)
-    recorded = [event.data for event in events if event.kind == log.STEP_RECORDED and event.data["kind"] == "model"]
+    recorded = [
+        event.data
+        for event in events
+        if event.kind == log.STEP_RECORDED and event.data["kind"] == "model"
+    ]
     return [(data["owner"], data["key"]) for data in recorded]
 
 
@@ -135,25 +165,47 @@ async def send_on(store, old):
             await store.extend_objective(old["id"], limits=Limits())
         case "asked" | "waiting":
             (step,) = await store.inbox(old["id"])
-            await store.answer_step(step.id, output=decide(step, Decision.ANSWER, "the next one").to_json())
+            await store.answer_step(
+                step.id, output=decide(step, Decision.ANSWER, "the next one").to_json()
+            )
 
 
-# -- nothing is lost ---------------------------------------------------------------------------------------------------------
+# -- nothing is lost
+# --------------------------------------------------------------------------------------------------
 
 
-async def test_every_objective_task_result_event_report_and_step_of_an_old_home_is_still_there(home):
-    assert [objective.uid for objective in await home.store.objectives()] == [old["uid"] for old in home.old_by_label.values()]
+async def test_every_objective_task_result_event_report_and_step_of_an_old_home_is_still_there(
+    home,
+):
+    assert [objective.uid for objective in await home.store.objectives()] == [
+        old["uid"] for old in home.old_by_label.values()
+    ]
     for label, old in home.old_by_label.items():
         objective = await home.store.objective(old["id"])
-        usage = [objective.usage.calls, objective.usage.prompt_tokens, objective.usage.completion_tokens]
-        assert [objective.status, objective.stop_reason, usage] == [old["status"], old["stop_reason"], old["usage"]], label
+        usage = [
+            objective.usage.calls,
+            objective.usage.prompt_tokens,
+            objective.usage.completion_tokens,
+        ]
+        assert [objective.status, objective.stop_reason, usage] == [
+            old["status"],
+            old["stop_reason"],
+            old["usage"],
+        ], label
         assert await home.store.report(old["id"]) == old["report"], label
         tasks = await home.store.tasks(old["id"])
-        assert [[task.id, task.name, task.status, list(task.after), task.try_no, task.error] for task in tasks] == old["tasks"], label
+        assert [
+            [task.id, task.name, task.status, list(task.after), task.try_no, task.error]
+            for task in tasks
+        ] == old["tasks"], label
         results = await home.store.results(old["id"])
-        assert [[result.task_id, result.text, list(result.origins)] for result in results] == old["results"], label
+        assert [[result.task_id, result.text, list(result.origins)] for result in results] == old[
+            "results"
+        ], label
         events = await home.store.events(old["id"])
-        assert [[event.id, event.kind, event.task_id, event.at.isoformat()] for event in events] == old["events"], label
+        assert [
+            [event.id, event.kind, event.task_id, event.at.isoformat()] for event in events
+        ] == old["events"], label
         assert await steps_of(home.store, old) == old["steps"], label
     assert (await home.store.verify()).damages == ()
 
@@ -163,22 +215,31 @@ async def test_the_dead_workers_of_an_old_home_hold_nothing_up_and_no_task_is_lo
 
     await home.world.run(await home.store.objective(old["id"]))
 
-    assert old["id"] not in {joined.objective_id for worker in await home.store.workers() for joined in worker.joined}
-    assert {task.id for task in await home.store.tasks(old["id"])} >= {task_id for task_id, *_ in old["tasks"]}
+    assert old["id"] not in {
+        joined.objective_id for worker in await home.store.workers() for joined in worker.joined
+    }
+    assert {task.id for task in await home.store.tasks(old["id"])} >= {
+        task_id for task_id, *_ in old["tasks"]
+    }
 
 
-async def test_an_objective_can_be_started_in_an_old_home_and_the_same_one_again_is_the_old_one(home):
+async def test_an_objective_can_be_started_in_an_old_home_and_the_same_one_again_is_the_old_one(
+    home,
+):
     spec = (await home.store.objective(home.old_by_label["finished"]["id"])).spec
     again, is_new = await home.store.create_objective(spec, uid="again")
     assert (again.id, is_new) == (home.old_by_label["finished"]["id"], False)
 
-    started = await home.world.run(text="Answer from the documents: how many bridges are there?", initial_task="List")
+    started = await home.world.run(
+        text="Answer from the documents: how many bridges are there?", initial_task="List"
+    )
 
     assert started.status is ObjectiveStatus.ENDED
     assert started.id > max(old["id"] for old in home.old_by_label.values())
 
 
-# -- what was under way goes on ----------------------------------------------------------------------------------------------
+# -- what was under way goes on
+# ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("label", ENDED)
@@ -193,9 +254,14 @@ async def test_an_objective_that_had_ended_makes_no_call_and_keeps_its_report(ho
 
 @pytest.mark.parametrize(
     "label",
-    "running recorded created asked waiting paused limit stalled dead after_dead checking reporting".split(),
+    (
+        "running recorded created asked waiting paused limit stalled dead after_dead "
+        "checking reporting"
+    ).split(),
 )
-async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of_the_journal(home, label):
+async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of_the_journal(
+    home, label
+):
     old = home.require(label)
     await send_on(home.store, old)
 
@@ -207,9 +273,15 @@ async def test_an_unfinished_objective_goes_on_to_its_end_and_repeats_no_call_of
     assert not [task for task in tasks if task.status in AT_WORK]
     results = await home.store.results(old["id"])
     if label in READ_BY_THE_END:
-        read = Counter(result.task_name.split()[1] for result in results if result.task_name.startswith("Read "))
+        read = Counter(
+            result.task_name.split()[1]
+            for result in results
+            if result.task_name.startswith("Read ")
+        )
         assert read == dict.fromkeys(DOCUMENTS, 1)
-    assert {task_id: text for task_id, text, _ in old["results"]}.items() <= {result.task_id: result.text for result in results}.items()
+    assert {task_id: text for task_id, text, _ in old["results"]}.items() <= {
+        result.task_id: result.text for result in results
+    }.items()
 
     paid, calls = outcomes(old["steps"]), await calls_since(home.store, old)
     assert len(calls) == len(set(calls)) == len(home.world.model.asked)
@@ -226,12 +298,17 @@ async def test_a_task_that_was_cut_off_goes_on_in_its_try_with_the_call_that_was
 
     await home.world.run(await home.store.objective(old["id"]))
 
-    calls = [key for of, key in await calls_since(home.store, old) if of == owner and key.startswith("1/execute/")]
+    calls = [
+        key
+        for of, key in await calls_since(home.store, old)
+        if of == owner and key.startswith("1/execute/")
+    ]
     assert calls == ["1/execute/2/model"]
 
 
 async def test_a_planning_that_was_paid_for_but_not_committed_is_asked_for_once_more_at_most(home):
-    """Planning was a step of its task once, and is one of the whole objective now: the old step cannot stand in for the new one."""
+    """Planning was a step of its task once, and is one of the whole objective now: the old step
+    cannot stand in for the new one."""
     old = home.old_by_label["created"]
 
     await home.world.run(await home.store.objective(old["id"]))
@@ -239,7 +316,13 @@ async def test_a_planning_that_was_paid_for_but_not_committed_is_asked_for_once_
     events = await home.store.events(old["id"], after_id=old["events"][-1][0])
     (done,) = [event.id for event in events if event.kind == log.TASK_DONE and event.task_id == 2]
     calls = [event.data for event in events if event.kind == log.STEP_RECORDED and event.id < done]
-    assert sum(call["key"].endswith("create") and call["owner"].startswith(("task:2", "plan:")) for call in calls) <= 1
+    assert (
+        sum(
+            call["key"].endswith("create") and call["owner"].startswith(("task:2", "plan:"))
+            for call in calls
+        )
+        <= 1
+    )
 
 
 async def test_a_report_that_was_written_but_not_recorded_is_taken_from_the_journal(home):

@@ -12,17 +12,39 @@ from typing import Any
 import psycopg
 import pytest
 
-from babyagi.errors import BabyagiError, LeaseLostError, SettingsError, StoreUnavailableError, StoreUnusableError
+from babyagi.errors import (
+    BabyagiError,
+    LeaseLostError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
 from babyagi.redaction import redact_url
 from babyagi.tasks import Duty, Proposal, TaskStatus
-from babyagi.taskstore import pieces, postgres, postgres_bounded, postgres_connections, postgres_errors, postgres_listener
+from babyagi.taskstore import (
+    pieces,
+    postgres,
+    postgres_bounded,
+    postgres_connections,
+    postgres_errors,
+    postgres_listener,
+)
 from babyagi.taskstore.base import Planned
 from babyagi.taskstore.offload import ThreadOffload, run_inline
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import open_postgres, open_sqlite
 from babyagi.taskstore.sql_waiting import POLL_S
 from tests.postgres_server import PASSWORD, PostgresServer
-from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker
+from tests.taskstore.contract import (
+    CALL,
+    SPENT,
+    Clock,
+    TaskStoreContract,
+    begin,
+    finish_one,
+    make_spec,
+    make_worker,
+)
 from tests.taskstore.races import do_each_task_once
 from tests.taskstore.version_1 import check_upgraded, fill_version_1, statements_of
 from tests.workers import join
@@ -56,10 +78,14 @@ def empty_url(postgres_server):
 def cut_connections(server, url):
     """End every connection to the database, as an administrator can."""
     name = url.rpartition("/")[2]
-    server.run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}' AND pid <> pg_backend_pid()")
+    server.run(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = "
+        f"'{name}' AND pid <> pg_backend_pid()"
+    )
 
 
-# -- the schema ----------------------------------------------------------------------------------------------------------------
+# -- the schema
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_path):
@@ -67,20 +93,40 @@ async def test_both_schemas_have_the_same_tables_columns_and_indexes(store, tmp_
     connection: Any = sqlite3.connect(tmp_path / "tasks.db")
     connection.row_factory = sqlite3.Row
     ours, theirs = {}, defaultdict(list)
-    tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name NOT LIKE 'result_words%'"
+    tables = (
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "
+        "AND name NOT LIKE 'result_words%'"
+    )
     names = [row["name"] for row in connection.execute(tables)]  # the words are an index there
     for name in names:
         columns = connection.execute(f"PRAGMA table_info({name})").fetchall()
-        ours[name] = [(column["name"], bool(column["notnull"] or column["pk"]), _default(column["dflt_value"])) for column in columns]
+        ours[name] = [
+            (
+                column["name"],
+                bool(column["notnull"] or column["pk"]),
+                _default(column["dflt_value"]),
+            )
+            for column in columns
+        ]
     query = (
-        "SELECT table_name, column_name, is_nullable = 'NO' AS is_required, column_default FROM information_schema.columns "
+        "SELECT table_name, column_name, is_nullable = 'NO' AS is_required, "
+        "column_default FROM information_schema.columns "
         "WHERE table_schema = 'babyagi' ORDER BY table_name, ordinal_position"
     )
     for row in store._database._connections.mine().execute(query):
-        theirs[row["table_name"]].append((row["column_name"], row["is_required"], _default(row["column_default"])))
+        theirs[row["table_name"]].append(
+            (row["column_name"], row["is_required"], _default(row["column_default"]))
+        )
     assert theirs == ours
-    in_file = {row["name"] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")}
-    rows = store._database._connections.mine().execute("SELECT indexname FROM pg_indexes WHERE schemaname = 'babyagi'")
+    in_file = {
+        row["name"]
+        for row in connection.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL"
+        )
+    }
+    rows = store._database._connections.mine().execute(
+        "SELECT indexname FROM pg_indexes WHERE schemaname = 'babyagi'"
+    )
     assert in_file | {"result_words"} <= {row["indexname"] for row in rows}
     connection.close()
     await sqlite.close()
@@ -94,18 +140,36 @@ async def test_full_text_is_looked_up_in_its_index_however_many_results_an_objec
     connection, objective_id = store._database._connections.mine(), await begin(store)
     numbers = f"SELECT {objective_id}, n, {{}} FROM generate_series(2, 3000) AS n"
     task = "objective_id, id, name, name_key, status, rank, origins, created_at_us"
-    connection.execute(f"INSERT INTO task ({task}) " + numbers.format("n::text, n::text, 'done', n, '[]', n"))
-    text = "'lake ' || (SELECT string_agg('w' || (n * 61 + m) % 997, ' ') FROM generate_series(1, 60) AS m)"
+    connection.execute(
+        f"INSERT INTO task ({task}) " + numbers.format("n::text, n::text, 'done', n, '[]', n")
+    )
+    text = (
+        "'lake ' || (SELECT string_agg('w' || (n * 61 + m) % 997, ' ') FROM "
+        "generate_series(1, 60) AS m)"
+    )
     result = "objective_id, task_id, text, origins, created_at_us, checksum"
     connection.execute(f"INSERT INTO result ({result}) " + numbers.format(text + ", '[]', n, ''"))
 
     given = ["objective_id", "words", "limit"]
-    for piece, types in (("word_counts", "smallint, text, smallint"), ("results_with_words", "smallint, text")):
-        sql = re.sub(r"%\((\w+)\)s", lambda name: f"${given.index(name[1]) + 1}", postgres.load_pieces()[piece])
+    for piece, types in (
+        ("word_counts", "smallint, text, smallint"),
+        ("results_with_words", "smallint, text"),
+    ):
+        sql = re.sub(
+            r"%\((\w+)\)s",
+            lambda name: f"${given.index(name[1]) + 1}",
+            postgres.load_pieces()[piece],
+        )
         connection.execute(f"PREPARE {piece} ({types}) AS {sql}")
         values = ", ".join([str(objective_id), "'[]'", "101"][: types.count(",") + 1])
-        plan = "\n".join(row["QUERY PLAN"] for row in connection.execute(f"EXPLAIN EXECUTE {piece} ({values})"))
-        assert "Bitmap Index Scan on result_words" in plan and "Scan using" not in plan and "Seq Scan" not in plan, plan
+        plan = "\n".join(
+            row["QUERY PLAN"] for row in connection.execute(f"EXPLAIN EXECUTE {piece} ({values})")
+        )
+        assert (
+            "Bitmap Index Scan on result_words" in plan
+            and "Scan using" not in plan
+            and "Seq Scan" not in plan
+        ), plan
 
 
 def test_two_who_open_an_empty_database_at_once_make_one_schema(empty_url):
@@ -133,7 +197,9 @@ def test_an_empty_database_gets_its_schema_whole_or_not_at_all(empty_url):
         PostgresDatabase(empty_url, scripts=broken)
 
     with psycopg.connect(empty_url) as connection:
-        assert connection.execute("SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'babyagi'").fetchone() == (0,)
+        assert connection.execute(
+            "SELECT count(*) FROM information_schema.schemata WHERE schema_name = 'babyagi'"
+        ).fetchone() == (0,)
 
 
 def test_somebody_elses_tables_are_left_alone(empty_url, postgres_server):
@@ -154,7 +220,8 @@ def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
     postgres_server.run("DROP DATABASE latin")
 
 
-# -- an upgrade ----------------------------------------------------------------------------------------------------------------
+# -- an upgrade
+# --------------------------------------------------------------------------------------------------
 
 SCRIPTS = pieces.load_scripts("postgres")
 SECOND = statements_of(SCRIPTS[1], is_whole=lambda text: text.count("$$") % 2 == 0)
@@ -177,15 +244,23 @@ def connect(url):
 def dump(url):
     """Every row and every name in the schema."""
     with connect(url) as connection:
-        tables = connection.execute("SELECT table_name FROM information_schema.tables WHERE table_schema = 'babyagi'").fetchall()
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'babyagi'"
+        ).fetchall()
         named = connection.execute(
-            "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'babyagi'"
+            "SELECT table_name, column_name FROM information_schema.columns WHERE "
+            "table_schema = 'babyagi'"
             " UNION SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'babyagi'"
             " UNION SELECT conrelid::regclass::TEXT, pg_get_constraintdef(oid) FROM pg_constraint"
-            " UNION SELECT tgrelid::regclass::TEXT, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal"
-            " UNION SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'babyagi'::regnamespace"
+            " UNION SELECT tgrelid::regclass::TEXT, pg_get_triggerdef(oid) FROM "
+            "pg_trigger WHERE NOT tgisinternal"
+            " UNION SELECT proname, pg_get_functiondef(oid) FROM pg_proc WHERE "
+            "pronamespace = 'babyagi'::regnamespace"
         ).fetchall()
-        return sorted(named), {table: sorted(map(repr, connection.execute(f"SELECT * FROM {table}"))) for (table,) in tables}
+        return sorted(named), {
+            table: sorted(map(repr, connection.execute(f"SELECT * FROM {table}")))
+            for (table,) in tables
+        }
 
 
 async def test_a_store_of_version_1_is_refused_until_somebody_migrates_it(old_url):
@@ -206,7 +281,9 @@ async def test_an_upgraded_store_has_the_same_schema_as_a_new_one(old_url, postg
     assert dump(old_url)[0] == dump(postgres_url)[0]
 
 
-async def test_a_newer_schema_is_refused_and_ends_the_claiming_of_a_living_worker(store, postgres_url):
+async def test_a_newer_schema_is_refused_and_ends_the_claiming_of_a_living_worker(
+    store, postgres_url
+):
     objective_id = await begin(store)
     await store.remove_worker("w")
     assert migrate(postgres_url, scripts=[*SCRIPTS, NEXT]) == (len(SCRIPTS), len(SCRIPTS) + 1)
@@ -221,7 +298,8 @@ async def test_a_newer_schema_is_refused_and_ends_the_claiming_of_a_living_worke
 async def test_no_upgrade_runs_under_a_living_worker(old_url):
     with connect(old_url) as connection:
         connection.execute(
-            "UPDATE worker SET lease_us = 600000000, lease_until_us = extract(epoch FROM clock_timestamp()) * 1000000 + 60000000"
+            "UPDATE worker SET lease_us = 600000000, lease_until_us = extract(epoch FROM "
+            "clock_timestamp()) * 1000000 + 60000000"
         )
     before = dump(old_url)
     with pytest.raises(StoreUnusableError, match="cannot be upgraded now"):
@@ -232,7 +310,11 @@ async def test_no_upgrade_runs_under_a_living_worker(old_url):
     assert migrate(old_url) == (1, len(SCRIPTS))
 
 
-@pytest.mark.parametrize("fault", ["SELECT 1 / 0;", "SELECT pg_terminate_backend(pg_backend_pid());"], ids=["fails", "dies"])
+@pytest.mark.parametrize(
+    "fault",
+    ["SELECT 1 / 0;", "SELECT pg_terminate_backend(pg_backend_pid());"],
+    ids=["fails", "dies"],
+)
 async def test_an_upgrade_that_breaks_anywhere_leaves_the_old_schema_whole(fault, old_url):
     before = dump(old_url)
     for at in range(len(SECOND) + 1):
@@ -246,7 +328,8 @@ async def test_an_upgrade_that_breaks_anywhere_leaves_the_old_schema_whole(fault
     await store.close()
 
 
-# -- what a person mends ---------------------------------------------------------------------------------------------------------
+# -- what a person mends
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", ["password", "user", "database", "rights"])
@@ -262,7 +345,15 @@ def test_what_a_person_must_mend_is_said_without_the_password(case, postgres_ser
         postgres_server.run(f"CREATE ROLE guest LOGIN PASSWORD '{PASSWORD}'")
     with pytest.raises(StoreUnusableError) as caught:
         PostgresDatabase(urls[case])
-    shown = "\n".join([repr(caught.value), caught.value.what, caught.value.why, caught.value.fix, *all_causes(caught.value)])
+    shown = "\n".join(
+        [
+            repr(caught.value),
+            caught.value.what,
+            caught.value.why,
+            caught.value.fix,
+            *all_causes(caught.value),
+        ]
+    )
     assert ":***@127.0.0.1" in shown
     assert PASSWORD not in shown
     assert "wrong-secret" not in shown
@@ -293,8 +384,14 @@ def test_a_url_that_cannot_be_read_is_a_wrong_setting():
     [
         ("postgresql://u:p%40ss@h:5432/db", "postgresql://u:***@h:5432/db"),
         ("postgresql://u@h/db", "postgresql://u@h/db"),
-        ("postgres://u:p@a:b@h1:1,h2:2/db?sslmode=require", "postgres://u:***@h1:1,h2:2/db?sslmode=require"),
-        ("postgresql://h/db?user=u&password=p&sslpassword=q#p", "postgresql://h/db?user=u&password=***&sslpassword=***"),
+        (
+            "postgres://u:p@a:b@h1:1,h2:2/db?sslmode=require",
+            "postgres://u:***@h1:1,h2:2/db?sslmode=require",
+        ),
+        (
+            "postgresql://h/db?user=u&password=p&sslpassword=q#p",
+            "postgresql://h/db?user=u&password=***&sslpassword=***",
+        ),
         ("postgresql://u:p@[::1", "postgresql://***"),
     ],
 )
@@ -310,15 +407,35 @@ def test_a_missing_driver_says_what_to_install(monkeypatch):
 
 
 def test_every_error_of_the_driver_is_ours_to_say_or_a_programmers():
-    named = {name: error for name, error in vars(psycopg.errors).items() if isinstance(error, type) and not name.startswith("_")}
+    named = {
+        name: error
+        for name, error in vars(psycopg.errors).items()
+        if isinstance(error, type) and not name.startswith("_")
+    }
     codes = {error for error in named.values() if issubclass(error, psycopg.Error)}
     classes = {error.sqlstate[:2] for error in codes if error.sqlstate}
     known = postgres_errors.PASSING | postgres_errors.LASTING | postgres_errors.OURS
     assert classes == known
-    assert len(known) == len(postgres_errors.PASSING) + len(postgres_errors.LASTING) + len(postgres_errors.OURS)
+    assert len(known) == len(postgres_errors.PASSING) + len(postgres_errors.LASTING) + len(
+        postgres_errors.OURS
+    )
     assert {error.__name__ for error in codes if not error.sqlstate} == {
-        *("Error", "InterfaceError", "DatabaseError", "DataError", "OperationalError", "IntegrityError", "InternalError"),
-        *("ProgrammingError", "NotSupportedError", "ConnectionTimeout", "CancellationTimeout", "PipelineAborted"),
+        *(
+            "Error",
+            "InterfaceError",
+            "DatabaseError",
+            "DataError",
+            "OperationalError",
+            "IntegrityError",
+            "InternalError",
+        ),
+        *(
+            "ProgrammingError",
+            "NotSupportedError",
+            "ConnectionTimeout",
+            "CancellationTimeout",
+            "PipelineAborted",
+        ),
     }
 
 
@@ -342,10 +459,13 @@ def test_who_mends_what(error, ours):
     assert type(postgres_errors.translate(error, "postgresql://h/db")) is (ours or type(None))
 
 
-# -- a server that goes away -------------------------------------------------------------------------------------------------------
+# -- a server that goes away
+# --------------------------------------------------------------------------------------------------
 
 
-async def test_a_cut_connection_in_any_place_of_a_verb_changes_nothing_and_the_verb_is_done_once(store, postgres_server, postgres_url):
+async def test_a_cut_connection_in_any_place_of_a_verb_changes_nothing_and_the_verb_is_done_once(
+    store, postgres_server, postgres_url
+):
     objective_id = await begin(store, *[f"Task {number}" for number in range(20)])
     database, cuts = store._database, 0
     for at in range(1, 12):
@@ -366,7 +486,9 @@ async def test_a_cut_connection_in_any_place_of_a_verb_changes_nothing_and_the_v
 
 async def test_a_commit_whose_answer_is_lost_is_known_to_be_done(postgres_server, postgres_url):
     proxy = Proxy(postgres_server.port)
-    store = await open_postgres(postgres_url.replace(str(postgres_server.port), str(proxy.port)), offload=run_inline)
+    store = await open_postgres(
+        postgres_url.replace(str(postgres_server.port), str(proxy.port)), offload=run_inline
+    )
     objective_id = await begin(store)
 
     def work(tx):
@@ -380,11 +502,15 @@ async def test_a_commit_whose_answer_is_lost_is_known_to_be_done(postgres_server
     proxy.close()
 
 
-async def test_a_server_that_takes_every_byte_and_answers_none_is_not_waited_for_for_ever(postgres_server, postgres_url, monkeypatch):
+async def test_a_server_that_takes_every_byte_and_answers_none_is_not_waited_for_for_ever(
+    postgres_server, postgres_url, monkeypatch
+):
     monkeypatch.setattr(postgres_bounded, "ANSWER_S", 0.3)
     monkeypatch.setitem(postgres_connections.CONNECTING, "connect_timeout", 2)
     proxy = Proxy(postgres_server.port)
-    store = await open_postgres(postgres_url.replace(str(postgres_server.port), str(proxy.port)), offload=run_inline)
+    store = await open_postgres(
+        postgres_url.replace(str(postgres_server.port), str(proxy.port)), offload=run_inline
+    )
     objective_id = await begin(store)
     proxy.is_mute = True
     began_s = time.monotonic()
@@ -398,12 +524,18 @@ async def test_a_server_that_takes_every_byte_and_answers_none_is_not_waited_for
 
 
 class Proxy:
-    """Stands before the server, and can swallow every answer, or one answer together with the connection."""
+    """Stands before the server, and can swallow every answer, or one answer together with the
+    connection."""
 
     def __init__(self, port):
         self._server = ("127.0.0.1", port)
         self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port, self.n_lost, self._loses, self.is_mute = self._listening.getsockname()[1], 0, False, False
+        self.port, self.n_lost, self._loses, self.is_mute = (
+            self._listening.getsockname()[1],
+            0,
+            False,
+            False,
+        )
         threading.Thread(target=self._accept, daemon=True).start()
 
     def lose_next_answer(self):
@@ -497,7 +629,8 @@ async def test_what_the_server_rolled_back_is_tried_again_and_not_for_ever(store
     assert tries == [1, 1, 1, *[0] * postgres.TRIES]
 
 
-# -- several at once ---------------------------------------------------------------------------------------------------------------
+# -- several at once
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.system
@@ -505,22 +638,33 @@ async def test_three_processes_one_of_them_killed_do_each_task_exactly_once(post
     await do_each_task_once(postgres_url)
 
 
-async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_and_workers_come_and_go(postgres_url):
+async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_and_workers_come_and_go(
+    postgres_url,
+):
     offload = ThreadOffload(n_threads=4)
     store = await open_postgres(postgres_url, offload=offload)
-    one, other = await begin(store, *[f"Task {n}" for n in range(40)]), await begin(store, *[f"Task {n}" for n in range(40)])
+    one, other = (
+        await begin(store, *[f"Task {n}" for n in range(40)]),
+        await begin(store, *[f"Task {n}" for n in range(40)]),
+    )
     claimed = []
 
     async def work(objective_id, worker_id):
         await join(store, make_worker(worker_id), objective_id, lease_s=60)
         while (claim := await store.claim_task(objective_id, worker_id)) is not None:
             claimed.append((objective_id, claim.task.id))
-            await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+            await store.intend_step(
+                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+            )
             await store.record_step(claim.fence, key="k", output="1", usage=SPENT)
             await store.record_result(claim, text="r", origins=[])
             planner = await store.claim_duty(objective_id, worker_id, Duty.PLAN)
             if planner is not None:
-                await store.record_plan(planner, task_ids=await store.recorded_ids(objective_id, limit=9), plan=Planned())
+                await store.record_plan(
+                    planner,
+                    task_ids=await store.recorded_ids(objective_id, limit=9),
+                    plan=Planned(),
+                )
             await store.renew_lease(worker_id, lease_s=60)
 
     async def disturb():
@@ -534,11 +678,17 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
         group.create_task(disturb())
         for number in range(8):
             group.create_task(work((one, other)[number % 2], f"w{number}"))
-    assert sorted(claimed) == [(objective_id, task_id) for objective_id in (one, other) for task_id in range(1, 42)]
+    assert sorted(claimed) == [
+        (objective_id, task_id) for objective_id in (one, other) for task_id in range(1, 42)
+    ]
     for objective_id in (one, other):
         assert (await store.objective(objective_id)).usage.calls == 41
         assert len(await store.results(objective_id)) == 41
-        done = [event.task_id for event in await store.events(objective_id) if event.kind == "task.done" and event.task_id]
+        done = [
+            event.task_id
+            for event in await store.events(objective_id)
+            if event.kind == "task.done" and event.task_id
+        ]
         assert sorted(done + await store.recorded_ids(objective_id, limit=50)) == list(range(1, 42))
     await store.close()
     offload.close()
@@ -547,14 +697,17 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
 async def test_the_same_objective_started_by_many_at_once_is_one(postgres_url):
     offload = ThreadOffload(n_threads=4)
     store = await open_postgres(postgres_url, offload=offload)
-    created = await asyncio.gather(*[store.create_objective(make_spec(), uid=f"u{number}") for number in range(8)])
+    created = await asyncio.gather(
+        *[store.create_objective(make_spec(), uid=f"u{number}") for number in range(8)]
+    )
     assert len({objective.id for objective, _ in created}) == 1
     assert sum(is_new for _, is_new in created) == 1
     await store.close()
     offload.close()
 
 
-# -- hearing of it -----------------------------------------------------------------------------------------------------------------
+# -- hearing of it
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -564,7 +717,9 @@ async def other(postgres_url):
     await other.close()
 
 
-async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(store, other):
+async def test_a_commit_of_another_store_ends_the_wait_for_a_change_and_ones_own_do_not(
+    store, other
+):
     objective_id = await begin(store)
     await store.wait_for_change(timeout_s=60)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
@@ -591,7 +746,9 @@ async def test_whoever_waits_hears_of_every_commit(store, other):
             await waiting
 
 
-async def test_a_listener_that_was_cut_off_hears_again(store, other, postgres_server, postgres_url, monkeypatch):
+async def test_a_listener_that_was_cut_off_hears_again(
+    store, other, postgres_server, postgres_url, monkeypatch
+):
     monkeypatch.setattr(postgres_listener, "RECONNECT_PAUSE_S", 0.05)
     objective_id = await begin(other)
     await store.wait_for_change(timeout_s=60)
@@ -612,33 +769,55 @@ async def test_a_zombie_on_another_connection_records_nothing(store, other):
     assert await other.results(objective_id) == []
 
 
-# -- size --------------------------------------------------------------------------------------------------------------------------
+# -- size
+# --------------------------------------------------------------------------------------------------
 
 LOOKED_UP = (
-    "best_queued n_unblocked has_begun_unblocked blocked_lacking blockers task_names queue_head last_finished held task step"
+    "best_queued n_unblocked has_begun_unblocked blocked_lacking blockers task_names "
+    "queue_head last_finished held task step"
     " counts can_serve events"
 ).split()
 
 
-async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has_counted_the_rows(store):
+async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has_counted_the_rows(
+    store,
+):
     objective_id = await begin(store)
     for _ in range(2):
-        await store.add_tasks(objective_id, [Proposal(name=f"Task {number}", after=(1,) if number % 2 else ()) for number in range(600)])
+        await store.add_tasks(
+            objective_id,
+            [
+                Proposal(name=f"Task {number}", after=(1,) if number % 2 else ())
+                for number in range(600)
+            ],
+        )
     for piece in LOOKED_UP:
         plan = plan_of(store, piece)
         assert "Index" in plan, plan
-        assert not [word for word in ("Seq Scan", "Sort", "Hash Join", "Merge Join") if word in plan], (piece, plan)
+        assert not [
+            word for word in ("Seq Scan", "Sort", "Hash Join", "Merge Join") if word in plan
+        ], (piece, plan)
     assert "task_ready" in plan_of(store, "best_queued")
     assert "task_status" in plan_of(store, "recorded_ids")
-    assert [index for index in ("task_name", "task_sense", "Seq Scan") if index in plan_of(store, "alike")] == ["task_name", "task_sense"]
+    assert [
+        index
+        for index in ("task_name", "task_sense", "Seq Scan")
+        if index in plan_of(store, "alike")
+    ] == ["task_name", "task_sense"]
     assert re.search(r"task_pkey.*\n.*id = ", plan_of(store, "ranks"))
 
 
 def plan_of(store, piece):
     """How the server goes about a piece of SQL for values that it does not know yet."""
     numbers: dict[str, int] = {}
-    statement = re.sub(r"%\((\w+)\)s", lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}", store._database._pieces[piece])
-    rows = store._database._connections.mine().execute("EXPLAIN (GENERIC_PLAN) " + statement, prepare=False)
+    statement = re.sub(
+        r"%\((\w+)\)s",
+        lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}",
+        store._database._pieces[piece],
+    )
+    rows = store._database._connections.mine().execute(
+        "EXPLAIN (GENERIC_PLAN) " + statement, prepare=False
+    )
     return "\n".join(row["QUERY PLAN"] for row in rows)
 
 
@@ -646,5 +825,7 @@ async def test_a_long_list_is_read_row_by_row(store):
     objective_id = await begin(store)
     claim = await store.claim_task(objective_id, "w")
     for number in range(50):
-        await store.put_step(claim.fence, key=f"{number}", kind="inputs", request_hash="h", output="{}")
+        await store.put_step(
+            claim.fence, key=f"{number}", kind="inputs", request_hash="h", output="{}"
+        )
     assert (await store.verify()).n_steps == 50

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from babyagi.tasks import CheckedPart, Checks, Duty, Limits, Reservation, StopReason, TaskStatus, Usage
+from babyagi.tasks import (
+    CheckedPart,
+    Checks,
+    Duty,
+    Limits,
+    Reservation,
+    StopReason,
+    TaskStatus,
+    Usage,
+)
 from babyagi.taskstore import rules
 from babyagi.taskstore.pieces import parse_pieces
 
@@ -75,7 +84,9 @@ def test_without_a_report_exactly_the_limits_that_were_set_can_be_used(calls, to
 
 def test_what_is_kept_back_for_a_check_and_the_report_is_out_of_reach_for_everybody_else():
     limits = Limits(max_calls=20, max_tokens=100_000, max_cost_usd=1.0)
-    work, check, report = (rules.kept_back(limits, owner) for owner in ("task:1", "check:1", "report"))
+    work, check, report = (
+        rules.kept_back(limits, owner) for owner in ("task:1", "check:1", "report")
+    )
     assert work == Reservation(calls=3, tokens=20_000, cost_usd=0.1)
     assert check == Reservation(calls=1, tokens=10_000, cost_usd=0.05)
     assert report == Reservation()
@@ -98,7 +109,10 @@ def test_of_few_calls_none_is_kept_back_for_a_check():
     assert rules.kept_back(Limits(max_calls=19), "task:1").calls == 1
 
 
-@pytest.mark.parametrize(("usd", "microusd"), [(0.0, 0), (0.0000001, 1), (0.000002, 2), (0.1 + 0.2, 300_000), (-1.0, 0), (float("nan"), 0)])
+@pytest.mark.parametrize(
+    ("usd", "microusd"),
+    [(0.0, 0), (0.0000001, 1), (0.000002, 2), (0.1 + 0.2, 300_000), (-1.0, 0), (float("nan"), 0)],
+)
 def test_money_is_rounded_up_to_whole_micro_dollars(usd, microusd):
     assert rules.to_microusd(usd) == microusd
 
@@ -172,7 +186,13 @@ def test_an_objective_is_concluded_only_when_nothing_more_can_happen(changes, ne
 
 
 def test_without_limits_no_number_and_no_time_ends_an_objective():
-    snapshot = replace(NOTHING, limits=Limits(max_tasks=0, max_time_s=0), active_s=1e9, n_begun=10**9, n_unblocked=1)
+    snapshot = replace(
+        NOTHING,
+        limits=Limits(max_tasks=0, max_time_s=0),
+        active_s=1e9,
+        n_begun=10**9,
+        n_unblocked=1,
+    )
     assert rules.conclude(snapshot) is None
 
 
@@ -180,9 +200,18 @@ def test_without_limits_no_number_and_no_time_ends_an_objective():
     ("changes", "detail"),
     [
         ({"n_dead": 2}, "no task was answered, 2 were given up"),
-        ({**READY, "n_barren": 5}, "the last 5 tasks brought no new task, and results that nearly equal earlier ones"),
-        ({**READY, "n_barren": 5, "n_fruitless": 21}, "the last 21 tries in a row gave no answer and no new task"),
-        ({**READY, "n_fruitless": 20, "n_waiting": 1}, "the last 20 tries in a row gave no answer and no new task"),
+        (
+            {**READY, "n_barren": 5},
+            "the last 5 tasks brought no new task, and results that nearly equal earlier ones",
+        ),
+        (
+            {**READY, "n_barren": 5, "n_fruitless": 21},
+            "the last 21 tries in a row gave no answer and no new task",
+        ),
+        (
+            {**READY, "n_fruitless": 20, "n_waiting": 1},
+            "the last 20 tries in a row gave no answer and no new task",
+        ),
         ({"n_waiting": 1, "n_fruitless": 20}, ""),
         ({**READY, "n_begun": 3}, ""),
     ],
@@ -198,7 +227,8 @@ def test_an_end_is_explained_where_its_reason_says_too_little(changes, detail):
     ("before", "missing", "n_answers", "is_round", "n_idle", "n_stuck", "least"),
     [
         (Checks(), 3, 5, True, 0, 0, 3),
-        (Checks(), 0, 5, True, 0, 0, 1),  # not met, but nothing is named: as if one part were missing
+        # not met, but nothing is named: as if one part were missing
+        (Checks(), 0, 5, True, 0, 0, 1),
         (Checks(n_answers=5, least_missing=3), 3, 5, True, 1, 1, 3),
         (Checks(n_answers=5, least_missing=3), 2, 5, True, 1, 0, 2),
         (Checks(n_answers=5, least_missing=3, n_idle=2, n_stuck=7), 4, 6, True, 0, 8, 3),
@@ -210,45 +240,86 @@ def test_a_check_of_an_empty_list_is_in_vain_without_a_new_answer_or_without_few
     before, missing, n_answers, is_round, n_idle, n_stuck, least
 ):
     parts, names = (CheckedPart(part="a", task_id=1, quote="q"),), ("part",) * missing
-    checks = rules.after_check(before, parts=parts, missing=names, n_answers=n_answers, is_round=is_round)
-    assert checks == Checks(parts=parts, missing=names, n_idle=n_idle, n_stuck=n_stuck, least_missing=least, n_answers=n_answers)
+    checks = rules.after_check(
+        before, parts=parts, missing=names, n_answers=n_answers, is_round=is_round
+    )
+    assert checks == Checks(
+        parts=parts,
+        missing=names,
+        n_idle=n_idle,
+        n_stuck=n_stuck,
+        least_missing=least,
+        n_answers=n_answers,
+    )
 
 
-@pytest.mark.parametrize(("n_idle", "n_stuck", "is_in_vain"), [(0, 0, False), (2, 9, False), (3, 0, True), (0, 10, True)])
-def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_parts_missing(n_idle, n_stuck, is_in_vain):
+@pytest.mark.parametrize(
+    ("n_idle", "n_stuck", "is_in_vain"), [(0, 0, False), (2, 9, False), (3, 0, True), (0, 10, True)]
+)
+def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_parts_missing(
+    n_idle, n_stuck, is_in_vain
+):
     assert rules.is_in_vain(Checks(n_idle=n_idle, n_stuck=n_stuck)) == is_in_vain
 
 
 @pytest.mark.parametrize(
-    ("n_before", "n_added", "is_repeat", "n_after"), [(0, 0, True, 1), (4, 0, True, 5), (4, 1, True, 0), (4, 0, False, 0), (4, 2, False, 0)]
+    ("n_before", "n_added", "is_repeat", "n_after"),
+    [(0, 0, True, 1), (4, 0, True, 5), (4, 1, True, 0), (4, 0, False, 0), (4, 2, False, 0)],
 )
 def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, is_repeat, n_after):
     assert rules.count_barren(n_before, n_added=n_added, is_repeat=is_repeat) == n_after
 
 
 @pytest.mark.parametrize(
-    ("name", "line"), [("a\r\n b\x1b[31m\x00", "a b[31m"), ("\n\x00 ", ""), ("x" * 9000, "x" * 2000), ("\u200bodd \ud800", "\u200bodd ?")]
+    ("name", "line"),
+    [
+        ("a\r\n b\x1b[31m\x00", "a b[31m"),
+        ("\n\x00 ", ""),
+        ("x" * 9000, "x" * 2000),
+        ("\u200bodd \ud800", "\u200bodd ?"),
+    ],
 )
 def test_a_proposed_name_becomes_one_bounded_line(name, line):
     assert rules.one_line(name, max_chars=rules.MAX_NAME_CHARS) == line
 
 
 def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
-    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=False) is TaskStatus.CANCELLED
-    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST, is_asking=False) is TaskStatus.QUEUED
-    assert rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=True) is TaskStatus.CANCELLED
+    assert (
+        rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=False)
+        is TaskStatus.CANCELLED
+    )
+    assert (
+        rules.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST, is_asking=False)
+        is TaskStatus.QUEUED
+    )
+    assert (
+        rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=True)
+        is TaskStatus.CANCELLED
+    )
     assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=True) is TaskStatus.WAITING
     assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=False) is TaskStatus.DEAD
-    assert rules.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED, is_asking=False) is TaskStatus.RECORDED
+    assert (
+        rules.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED, is_asking=False)
+        is TaskStatus.RECORDED
+    )
 
 
 def test_every_planning_order_and_check_and_each_later_report_has_steps_of_its_own():
     row = {"order_revision": 3, "plan_no": 4, "check_no": 5, "report_no": 1}
-    assert [rules.duty_owner(duty, row) for duty in Duty] == ["order:3", "plan:4", "check:5", "report", "index"]
+    assert [rules.duty_owner(duty, row) for duty in Duty] == [
+        "order:3",
+        "plan:4",
+        "check:5",
+        "report",
+        "index",
+    ]
     assert rules.duty_owner(Duty.REPORT, {**row, "report_no": 2}) == "report:2"
 
 
 def test_two_pieces_of_sql_with_one_name_are_refused():
-    assert parse_pieces("-- a --\n-- What it does.\nSELECT 1;\n\n-- b --\nSELECT 2;\n") == {"a": "SELECT 1;", "b": "SELECT 2;"}
+    assert parse_pieces("-- a --\n-- What it does.\nSELECT 1;\n\n-- b --\nSELECT 2;\n") == {
+        "a": "SELECT 1;",
+        "b": "SELECT 2;",
+    }
     with pytest.raises(ValueError, match="two pieces"):
         parse_pieces("-- a --\nSELECT 1;\n-- a --\nSELECT 2;")

@@ -23,7 +23,17 @@ from babyagi.taskstore.rows import from_time
 from babyagi.taskstore.sql import open_sqlite
 from babyagi.taskstore.sqlite import SqliteDatabase
 from babyagi.taskstore.sqlite_watch import LOOK_S
-from tests.taskstore.contract import CALL, SPENT, Clock, TaskStoreContract, begin, finish_one, make_spec, make_worker, plan_from
+from tests.taskstore.contract import (
+    CALL,
+    SPENT,
+    Clock,
+    TaskStoreContract,
+    begin,
+    finish_one,
+    make_spec,
+    make_worker,
+    plan_from,
+)
 from tests.taskstore.races import do_each_task_once
 from tests.taskstore.version_1 import RESULTS, check_upgraded, fill_version_1, statements_of
 from tests.workers import join
@@ -45,13 +55,16 @@ async def make_filled(path, n_tasks=3):
     claim = await store.claim_task(objective_id, "w")
     await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
     await store.record_step(claim.fence, key="k", output='"the step said this"', usage=SPENT)
-    await store.record_result(claim, text="the result said this", origins=["model:m"], lack="the rest")
+    await store.record_result(
+        claim, text="the result said this", origins=["model:m"], lack="the rest"
+    )
     await plan_from(store, objective_id)
     await store.close()
     return objective_id
 
 
-# -- the file ----------------------------------------------------------------------------------------------------------------
+# -- the file
+# --------------------------------------------------------------------------------------------------
 
 
 async def test_a_closed_store_opens_again_with_everything_in_it(tmp_path):
@@ -131,11 +144,17 @@ async def test_a_flipped_byte_in_a_result_or_a_step_is_noticed_when_it_is_read(t
     await store.close()
 
 
-async def test_every_flipped_bit_in_a_result_or_a_step_is_found_by_verifying_and_the_other_rows_are_read(tmp_path):
+async def test_every_flipped_bit_in_a_result_or_a_step_is_found_by_verifying_and_the_other_rows_are_read(
+    tmp_path,
+):
     path = tmp_path / "tasks.db"
     objective_id = await make_filled(path)
     whole = path.read_bytes()
-    places = [whole.index(text) + at for text in (b"the result said this", b"the step said this") for at in range(len(text))]
+    places = [
+        whole.index(text) + at
+        for text in (b"the result said this", b"the step said this")
+        for at in range(len(text))
+    ]
     for bit, place in enumerate(places):
         content = bytearray(whole)
         content[place] ^= 1 << bit % 8  # the highest bit makes it no UTF-8 any more
@@ -156,7 +175,9 @@ async def test_a_lost_entry_of_an_index_is_found_by_verifying(tmp_path):
     await make_filled(path)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_schema SET sql = sql || ' AND blockers > 99' WHERE name = 'task_ready'")
+        connection.execute(
+            "UPDATE sqlite_schema SET sql = sql || ' AND blockers > 99' WHERE name = 'task_ready'"
+        )
     connection.close()
     store = await open_inline(path)
     assert any("task_ready" in damage for damage in (await store.verify()).damages)
@@ -192,7 +213,11 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
     n_pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {n_pages}")
     with pytest.raises(StoreUnavailableError):
-        await store.add_tasks(objective_id, [Proposal(name="x" * 2000 + str(number)) for number in range(50)], allow_duplicates=True)
+        await store.add_tasks(
+            objective_id,
+            [Proposal(name="x" * 2000 + str(number)) for number in range(50)],
+            allow_duplicates=True,
+        )
     assert len(await store.tasks(objective_id)) == 1
     connection.execute("PRAGMA max_page_count = 1000000")
     await store.add_tasks(objective_id, [Proposal(name="fits now")])
@@ -204,7 +229,9 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
     levels = []
-    store._database._open().set_trace_callback(lambda sql: levels.append(store._database._is_lasting) if sql == "COMMIT" else None)
+    store._database._open().set_trace_callback(
+        lambda sql: levels.append(store._database._is_lasting) if sql == "COMMIT" else None
+    )
 
     async def waits(verb):
         levels.clear()
@@ -234,11 +261,15 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
         (store.end_objective(objective_id, reason=StopReason.CANCELLED), True),
     ):
         assert (await waits(verb))[0] is is_lasting, verb
-    assert store._database._open().execute("PRAGMA synchronous").fetchone()[0] == 2, "FULL, after a commit that lasts"
+    assert store._database._open().execute("PRAGMA synchronous").fetchone()[0] == 2, (
+        "FULL, after a commit that lasts"
+    )
     await store.close()
 
 
-async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_ever(tmp_path, monkeypatch):
+async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_ever(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(sqlite_lock, "LOCK_TIMEOUT_S", 0.05)
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
@@ -250,7 +281,8 @@ async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_eve
     await store.close()
 
 
-# -- a file that is gone, or another one ---------------------------------------------------------------------------------------
+# -- a file that is gone, or another one
+# ---------------------------------------------------------------------------------------
 
 
 def _remove(path):
@@ -276,8 +308,13 @@ def _replace_folder_by_a_copy(path):
     path.parent.with_name("copy").rename(path.parent)
 
 
-@pytest.mark.parametrize("happens", [_remove, _remove_folder, _move_folder, _replace_by_a_backup, _replace_folder_by_a_copy])
-async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_call_and_at_the_next_heartbeat(tmp_path, happens):
+@pytest.mark.parametrize(
+    "happens",
+    [_remove, _remove_folder, _move_folder, _replace_by_a_backup, _replace_folder_by_a_copy],
+)
+async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_call_and_at_the_next_heartbeat(
+    tmp_path, happens
+):
     path = tmp_path / "home" / "tasks.db"
     path.parent.mkdir()
     store = await open_inline(path)
@@ -292,7 +329,10 @@ async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_ca
         store.leases,
     ):
         with pytest.raises(
-            StoreUnusableError, match="gone" if "remove" in happens.__name__ or "move" in happens.__name__ else "another"
+            StoreUnusableError,
+            match="gone"
+            if "remove" in happens.__name__ or "move" in happens.__name__
+            else "another",
         ) as told:
             await verb()
         assert str(path) in told.value.what
@@ -300,11 +340,13 @@ async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_ca
     await store.close()
 
 
-# -- damage ----------------------------------------------------------------------------------------------------------------------
+# -- damage
+# --------------------------------------------------------------------------------------------------
 
 
 async def make_rich(path):
-    """A store with a row in every table; the worker `w` holds the task 2, which comes after 1, and a duty."""
+    """A store with a row in every table; the worker `w` holds the task 2, which comes after 1, and
+    a duty."""
     store = await open_inline(path)
     objective_id = await begin(store, "Task two")
     await store.join_objective("w", objective_id)
@@ -312,14 +354,18 @@ async def make_rich(path):
     await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
     await store.record_step(claim.fence, key="k", output='"said"', usage=SPENT)
     await store.record_result(claim, text="a result", origins=["model:m"])
-    await plan_from(store, objective_id, 1, proposals=[Proposal(name="Task three", after=(2,), parent_id=1)])
+    await plan_from(
+        store, objective_id, 1, proposals=[Proposal(name="Task three", after=(2,), parent_id=1)]
+    )
     await store.store_vectors(objective_id, space="s", vectors={1: b"\0\0\x80\x3f"})
     await store.claim_task(objective_id, "w")
     await store.claim_duty(objective_id, "w", Duty.INDEX)
     ended, _ = await store.create_objective(make_spec(), uid="ended", always_new=True)
     await store.join_objective("w", ended.id)
     await store.end_objective(ended.id, reason=StopReason.STALLED)
-    await store.record_report(await store.claim_duty(ended.id, "w", Duty.REPORT), markdown="The end")
+    await store.record_report(
+        await store.claim_duty(ended.id, "w", Duty.REPORT), markdown="The end"
+    )
     await store.close()
     return objective_id
 
@@ -370,7 +416,12 @@ DAMAGES = {  # what is done to the file, and how the row is called
 def damage(path, statement):
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
-        for name in [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()]:
+        for name in [
+            row[0]
+            for row in connection.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
+            ).fetchall()
+        ]:
             connection.execute(f"DROP TRIGGER {name}")
         assert connection.execute(statement).rowcount > 0
 
@@ -393,15 +444,21 @@ async def test_a_damaged_row_of_any_table_is_named_by_verifying(tmp_path, rich_f
 
 
 READ_BY_A_RUN = [
-    statement for statement in DAMAGES if statement.endswith(("= '{}' WHERE id = 2", "'[\"pers' WHERE id = 2", "'[2' WHERE id = 3"))
+    statement
+    for statement in DAMAGES
+    if statement.endswith(("= '{}' WHERE id = 2", "'[\"pers' WHERE id = 2", "'[2' WHERE id = 3"))
 ]
 READ_BY_A_RUN += [
-    statement for statement in DAMAGES if "substr(spec" in statement or "checks = 'x'" in statement or "rank = 'x'" in statement
+    statement
+    for statement in DAMAGES
+    if "substr(spec" in statement or "checks = 'x'" in statement or "rank = 'x'" in statement
 ]
 
 
 @pytest.mark.parametrize("statement", READ_BY_A_RUN)
-async def test_a_row_that_cannot_be_read_is_named_by_whoever_reads_it(tmp_path, rich_file, statement):
+async def test_a_row_that_cannot_be_read_is_named_by_whoever_reads_it(
+    tmp_path, rich_file, statement
+):
     path = tmp_path / "tasks.db"
     path.write_bytes(rich_file)
     damage(path, statement)
@@ -445,14 +502,20 @@ async def test_a_whole_store_has_no_damage_and_every_row_of_it_is_read(tmp_path,
     store = await open_inline(path)
     found = await store.verify()
     with closing(sqlite3.connect(path)) as connection:
-        tables = "objective task task_after task_count step result vector event duty worker worker_objective".split()
-        n_rows = [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
+        tables = (
+            "objective task task_after task_count step result vector event duty worker "
+            "worker_objective"
+        ).split()
+        n_rows = [
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables
+        ]
     assert (found.damages, found.n_rows) == ((), sum(n_rows))
     assert all(n_rows)
     await store.close()
 
 
-# -- an upgrade --------------------------------------------------------------------------------------------------------------
+# -- an upgrade
+# --------------------------------------------------------------------------------------------------
 
 SCRIPTS = pieces.load_scripts("schema")
 SECOND = statements_of(SCRIPTS[1], is_whole=sqlite3.complete_statement)
@@ -471,7 +534,9 @@ def dump(path):
         return list(connection.iterdump())
 
 
-async def test_a_store_of_version_1_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_kept(tmp_path):
+async def test_a_store_of_version_1_is_upgraded_when_it_is_opened_and_a_copy_of_it_is_kept(
+    tmp_path,
+):
     path = tmp_path / "tasks.db"
     make_old(path)
     before = dump(path)
@@ -509,7 +574,9 @@ async def test_no_upgrade_runs_under_a_living_worker(tmp_path):
     path = tmp_path / "tasks.db"
     make_old(path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("UPDATE worker SET lease_us = 30, lease_until_us = ?", [from_time(Clock()()) + 30])
+        connection.execute(
+            "UPDATE worker SET lease_us = 30, lease_until_us = ?", [from_time(Clock()()) + 30]
+        )
     before = dump(path)
     with pytest.raises(StoreUnusableError, match="cannot be upgraded now") as caught:
         await open_inline(path)
@@ -565,9 +632,15 @@ def _upgrade_and_die(path, at):
 
 
 @pytest.mark.system
-async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by_the_next_who_opens(tmp_path):
+async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by_the_next_who_opens(
+    tmp_path,
+):
     make_old(tmp_path / "tasks.db")
-    whole, context, exits = (tmp_path / "tasks.db").read_bytes(), multiprocessing.get_context("fork"), []
+    whole, context, exits = (
+        (tmp_path / "tasks.db").read_bytes(),
+        multiprocessing.get_context("fork"),
+        [],
+    )
     for at in range(200):
         path = tmp_path / str(at) / "tasks.db"
         path.parent.mkdir()
@@ -585,34 +658,58 @@ async def test_an_upgrade_that_is_killed_before_any_of_its_statements_is_done_by
     assert exits.count(-signal.SIGKILL) == len(exits) - 1 > len(SECOND)
 
 
-# -- size --------------------------------------------------------------------------------------------------------------------
+# -- size
+# --------------------------------------------------------------------------------------------------
 
 
 LOOKED_UP = (
-    "best_queued n_unblocked has_begun_unblocked blocked_lacking count_blockers queue_head has_held_task last_finished held tasks_held_by"
+    "best_queued n_unblocked has_begun_unblocked blocked_lacking count_blockers "
+    "queue_head has_held_task last_finished held tasks_held_by"
 ).split()
 
 
 def plan_of(database, piece):
     """How SQLite goes about a piece of SQL, line by line."""
     statement = database._pieces[piece]
-    values = {name: "[1]" if name.endswith("_ids") else 1 for name in re.findall(r":(\w+)", statement)}
-    return [str(row["detail"]) for row in database._open().execute("EXPLAIN QUERY PLAN " + statement, values)]
+    values = {
+        name: "[1]" if name.endswith("_ids") else 1 for name in re.findall(r":(\w+)", statement)
+    }
+    return [
+        str(row["detail"])
+        for row in database._open().execute("EXPLAIN QUERY PLAN " + statement, values)
+    ]
 
 
 async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_tasks(tmp_path):
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
-    await store.add_tasks(objective_id, [Proposal(name=f"Task {number}", after=(1,) if number % 2 else ()) for number in range(10_000)])
+    await store.add_tasks(
+        objective_id,
+        [
+            Proposal(name=f"Task {number}", after=(1,) if number % 2 else ())
+            for number in range(10_000)
+        ],
+    )
     database = store._database
     for piece in LOOKED_UP:
-        plan = [line for line in plan_of(database, piece) if line not in ("CO-ROUTINE unblocked", "SCAN unblocked", "SCALAR SUBQUERY 1")]
+        plan = [
+            line
+            for line in plan_of(database, piece)
+            if line not in ("CO-ROUTINE unblocked", "SCAN unblocked", "SCALAR SUBQUERY 1")
+        ]
         assert all("USING" in line and "INDEX" in line for line in plan), (piece, plan)
-        assert not any("TEMP B-TREE" in line or line.startswith("SCAN step") for line in plan), (piece, plan)
+        assert not any("TEMP B-TREE" in line or line.startswith("SCAN step") for line in plan), (
+            piece,
+            plan,
+        )
     for piece in ("best_queued", "n_unblocked", "has_begun_unblocked"):
-        assert any("task_ready" in line for line in plan_of(database, piece)), plan_of(database, piece)
+        assert any("task_ready" in line for line in plan_of(database, piece)), plan_of(
+            database, piece
+        )
     for piece in ("count_blockers", "ranks", "task"):
-        assert any("(objective_id=? AND id=?)" in line for line in plan_of(database, piece)), plan_of(database, piece)
+        assert any("(objective_id=? AND id=?)" in line for line in plan_of(database, piece)), (
+            plan_of(database, piece)
+        )
     first, _ = await finish_one(store, objective_id)
     second = await store.claim_task(objective_id, "w")
     assert (first, second.task.id) == (1, 2)
@@ -620,10 +717,14 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
 
 
 @pytest.mark.parametrize("piece", ["alike", "blockers", "recorded_ids"])
-async def test_what_planning_looks_up_is_found_by_an_index_without_going_through_all_tasks(tmp_path, piece):
+async def test_what_planning_looks_up_is_found_by_an_index_without_going_through_all_tasks(
+    tmp_path, piece
+):
     store = await open_inline(tmp_path / "tasks.db")
     plan = plan_of(store._database, piece)
-    assert not [line for line in plan if line.startswith("SCAN") or line.endswith("task_1 (objective_id=?)")], plan
+    assert not [
+        line for line in plan if line.startswith("SCAN") or line.endswith("task_1 (objective_id=?)")
+    ], plan
     await store.close()
 
 
@@ -642,7 +743,8 @@ async def test_a_restart_keeps_the_count_of_barren_tasks(tmp_path):
     await store.close()
 
 
-# -- several processes -------------------------------------------------------------------------------------------------------
+# -- several processes
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.system
@@ -651,7 +753,10 @@ async def test_three_processes_one_of_them_killed_do_each_task_exactly_once(tmp_
 
 
 async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
-    waiting, writing = await open_inline(tmp_path / "tasks.db"), await open_inline(tmp_path / "tasks.db")
+    waiting, writing = (
+        await open_inline(tmp_path / "tasks.db"),
+        await open_inline(tmp_path / "tasks.db"),
+    )
     objective_id = await begin(writing)
     last = await waiting.last_event_id(objective_id)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
@@ -701,7 +806,9 @@ async def test_whoever_waits_hears_of_every_commit_whenever_the_last_wait_was_gi
             await waiting.wait_for_change(timeout_s=60)
 
 
-async def test_a_wait_for_a_change_that_is_under_way_when_the_store_is_closed_ends_at_its_timeout(two_stores):
+async def test_a_wait_for_a_change_that_is_under_way_when_the_store_is_closed_ends_at_its_timeout(
+    two_stores,
+):
     waiting, _ = two_stores
     wait = asyncio.create_task(waiting.wait_for_change(timeout_s=0.3))
     await asyncio.sleep(0)

@@ -11,7 +11,9 @@ from babyagi.taskstore.sqlite_watch import LOOK_S, FileWatch
 from tests.taskstore.contract import Clock, begin
 
 
-def test_a_change_is_said_and_once_more_at_the_next_look_because_a_second_commit_may_leave_the_same_sign(tmp_path):
+def test_a_change_is_said_and_once_more_at_the_next_look_because_a_second_commit_may_leave_the_same_sign(
+    tmp_path,
+):
     said: queue.Queue[None] = queue.Queue()
     path = tmp_path / "tasks.db-wal"
     watch = FileWatch(path, on_sign=lambda: said.put(None))

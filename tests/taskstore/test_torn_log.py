@@ -1,4 +1,5 @@
-"""A log that was cut anywhere: what a machine leaves behind that lost its power while the file was written."""
+"""A log that was cut anywhere: what a machine leaves behind that lost its power while the file was
+written."""
 
 import sqlite3
 from contextlib import closing
@@ -11,7 +12,8 @@ SECTOR_BYTES = 512
 
 
 async def leave_a_log(folder):
-    """Some work on a list, whose log nobody has folded into the file. Returns the bytes of both files."""
+    """Some work on a list, whose log nobody has folded into the file. Returns the bytes of both
+    files."""
     store = await open_sqlite(folder / "tasks.db", clock=Clock(), offload=run_inline)
     await store.close()  # the tables are in the file, and not in the log
     store = await open_sqlite(folder / "tasks.db", clock=Clock(), offload=run_inline)
@@ -19,7 +21,9 @@ async def leave_a_log(folder):
     for _ in range(2):
         claim = await store.claim_task(objective_id, "w")
         assert claim is not None
-        await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+        )
         await store.record_step(claim.fence, key="k", output='"said"' * 100, usage=SPENT)
         await store.record_result(claim, text="found " * 200, origins=["model:m"])
         await plan_from(store, objective_id)
@@ -68,7 +72,9 @@ async def test_a_log_that_was_cut_anywhere_opens_and_holds_the_first_of_the_comm
     assert {0, len(whole)} <= seen and len(seen) > 10, seen
 
 
-async def test_a_log_whose_last_sectors_are_not_what_was_written_holds_the_commits_before_them(tmp_path):
+async def test_a_log_whose_last_sectors_are_not_what_was_written_holds_the_commits_before_them(
+    tmp_path,
+):
     (tmp_path / "whole").mkdir()
     main, log = await leave_a_log(tmp_path / "whole")
     whole = open_cut(tmp_path, main, log)

@@ -10,7 +10,14 @@ from babyagi.files.folder import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.prompt import ToolCall
 from babyagi.tasks import Role, TaskStatus
-from babyagi.tools.catalog import NEED_A_FOLDER, READING, TOOL_NAMES, effect_of, grant_tools, open_tools
+from babyagi.tools.catalog import (
+    NEED_A_FOLDER,
+    READING,
+    TOOL_NAMES,
+    effect_of,
+    grant_tools,
+    open_tools,
+)
 from babyagi.tools.files import build_write_file
 from tests.scripted import ScriptedModel
 from tests.world import World
@@ -24,7 +31,9 @@ def test_every_tool_opens_and_has_the_effect_that_its_grant_says(tmp_path):
     tools = open_tools(TOOL_NAMES, folder=Folder(tmp_path), offload=asyncio.to_thread)
 
     assert {tool.name for tool in tools} == set(TOOL_NAMES)
-    assert {tool.name: tool.effect for tool in tools} == {name: effect_of(name) for name in TOOL_NAMES}
+    assert {tool.name: tool.effect for tool in tools} == {
+        name: effect_of(name) for name in TOOL_NAMES
+    }
 
 
 def test_without_a_folder_nothing_that_needs_one_opens():
@@ -47,10 +56,17 @@ async def test_in_a_task_a_file_is_written_once_and_only_after_it_was_approved(t
     def answer(prompt, role):
         if role is Role.EXECUTION:
             written = json.dumps({"path": "notes.md", "text": "what was found"})
-            return "The limits are written" if len(prompt.messages) > 2 else (ToolCall(id="c1", name="write_file", arguments=written),)
+            return (
+                "The limits are written"
+                if len(prompt.messages) > 2
+                else (ToolCall(id="c1", name="write_file", arguments=written),)
+            )
         return '{"tasks": [], "objective_met": false}' if role is Role.CREATION else "the report"
 
-    world = World(model=ScriptedModel(answer), tools=[build_write_file(Folder(tmp_path), offload=asyncio.to_thread)])
+    world = World(
+        model=ScriptedModel(answer),
+        tools=[build_write_file(Folder(tmp_path), offload=asyncio.to_thread)],
+    )
     objective = await world.run()
     assert not (tmp_path / "notes.md").exists()
     (step,) = await world.store.inbox(objective.id)

@@ -14,7 +14,9 @@ from babyagi.tools.validate import parse_arguments
 
 
 @tool(effect="read")
-def price(item: str, n: int = 1, kind: Literal["net", "gross"] = "net", tags: list[str] | None = None) -> float:
+def price(
+    item: str, n: int = 1, kind: Literal["net", "gross"] = "net", tags: list[str] | None = None
+) -> float:
     """Look up what something costs.
 
     In euros.
@@ -37,7 +39,11 @@ async def use(declared, arguments=""):
 
 
 async def test_a_tool_says_what_its_function_says():
-    assert (price.name, price.effect, price.description) == ("price", Effect.READ, "Look up what something costs. In euros.")
+    assert (price.name, price.effect, price.description) == (
+        "price",
+        Effect.READ,
+        "Look up what something costs. In euros.",
+    )
     assert price.parameters == {
         "type": "object",
         "properties": {
@@ -55,7 +61,12 @@ async def test_a_tool_says_what_its_function_says():
 
 
 async def test_arguments_are_checked_before_the_function_is_called():
-    for wrong in ('{"n": 2}', '{"item": "tea", "kind": "dear"}', '{"item": "tea", "n": "many"}', '{"item": "tea", "x": 1}'):
+    for wrong in (
+        '{"n": 2}',
+        '{"item": "tea", "kind": "dear"}',
+        '{"item": "tea", "n": "many"}',
+        '{"item": "tea", "x": 1}',
+    ):
         with pytest.raises(ToolError):
             await use(price, wrong)
 
@@ -77,7 +88,13 @@ async def test_a_tool_can_be_async_and_give_any_value():
             "odd": {1, 2},
         }[what]
 
-    assert [await use(give, what) for what in ("text", "number", "nothing", "list", "passage")] == ["as it is", "20000", "null", "[]", "p"]
+    assert [await use(give, what) for what in ("text", "number", "nothing", "list", "passage")] == [
+        "as it is",
+        "20000",
+        "null",
+        "[]",
+        "p",
+    ]
     assert await use(give, "odd") == "{1, 2}"
     assert give.effect is Effect.ONCE
 
@@ -106,7 +123,12 @@ async def test_the_methods_of_an_object_are_tools_that_share_its_state():
     tools = {found.name: found for found in tools_of(one)}
 
     assert list(tools) == ["count", "look"]
-    assert [await use(tools["count"], "3"), await use(one.count, "4"), await use(tools["look"]), await use(other.look)] == [
+    assert [
+        await use(tools["count"], "3"),
+        await use(one.count, "4"),
+        await use(tools["look"]),
+        await use(other.look),
+    ] == [
         "3",
         "7",
         "7",
@@ -168,7 +190,9 @@ def test_a_docstring_and_a_signature_that_do_not_agree_are_refused():
             tool(function)
 
 
-@pytest.mark.parametrize("options", [{"name": "two words"}, {"name": "x" * 65}, {"effect": "often"}, {"reflect": 2}])
+@pytest.mark.parametrize(
+    "options", [{"name": "two words"}, {"name": "x" * 65}, {"effect": "often"}, {"reflect": 2}]
+)
 def test_options_that_cannot_be_are_refused(options):
     def look() -> str:
         """Look."""

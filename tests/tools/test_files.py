@@ -1,4 +1,5 @@
-"""The tools on the folder: numbered lines that can be cited, bounded output, and always how to read on."""
+"""The tools on the folder: numbered lines that can be cited, bounded output, and always how to read
+on."""
 
 import asyncio
 import re
@@ -15,8 +16,12 @@ from babyagi.tools.validate import parse_arguments
 
 @pytest.fixture
 def tools(tmp_path):
-    (tmp_path / "limits.md").write_text("\n".join(f"limit {n}" for n in range(1, 211)), encoding="utf-8")
-    return {tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)}
+    (tmp_path / "limits.md").write_text(
+        "\n".join(f"limit {n}" for n in range(1, 211)), encoding="utf-8"
+    )
+    return {
+        tool.name: tool for tool in build_file_tools(Folder(tmp_path), offload=asyncio.to_thread)
+    }
 
 
 async def use(tool, arguments=""):
@@ -38,7 +43,12 @@ async def test_lines_come_numbered_under_a_head_that_says_which(tools):
 async def test_reading_on_as_told_reaches_the_end(tools):
     seen, first_line = [], 1
     while first_line:
-        text = (await use(tools["read_file"], f'{{"path": "limits.md", "first_line": {first_line}, "n_lines": 70}}')).text
+        text = (
+            await use(
+                tools["read_file"],
+                f'{{"path": "limits.md", "first_line": {first_line}, "n_lines": 70}}',
+            )
+        ).text
         seen += re.findall(r"^(\d+): limit \1$", text, re.MULTILINE)
         more = re.search(r"first_line=(\d+)\]$", text)
         first_line = int(more.group(1)) if more else 0
@@ -67,7 +77,9 @@ async def test_a_listing_gives_paths_and_sizes(tools, tmp_path):
 
     assert passage.origin == "tool:list_files"
     assert passage.text == "3 files\na b  c.md  (0 B)\nbig.bin  (2.3 MB)\nlimits.md  (2.0 kB)"
-    assert (await use(tools["list_files"], '{"pattern": "*.pdf"}')).text == "No file matches '*.pdf'."
+    assert (
+        await use(tools["list_files"], '{"pattern": "*.pdf"}')
+    ).text == "No file matches '*.pdf'."
 
 
 async def test_a_listing_that_does_not_fit_says_how_to_see_the_rest(tools, tmp_path):
@@ -77,11 +89,19 @@ async def test_a_listing_that_does_not_fit_says_how_to_see_the_rest(tools, tmp_p
     lines = (await use(tools["list_files"])).text.split("\n")
 
     assert lines[0] == "601 files"
-    said = re.fullmatch(r"\[(\d+) of 601 files shown, (\d+) more; a pattern such as docs/\* or \*\.md shows others\]", lines[-1])
+    said = re.fullmatch(
+        (
+            r"\[(\d+) of 601 files shown, (\d+) more; a pattern such as docs/\* or \*\.md shows "
+            r"others\]"
+        ),
+        lines[-1],
+    )
     assert said and int(said[1]) + int(said[2]) == 601 and int(said[1]) == len(lines) - 2
 
 
-async def test_a_listing_of_a_folder_that_is_too_large_says_so_and_a_pattern_looks_into_one_folder(tools, tmp_path, monkeypatch):
+async def test_a_listing_of_a_folder_that_is_too_large_says_so_and_a_pattern_looks_into_one_folder(
+    tools, tmp_path, monkeypatch
+):
     monkeypatch.setattr(folder, "MAX_WALKED", 20)
     for place in ("a", "b", "c"):
         (tmp_path / place).mkdir()
@@ -89,10 +109,15 @@ async def test_a_listing_of_a_folder_that_is_too_large_says_so_and_a_pattern_loo
             (tmp_path / place / f"{n}.txt").touch()
 
     lines = (await use(tools["list_files"])).text.split("\n")
-    in_one = [(await use(tools["list_files"], f'{{"pattern": "{place}/*.txt"}}')).text.split("\n")[0] for place in ("a", "b", "c")]
+    in_one = [
+        (await use(tools["list_files"], f'{{"pattern": "{place}/*.txt"}}')).text.split("\n")[0]
+        for place in ("a", "b", "c")
+    ]
 
     assert lines[0].endswith(" or more files")
-    assert lines[-1].endswith(" or many more; the folder is too large to look through: docs/* looks into docs]")
+    assert lines[-1].endswith(
+        " or many more; the folder is too large to look through: docs/* looks into docs]"
+    )
     assert in_one == ["15 files"] * 3
 
 

@@ -38,5 +38,6 @@ async def test_what_the_code_prints_is_the_answer_and_the_model_is_told_so():
     passage = await tool.run({"code": "for n in range(3):\n    print(n, n ** 2)"})
 
     assert passage.text == "0 0\n1 1\n2 4"
-    assert (await tool.run({"code": "    x = 6\n    if x:\n        x * 7\n    x * 7"})).text == "42"  # indented as a whole
+    # indented as a whole
+    assert (await tool.run({"code": "    x = 6\n    if x:\n        x * 7\n    x * 7"})).text == "42"
     assert "What it prints is the answer" in tool.parameters["properties"]["code"]["description"]

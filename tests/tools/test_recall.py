@@ -14,12 +14,16 @@ from tests.resultstore.library import TEXTS, Embedding, id_by_name, open_library
 
 async def open_recall(texts=TEXTS):
     store, objective = await open_library(texts)
-    return build_recall(ResultSearch(store, BuiltinIndex(), objective=objective), embed=Embedding()), await id_by_name(store, objective)
+    return build_recall(
+        ResultSearch(store, BuiltinIndex(), objective=objective), embed=Embedding()
+    ), await id_by_name(store, objective)
 
 
 async def test_a_query_finds_numbers_names_and_extracts_the_best_first():
     filler = "Nothing of this is about what is asked. " * 50
-    recall, ids = await open_recall(TEXTS | {"Museum": f"{filler}The exhibition of manuscripts opens at 9.{filler}"})
+    recall, ids = await open_recall(
+        TEXTS | {"Museum": f"{filler}The exhibition of manuscripts opens at 9.{filler}"}
+    )
 
     passage = await recall.run({"query": "when does the exhibition open"})
 
@@ -38,7 +42,12 @@ async def test_a_number_opens_one_result_whole():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"), [({"task": 47}, "task 47 has no result"), ({}, "name a query"), ({"query": "  "}, "name a query")]
+    ("arguments", "said"),
+    [
+        ({"task": 47}, "task 47 has no result"),
+        ({}, "name a query"),
+        ({"query": "  "}, "name a query"),
+    ],
 )
 async def test_what_cannot_be_recalled_is_an_error_of_one_line(arguments, said):
     recall, _ = await open_recall()
@@ -59,4 +68,15 @@ async def test_it_only_reads_and_takes_little_room_in_a_prompt():
     recall, _ = await open_recall()
 
     assert recall.effect is Effect.READ
-    assert len(json.dumps({"name": recall.name, "description": recall.description, "parameters": recall.parameters})) < 300
+    assert (
+        len(
+            json.dumps(
+                {
+                    "name": recall.name,
+                    "description": recall.description,
+                    "parameters": recall.parameters,
+                }
+            )
+        )
+        < 300
+    )

@@ -16,7 +16,14 @@ from babyagi.tools.declare import tool
 
 
 def tool_that(run, **more):
-    return Tool(name="t", description="", parameters={"type": "object", "properties": {}}, effect=Effect.READ, run=run, **more)
+    return Tool(
+        name="t",
+        description="",
+        parameters={"type": "object", "properties": {}},
+        effect=Effect.READ,
+        run=run,
+        **more,
+    )
 
 
 def raising(error):
@@ -44,7 +51,11 @@ async def test_whatever_a_tool_raises_is_its_answer(error):
     assert observation.is_error and observation.passage.text.startswith("t failed: ")
 
 
-@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, StopIteration, ValueError], ids=lambda error: error.__name__)
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit, KeyboardInterrupt, StopIteration, ValueError],
+    ids=lambda error: error.__name__,
+)
 async def test_whatever_a_function_raises_in_its_thread_is_its_answer(error):
     @tool(effect="read")
     def leave() -> None:
@@ -57,7 +68,9 @@ async def test_whatever_a_function_raises_in_its_thread_is_its_answer(error):
 
 
 async def test_a_time_out_inside_a_tool_is_not_said_to_be_the_tools_own():
-    assert (await run_tool(raising(TimeoutError("the database")), {})).passage.text == "t failed: TimeoutError"
+    assert (
+        await run_tool(raising(TimeoutError("the database")), {})
+    ).passage.text == "t failed: TimeoutError"
 
 
 async def hold_on(until):
@@ -114,7 +127,9 @@ def hang() -> str:
 
 print(asyncio.run(run_tool(hang, {})).passage.text)
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
 
     assert (ended.stdout, ended.stderr) == ("hang took longer than 0.1 s and was stopped\n", "")
 

@@ -12,7 +12,10 @@ from babyagi.tools.search import _render, build_serpapi_search
 from tests.search_server import SearchServer
 
 FOUND = {
-    "related_questions": [{"question": "Who is it?", "snippet": "Ada.", "link": "https://c.example"}, {"snippet": "no question"}],
+    "related_questions": [
+        {"question": "Who is it?", "snippet": "Ada.", "link": "https://c.example"},
+        {"snippet": "no question"},
+    ],
     "organic_results": [
         {"title": "One", "link": "https://a.example", "snippet": "The first\nresult."},
         {"title": "Two", "snippet": 2},
@@ -24,7 +27,9 @@ FOUND = {
 
 
 def open_search(server, **options) -> Tool:
-    return build_serpapi_search("KEY", name="Search", description="finds", base_url=server.base_url, **options)
+    return build_serpapi_search(
+        "KEY", name="Search", description="finds", base_url=server.base_url, **options
+    )
 
 
 async def test_the_answer_comes_first_then_results_then_what_people_ask():
@@ -38,7 +43,9 @@ async def test_the_answer_comes_first_then_results_then_what_people_ask():
         "4. People also ask: Who is it?\nhttps://c.example\nAda.",
     ]
     assert passage.origin == "tool:Search"
-    assert server.requests == [{"path": "/search.json", "engine": "google", "q": "the age of Ada", "api_key": "KEY"}]
+    assert server.requests == [
+        {"path": "/search.json", "engine": "google", "q": "the age of Ada", "api_key": "KEY"}
+    ]
 
 
 async def test_no_more_than_the_first_results_are_shown():
@@ -48,14 +55,19 @@ async def test_no_more_than_the_first_results_are_shown():
     assert [entry[:2] for entry in passage.text.split("\n\n")] == ["1.", "2."]
 
 
-@pytest.mark.parametrize("found", [{}, {"organic_results": []}, {"error": "Google hasn't returned any results for this query."}])
+@pytest.mark.parametrize(
+    "found",
+    [{}, {"organic_results": []}, {"error": "Google hasn't returned any results for this query."}],
+)
 async def test_a_search_that_finds_nothing_says_so(found):
     async with SearchServer(lambda query: found) as server:
         assert (await open_search(server).run({"query": "x"})).text == "The search found nothing."
 
 
 async def test_an_error_is_one_line_for_the_model():
-    async with SearchServer(lambda query: (429, {"error": "Your account KEY has run out of searches."})) as server:
+    async with SearchServer(
+        lambda query: (429, {"error": "Your account KEY has run out of searches."})
+    ) as server:
         with pytest.raises(ToolError, match=r"answered 429: Your account \*\*\* has run out"):
             await open_search(server).run({"query": "x"})
         with pytest.raises(ToolError, match="the query is empty"):
@@ -68,17 +80,26 @@ async def test_an_error_is_one_line_for_the_model():
 
 def test_a_key_goes_over_no_open_network():
     with pytest.raises(SettingsError, match="must be https"):
-        build_serpapi_search("KEY", name="Search", description="finds", base_url="http://search.example")
+        build_serpapi_search(
+            "KEY", name="Search", description="finds", base_url="http://search.example"
+        )
     assert "KEY" not in repr(build_serpapi_search("KEY", name="Search", description="finds"))
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
-KEYS = st.sampled_from("answer_box organic_results related_questions error answer title link snippet question".split())
+KEYS = st.sampled_from(
+    "answer_box organic_results related_questions error answer title link snippet question".split()
+)
 
 
-@given(st.dictionaries(KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(st.dictionaries(KEYS, JSON))))
+@given(
+    st.dictionaries(
+        KEYS, JSON | st.dictionaries(KEYS, JSON) | st.lists(st.dictionaries(KEYS, JSON))
+    )
+)
 def test_whatever_is_found_is_text_or_an_error_of_the_tool(found):
     with suppress(ToolError):
         assert isinstance(_render(found, 10), str)

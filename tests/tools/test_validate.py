@@ -1,4 +1,5 @@
-"""The JSON that a model writes as arguments: accepted as far as its meaning is clear, else refused with what to write."""
+"""The JSON that a model writes as arguments: accepted as far as its meaning is clear, else refused
+with what to write."""
 
 import pytest
 from hypothesis import given, settings
@@ -43,8 +44,18 @@ READ = tool(
         ('{"path": "a.md", "first_line": null}', {"path": "a.md"}),
         ('{"path": "a.md", "share": "0.5"}', {"path": "a.md", "share": 0.5}),
         (
-            '{"path": "a.md", "mode": "b", "tags": ["x"], "deep": {"y": [1]}, "is_on": true, "any": [1]}',
-            {"path": "a.md", "mode": "b", "tags": ["x"], "deep": {"y": [1]}, "is_on": True, "any": [1]},
+            (
+                '{"path": "a.md", "mode": "b", "tags": ["x"], "deep": {"y": [1]}, "is_on": '
+                'true, "any": [1]}'
+            ),
+            {
+                "path": "a.md",
+                "mode": "b",
+                "tags": ["x"],
+                "deep": {"y": [1]},
+                "is_on": True,
+                "any": [1],
+            },
         ),
         ('"a.md"', {"path": "a.md"}),
         ("docs/a.md", {"path": "docs/a.md"}),
@@ -68,7 +79,13 @@ def test_empty_text_is_no_arguments_and_a_bare_value_is_the_only_parameter():
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("", '^t needs \'path\'; it takes a JSON object {"path": string, "first_line": integer \\(optional\\)'),
+        (
+            "",
+            (
+                '^t needs \'path\'; it takes a JSON object {"path": string, "first_line": '
+                "integer \\(optional\\)"
+            ),
+        ),
         ('{"file": "a.md"}', "^t has no parameter 'file'; it takes"),
         ('{"path": 7}', "^'path' must be of type string, got 7$"),
         ('{"path": null}', "^'path' must be of type string, got null$"),
@@ -77,7 +94,10 @@ def test_empty_text_is_no_arguments_and_a_bare_value_is_the_only_parameter():
         ('{"path": "a", "first_line": true}', "'first_line' must be of type integer, got true"),
         ('{"path": "a", "first_line": NaN}', "not valid JSON"),
         ('{"path": "a", "first_line": 1e999}', "not valid JSON"),
-        ('{"path": "a", "first_line": 0}', "'first_line' must be at least 1 and at most 1000, got 0"),
+        (
+            '{"path": "a", "first_line": 0}',
+            "'first_line' must be at least 1 and at most 1000, got 0",
+        ),
         ('{"path": "a", "first_line": 1001}', "at most 1000"),
         ('{"path": "a", "share": NaN}', "not valid JSON"),
         ('{"path": "a", "share": "Infinity"}', "'share' must be of type number"),
@@ -89,7 +109,10 @@ def test_empty_text_is_no_arguments_and_a_bare_value_is_the_only_parameter():
         ('{"path": "a"', "not valid JSON; write a JSON object"),
         ('{"path": "a", "deep": ' + '{"a":' * 5000, "not valid JSON"),
         ('{"path": "a", "first_line": ' + "9" * 5000 + "}", "not valid JSON"),
-        ('{"path": "a", "first_line": "' + "9" * 5000 + '"}', "'first_line' must be of type integer"),
+        (
+            '{"path": "a", "first_line": "' + "9" * 5000 + '"}',
+            "'first_line' must be of type integer",
+        ),
         ('{"path": "' + "a" * 60_000 + '"}', "over 50000 characters"),
         ("[]", "'path' must be of type string"),
         ("null", "^the arguments of t must be a JSON object"),
@@ -117,9 +140,27 @@ def test_null_is_no_value_for_the_only_parameter():
 @given(
     st.one_of(
         st.text(),
-        st.lists(st.sampled_from(['{"', '"', ":", "path", "first_line", "[", "]", "{", "}", "1", "1e9", "NaN", ",", "\\u", " "])).map(
-            "".join
-        ),
+        st.lists(
+            st.sampled_from(
+                [
+                    '{"',
+                    '"',
+                    ":",
+                    "path",
+                    "first_line",
+                    "[",
+                    "]",
+                    "{",
+                    "}",
+                    "1",
+                    "1e9",
+                    "NaN",
+                    ",",
+                    "\\u",
+                    " ",
+                ]
+            )
+        ).map("".join),
     )
 )
 def test_no_text_raises_anything_but_a_tool_error(text):
@@ -129,7 +170,15 @@ def test_no_text_raises_anything_but_a_tool_error(text):
         assert "\n" not in error.what
 
 
-@pytest.mark.parametrize("written", ['{"word": "a", "word": "b"}', '{"word": [NaN]}', '{"word": {"a": 1e999}}', '{"word": -Infinity}'])
+@pytest.mark.parametrize(
+    "written",
+    [
+        '{"word": "a", "word": "b"}',
+        '{"word": [NaN]}',
+        '{"word": {"a": 1e999}}',
+        '{"word": -Infinity}',
+    ],
+)
 def test_what_could_be_read_in_two_ways_or_is_no_json_is_refused(written):
     with pytest.raises(ToolError, match="not valid JSON"):
         parse_arguments(tool({"word": {}}), written)

@@ -1,7 +1,9 @@
-"""Model text to typed replies: tolerant in what it reads, and never the inventor of a task, an id or a word.
+"""Model text to typed replies: tolerant in what it reads, and never the inventor of a task, an id
+or a word.
 
-JSON is looked for first, anywhere in the text, also as models miswrite it; then tags, tables, keys and values, and lists, line by
-line. Prose is none of them. Only the first `MAX_REPLY_CHARS` characters are read, in linear time.
+JSON is looked for first, anywhere in the text, also as models miswrite it; then tags, tables, keys
+and values, and lists, line by line. Prose is none of them. Only the first `MAX_REPLY_CHARS`
+characters are read, in linear time.
 
 Does not cover: tool calls, and the text of a task's result, which is kept as it is.
 """

@@ -1,4 +1,5 @@
-"""The check agent's reply: which results answer which part of the objective, and what is missing."""
+"""The check agent's reply: which results answer which part of the objective, and what is
+missing."""
 
 from __future__ import annotations
 
@@ -30,13 +31,18 @@ _PART_KEYS = ("part", "name", "requirement", "objectivepart", "text", "descripti
 _TASK_KEYS = ("task", "taskid", "id", "from", "number", "result")
 _QUOTE_KEYS = ("quote", "evidence", "words", "quotation", "citation")
 _VERDICT = re.compile(
-    r"\W{0,20}(?:(?:objective[_ ])?met\W{1,5})?(?P<word>yes|no|true|false|not met|met)\b(?P<rest>.*)", re.IGNORECASE | re.DOTALL
+    (
+        r"\W{0,20}(?:(?:objective[_ ])?met\W{1,5})?(?P<word>yes|no|true|false|not "
+        r"met|met)\b(?P<rest>.*)"
+    ),
+    re.IGNORECASE | re.DOTALL,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedPart:
-    """A part of the objective, the task whose result is said to answer it, and words that are said to be copied from that result."""
+    """A part of the objective, the task whose result is said to answer it, and words that are said
+    to be copied from that result."""
 
     part: str
     task_id: int | None
@@ -45,7 +51,8 @@ class CheckedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReply:
-    """Whether the objective is met: its parts and what answers them, and what is missing. `reason` is a line for a person."""
+    """Whether the objective is met: its parts and what answers them, and what is missing. `reason`
+    is a line for a person."""
 
     is_met: bool
     parts: tuple[CheckedPart, ...]
@@ -55,19 +62,24 @@ class CheckReply:
 
 
 def parse_check(text: str) -> CheckReply:
-    """Return the verdict of a reply. What cannot be read is no "met", nor is one that names something missing or was cut off."""
+    """Return the verdict of a reply. What cannot be read is no "met", nor is one that names
+    something missing or was cut off."""
     text = without_echo(visible(text))
     for json_ in reversed(find_json(text)):
         for node in walk(json_.value):
             folded = fold_keys(node) if isinstance(node, dict) else {}
-            if any(key in folded for key in _MET_KEYS) or ("parts" in folded and "missing" in folded):
+            if any(key in folded for key in _MET_KEYS) or (
+                "parts" in folded and "missing" in folded
+            ):
                 return _read(folded, json_)
     said = _VERDICT.match(text)
     if said is None:
         return _to_reply(is_met=False, parts=(), missing=(), is_readable=False)
     is_met = said["word"].casefold() in ("yes", "true", "met")
     rest = to_sentence(said["rest"])
-    return _to_reply(is_met=is_met, parts=(), missing=(rest,) if rest and not is_met else (), is_readable=True)
+    return _to_reply(
+        is_met=is_met, parts=(), missing=(rest,) if rest and not is_met else (), is_readable=True
+    )
 
 
 def _read(node: Mapping[str, Any], json_: JsonValue) -> CheckReply:
@@ -83,16 +95,24 @@ def _read(node: Mapping[str, Any], json_: JsonValue) -> CheckReply:
     )
 
 
-def _to_reply(*, is_met: bool, parts: tuple[CheckedPart, ...], missing: tuple[str, ...], is_readable: bool) -> CheckReply:
+def _to_reply(
+    *, is_met: bool, parts: tuple[CheckedPart, ...], missing: tuple[str, ...], is_readable: bool
+) -> CheckReply:
     reason = "; ".join(missing)[:MAX_REASON_CHARS] if is_readable else UNREADABLE
-    return CheckReply(is_met=is_met, parts=parts, missing=missing, is_readable=is_readable, reason=reason)
+    return CheckReply(
+        is_met=is_met, parts=parts, missing=missing, is_readable=is_readable, reason=reason
+    )
 
 
 def _to_texts(value: Any) -> tuple[str, ...]:
     """What is missing, in its entries, from a text, a list, or objects of either."""
     items = value if isinstance(value, list) else [value]
     texts = [
-        to_sentence(first_of(fold_keys(item), (*_PART_KEYS, *_MISSING_KEYS, "what", "reason")) if isinstance(item, dict) else item)
+        to_sentence(
+            first_of(fold_keys(item), (*_PART_KEYS, *_MISSING_KEYS, "what", "reason"))
+            if isinstance(item, dict)
+            else item
+        )
         for item in items
     ]
     return tuple(dict.fromkeys(text for text in texts if text))
@@ -101,18 +121,36 @@ def _to_texts(value: Any) -> tuple[str, ...]:
 def _to_parts(value: Any) -> tuple[CheckedPart, ...]:
     """The parts, from a list of objects or an object by part. A part without words is none."""
     if isinstance(value, dict) and not any(key in _PART_KEYS for key in map(str.casefold, value)):
-        value = [{"part": part, **inner} if isinstance(inner, dict) else {"part": part, "task": inner} for part, inner in value.items()]
-    nodes = [fold_keys(item) for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+        value = [
+            {"part": part, **inner} if isinstance(inner, dict) else {"part": part, "task": inner}
+            for part, inner in value.items()
+        ]
+    nodes = [
+        fold_keys(item)
+        for item in (value if isinstance(value, list) else [value])
+        if isinstance(item, dict)
+    ]
     parts = [(to_sentence(first_of(node, _PART_KEYS)), node) for node in nodes]
     return tuple(
-        CheckedPart(part=part, task_id=_to_task_id(first_of(node, _TASK_KEYS)), quote=_to_quote(first_of(node, _QUOTE_KEYS)))
+        CheckedPart(
+            part=part,
+            task_id=_to_task_id(first_of(node, _TASK_KEYS)),
+            quote=_to_quote(first_of(node, _QUOTE_KEYS)),
+        )
         for part, node in parts
         if part
     )
 
 
 def _to_task_id(value: Any) -> int | None:
-    return next((id_ for item in (value if isinstance(value, list) else [value]) if (id_ := to_id(item)) is not None), None)
+    return next(
+        (
+            id_
+            for item in (value if isinstance(value, list) else [value])
+            if (id_ := to_id(item)) is not None
+        ),
+        None,
+    )
 
 
 def _to_quote(value: Any) -> str:

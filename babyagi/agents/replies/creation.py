@@ -1,4 +1,5 @@
-"""The creation agent's reply: tasks, what finished tasks lack, and the claim that the objective is met."""
+"""The creation agent's reply: tasks, what finished tasks lack, and the claim that the objective is
+met."""
 
 from __future__ import annotations
 
@@ -44,15 +45,19 @@ from babyagi.errors import MalformedReplyError
 
 MAX_NAME_CHARS = 500
 MAX_REFERENCE_CHARS = 2000
-EXPECTED_TASKS = 'expected JSON: {"tasks": [{"id": "a", "name": "…", "after": []}], "unanswered": [], "objective_met": false}'
+EXPECTED_TASKS = (
+    'expected JSON: {"tasks": [{"id": "a", "name": "…", "after": []}], "unanswered": [], '
+    '"objective_met": false}'
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedTask:
     """A task as the creation agent proposes it.
 
-    `after` holds ids that it was shown and, as text, the label of another task of the same reply, or its name where it has no label.
-    `label` is the "id" that the reply gave it, never a number; `source` is the finished task that it comes from, if the reply says so.
+    `after` holds ids that it was shown and, as text, the label of another task of the same reply,
+    or its name where it has no label. `label` is the "id" that the reply gave it, never a number;
+    `source` is the finished task that it comes from, if the reply says so.
     """
 
     name: str
@@ -63,7 +68,8 @@ class ProposedTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    """A finished task whose result does not answer it: what it lacks, and the tasks that bring it, written as in `ProposedTask.after`."""
+    """A finished task whose result does not answer it: what it lacks, and the tasks that bring it,
+    written as in `ProposedTask.after`."""
 
     task_id: int
     lacks: str
@@ -72,7 +78,8 @@ class Unanswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationReply:
-    """What the creation agent said. `dropped` names the tasks that were left out; `note` says why, and is empty when none was."""
+    """What the creation agent said. `dropped` names the tasks that were left out; `note` says why,
+    and is empty when none was."""
 
     tasks: tuple[ProposedTask, ...]
     is_met: bool
@@ -82,8 +89,19 @@ class CreationReply:
 
 
 _OWN_KEYS = {*NAME_KEYS, *AFTER_KEYS, *LABEL_KEYS, *SOURCE_KEYS, *LACKS_KEYS, "answered"}
-_TEXT_KEYS = frozenset({"tasks", "newtasks", "nexttasks", "newtask", "nexttask"})  # whose value may also be a list in words
-_WRAPPER_KEYS = ("data", "items", "list", "result", "results", "output", "response", "answer", "json")
+# whose value may also be a list in words
+_TEXT_KEYS = frozenset({"tasks", "newtasks", "nexttasks", "newtask", "nexttask"})
+_WRAPPER_KEYS = (
+    "data",
+    "items",
+    "list",
+    "result",
+    "results",
+    "output",
+    "response",
+    "answer",
+    "json",
+)
 _TASK_ID_KEYS = ("task", "taskid", "id", "number", "result", "finishedtask", "no", "name")
 _ERROR_KEYS = ("error", "errors", "detail", "traceback", "exception", "statuscode")
 _CALL_KEYS = frozenset({"toolcalls", "toolinput", "actioninput", "functioncall", "toolcall"})
@@ -93,22 +111,40 @@ _NUMBERED_KEY = re.compile(r"(?:newtask|task|step|todo|t)?\d{1,4}")
 _PLAIN_NUMBER = re.compile(r"(?:(?:task|id|no\.?)\s+)?#?\s*\d+", re.IGNORECASE)
 _NUMBERING = re.compile(r"(?:(?:task|step)\s+)?[#(]?(\d{1,3})\s*[.):]\s+(?=\S)", re.IGNORECASE)
 _AFTER_NOTE = re.compile(
-    r"\s*[(\[](?:after|depends on|needs|requires)[:\s]\s*((?:tasks?\s|[#\d,\s]|and\s|&){1,60})[)\]]\.?\Z", re.IGNORECASE
+    (
+        r"\s*[(\[](?:after|depends "
+        r"on|needs|requires)[:\s]\s*((?:tasks?\s|[#\d,\s]|and\s|&){1,60})[)\]]\.?\Z"
+    ),
+    re.IGNORECASE,
 )
 _NEXT_SPEAKER = re.compile(r"(?:\A|\s)(?:Human|Assistant): .*", re.DOTALL)
 MAX_QUESTION_CHARS = 300
 _REFERENCE_END = re.compile(r"[,;/&|\[\](){}]|\band\b|\bafter\b|(?:\A|\s)[-*]\s")
-_LACK = re.compile(r"\W*(?:task\s*)?#?(\d{1,18})\b\s*(?:[:.)–—-]+\s*)?(.*)", re.IGNORECASE | re.DOTALL)
+_LACK = re.compile(
+    r"\W*(?:task\s*)?#?(\d{1,18})\b\s*(?:[:.)–—-]+\s*)?(.*)", re.IGNORECASE | re.DOTALL
+)
 _NUMBERS = re.compile(r"[\d\s,#]+")
 _CODE_FENCE = re.compile(r"\A\s*`{3}\w*\s*")
 
-_REFUSAL = re.compile(r"[^\n]{0,80}\b(?:can(?:no|['’])t|can not|unable to|won['’]t|not able to|must decline)\b", re.IGNORECASE)
-_APOLOGY = re.compile(r"\W*(?:i['’]m|i am|i can|i won|i must|sorry|apologies|i apologi[sz]e|as an ai|unfortunately)", re.IGNORECASE)
+_REFUSAL = re.compile(
+    r"[^\n]{0,80}\b(?:can(?:no|['’])t|can not|unable to|won['’]t|not able to|must decline)\b",
+    re.IGNORECASE,
+)
+_APOLOGY = re.compile(
+    (
+        r"\W*(?:i['’]m|i am|i can|i won|i must|sorry|apologies|i apologi[sz]e|as an "
+        r"ai|unfortunately)"
+    ),
+    re.IGNORECASE,
+)
 _NO_REPLY = re.compile(
-    r"\A\s*(?:<!doctype|<html|<\?xml[^<>]{0,200}>\s*<(?:html|error))|^traceback \(most recent|^[ \t]*+file \"[^\"\n]{1,300}\", line \d+"
-    r"|^[ \t]++at [\w.$<>]{1,200}\([^()\n]{0,200}:\d+\)|\A\W*(?:fatal|error|exception|\w{1,60}(?:error|exception))\b\s*[:(]"
+    r"\A\s*(?:<!doctype|<html|<\?xml[^<>]{0,200}>\s*<(?:html|error))|^traceback \(most "
+    r"recent|^[ \t]*+file \"[^\"\n]{1,300}\", line \d+"
+    r"|^[ \t]++at [\w.$<>]{1,200}\([^()\n]{0,200}:\d+\)|\A\W*(?:fatal|error|exception"
+    r"|\w{1,60}(?:error|exception))\b\s*[:(]"
     r"|\A\W*(?:http )?[45]\d\d [a-z]"
-    r"|<(?:tool_call|function_call|function|invoke|antml)\b|^[ \t*#]{0,9}action[ \t*]{0,9}:[^\n]*\n[\n \t*#]{0,9}action[ _]input|`{3}tool",
+    r"|<(?:tool_call|function_call|function|invoke|antml)\b|^[ \t*#]{0,9}action[ "
+    r"\t*]{0,9}:[^\n]*\n[\n \t*#]{0,9}action[ _]input|`{3}tool",
     re.IGNORECASE | re.MULTILINE,
 )  # pages and traces of errors, and calls of tools
 _NOT_NEEDED = re.compile(
@@ -117,35 +153,49 @@ _NOT_NEEDED = re.compile(
     re.IGNORECASE,
 )
 _SAYS_NOTHING = re.compile(
-    r"\bno (?:need for |further |new |more |additional |other |follow-up ){1,2}(?:tasks?|steps?|actions?|work)\b"
+    r"\bno (?:need for |further |new |more |additional |other |follow-up "
+    r"){1,2}(?:tasks?|steps?|actions?|work)\b"
     r"|\bnothing (?:more|else|further|new|to add|to do|is missing|is needed|remains)\b"
-    r"|\b(?:not|n['’]t) (?:need|require|propose|add) (?:any )?(?:new |more |further |additional )?(?:tasks?|steps?)\b"
+    r"|\b(?:not|n['’]t) (?:need|require|propose|add) (?:any )?(?:new |more |further "
+    r"|additional )?(?:tasks?|steps?)\b"
     r"|keine (?:weiteren |neuen )aufgaben|\A\W*<(?:new_?)?tasks\s?(?:/>|>\s*+</)",
     re.IGNORECASE,
 )
 
 
-def parse_creation(text: str, *, known_ids: Collection[int], finished_ids: Collection[int] = (), max_tasks: int) -> CreationReply:
-    """Return the tasks that a reply proposes, at most `max_tasks` of them, and which of the finished tasks it says are not answered.
+def parse_creation(
+    text: str, *, known_ids: Collection[int], finished_ids: Collection[int] = (), max_tasks: int
+) -> CreationReply:
+    """Return the tasks that a reply proposes, at most `max_tasks` of them, and which of the
+    finished tasks it says are not answered.
 
-    A name keeps its words byte for byte: white space is collapsed; quotes or bold around the whole, a number that only counts the names
-    and marks of turns are removed. Of a reply that was cut off only the complete objects count. A number in `after` is always the id of
-    a known or finished task; what is neither that nor another task of the reply is left out.
+    A name keeps its words byte for byte: white space is collapsed; quotes or bold around the whole,
+    a number that only counts the names
+    and marks of turns are removed. Of a reply that was cut off only the complete objects count. A
+    number in `after` is always the id of a known or finished task; what is neither that nor another
+    task of the reply is left out.
 
     Raises:
         MalformedReplyError: the reply says neither which tasks are needed nor that none is.
     """
     text = without_echo(visible(text))
     plan = _read_json(text) or _read_words(text)
-    return _to_reply(plan, known=frozenset(known_ids) | frozenset(finished_ids), finished=frozenset(finished_ids), max_tasks=max_tasks)
+    return _to_reply(
+        plan,
+        known=frozenset(known_ids) | frozenset(finished_ids),
+        finished=frozenset(finished_ids),
+        max_tasks=max_tasks,
+    )
 
 
-# -- the plan as it is written --------------------------------------------------------------------------------------------------
+# -- the plan as it is written
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class _Plan:
-    """What a reply holds, before names, ids and references are read. `is_broken` when what it holds may be half of it."""
+    """What a reply holds, before names, ids and references are read. `is_broken` when what it holds
+    may be half of it."""
 
     items: list[Any] = field(default_factory=list)
     lacks: list[dict[str, Any]] = field(default_factory=list)
@@ -166,7 +216,13 @@ class _Plan:
                 waiting.extend(json_.value for json_ in _inner_json(node))
             elif isinstance(node, dict) and not _is_foreign(folded := fold_keys(node)):
                 self._take_verdict(folded)
-                waiting.extend([inner for key, member in folded.items() for inner in self._take_member(key, member)][::-1])
+                waiting.extend(
+                    [
+                        inner
+                        for key, member in folded.items()
+                        for inner in self._take_member(key, member)
+                    ][::-1]
+                )
 
     def add(self, other: _Plan, *, is_whole: bool) -> None:
         """Add what a later JSON value says; what it says of the objective counts."""
@@ -178,7 +234,8 @@ class _Plan:
         self.is_broken |= not is_whole
 
     def _take_verdict(self, node: dict[str, Any]) -> None:
-        """Add what an object says of the objective or of one task; where it says both yes and no, no counts."""
+        """Add what an object says of the objective or of one task; where it says both yes and no,
+        no counts."""
         verdicts = [is_true(node[key]) for key in MET_KEYS if key in node]
         if verdicts:
             self.is_met = all(verdicts) and (self.is_met or not self._has_verdict)
@@ -190,7 +247,11 @@ class _Plan:
     def _take_member(self, key: str, value: Any) -> list[Any]:
         """Add what a member of an object says; what of it may hold more of the plan."""
         if key in UNANSWERED_KEYS or (key == "answered" and isinstance(value, dict)):
-            self.lacks += _to_lacks(value if key != "answered" else {task: inner for task, inner in value.items() if is_false(inner)})
+            self.lacks += _to_lacks(
+                value
+                if key != "answered"
+                else {task: inner for task, inner in value.items() if is_false(inner)}
+            )
             self.is_stated = True
             return []
         if key in TASKS_KEYS and not (key in NAME_KEYS and isinstance(value, str)):
@@ -206,13 +267,16 @@ class _Plan:
 
 
 def _read_json(text: str) -> _Plan | None:
-    """The plan of the JSON in the text, also where all of it is quoted once more; None without one."""
+    """The plan of the JSON in the text, also where all of it is quoted once more; None without
+    one."""
     for spelled in _spellings(text):
         found = find_json(spelled)
         plan = _gather(found)
         if plan.is_stated:
             if plan.is_broken:
-                plan.items += [json_.value for json_ in found if json_.is_whole and _is_bare_task(json_.value)]
+                plan.items += [
+                    json_.value for json_ in found if json_.is_whole and _is_bare_task(json_.value)
+                ]
             elif not plan.has_tasks:
                 plan.items += _bare_tasks(found)
             return plan
@@ -250,7 +314,8 @@ def _inner_json(text: str) -> list[JsonValue]:
 
 
 def _to_items(key: str, value: Any) -> list[Any] | None:
-    """The items that stand under a key of tasks; None when they stand deeper, or are something else."""
+    """The items that stand under a key of tasks; None when they stand deeper, or are something
+    else."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -259,12 +324,20 @@ def _to_items(key: str, value: Any) -> list[Any] | None:
             return _flatten(inner[0].value)
         if inner or key not in _TEXT_KEYS:
             return None
-        return list((read_listed(value) or {}).get("tasks", [value])) if " " in value or is_nothing(value) else [_UNREADABLE]
+        return (
+            list((read_listed(value) or {}).get("tasks", [value]))
+            if " " in value or is_nothing(value)
+            else [_UNREADABLE]
+        )
     if isinstance(value, dict):
         folded = fold_keys(value)
         if _is_foreign(folded) or any(inner in TASKS_KEYS or inner in MET_KEYS for inner in folded):
             return None
-        return [value] if _name_of(folded) else [{"id": inner, "name": name} for inner, name in value.items()]
+        return (
+            [value]
+            if _name_of(folded)
+            else [{"id": inner, "name": name} for inner, name in value.items()]
+        )
     return _flatten(value) if isinstance(value, list) else [value]
 
 
@@ -276,14 +349,28 @@ def _is_foreign(node: Mapping[str, Any]) -> bool:
     """Whether an object, by its keys, is the call of a tool or a schema."""
     if _CALL_KEYS & node.keys():
         return True
-    is_schema = isinstance(node.get("type"), str) and any(isinstance(node.get(key), dict) for key in ("properties", "items"))
-    called = next((node[key] for key in ("name", "tool", "toolname", "function", "action") if isinstance(node.get(key), str)), "")
-    is_call = bool(called) and " " not in called and any(isinstance(node.get(key), dict | list) for key in _ARGUMENT_KEYS)
+    is_schema = isinstance(node.get("type"), str) and any(
+        isinstance(node.get(key), dict) for key in ("properties", "items")
+    )
+    called = next(
+        (
+            node[key]
+            for key in ("name", "tool", "toolname", "function", "action")
+            if isinstance(node.get(key), str)
+        ),
+        "",
+    )
+    is_call = (
+        bool(called)
+        and " " not in called
+        and any(isinstance(node.get(key), dict | list) for key in _ARGUMENT_KEYS)
+    )
     return is_schema or is_call or ("arguments" in node and bool(called))
 
 
 def _bare_tasks(found: list[JsonValue]) -> list[Any]:
-    """The tasks of JSON that names no list of tasks: objects with a name, names by number, lists of both."""
+    """The tasks of JSON that names no list of tasks: objects with a name, names by number, lists of
+    both."""
     items: list[Any] = []
     for json_ in found:
         value = json_.value
@@ -291,7 +378,9 @@ def _bare_tasks(found: list[JsonValue]) -> list[Any]:
             continue
         if isinstance(value, dict):
             folded = fold_keys(value)
-            wrapped = next((folded[key] for key in _WRAPPER_KEYS if isinstance(folded.get(key), list)), None)
+            wrapped = next(
+                (folded[key] for key in _WRAPPER_KEYS if isinstance(folded.get(key), list)), None
+            )
             if _is_bare_task(value):
                 listed = read_listed(_name_of(folded)) if "\n" in _name_of(folded) else None
                 items += (listed or {}).get("tasks", [value])
@@ -299,24 +388,33 @@ def _bare_tasks(found: list[JsonValue]) -> list[Any]:
                 items += [{"id": key, "name": name} for key, name in value.items()]
             elif wrapped and all(map(_is_bare_task, wrapped)):
                 items += wrapped
-        elif isinstance(value, list) and value and all(isinstance(item, str) or _is_bare_task(item) for item in _flatten(value)):
+        elif (
+            isinstance(value, list)
+            and value
+            and all(isinstance(item, str) or _is_bare_task(item) for item in _flatten(value))
+        ):
             items += _flatten(value)
     return items
 
 
 def _is_bare_task(value: Any) -> bool:
-    folded = fold_keys(value) if isinstance(value, dict) and not isinstance(value, CutObject) else {}
+    folded = (
+        fold_keys(value) if isinstance(value, dict) and not isinstance(value, CutObject) else {}
+    )
     is_error = any(folded.get(key) for key in _ERROR_KEYS) or isinstance(folded.get("status"), int)
     return bool(_name_of(folded)) and not is_error and not _is_foreign(folded)
 
 
-# -- what finished tasks lack ---------------------------------------------------------------------------------------------------
+# -- what finished tasks lack
+# --------------------------------------------------------------------------------------------------
 
 
 def _is_lack(node: Mapping[str, Any]) -> bool:
     if "answered" in node:
         return is_false(node["answered"])
-    return any(to_sentence(node.get(key)) for key in ("lacks", "lack", "lacking")) and not _name_of(node)
+    return any(to_sentence(node.get(key)) for key in ("lacks", "lack", "lacking")) and not _name_of(
+        node
+    )
 
 
 def _to_lacks(value: Any) -> list[dict[str, Any]]:
@@ -342,12 +440,21 @@ def _to_lacks(value: Any) -> list[dict[str, Any]]:
 
 
 def _to_lack(task: Any, value: Any) -> dict[str, Any]:
-    return {"task": task, **fold_keys(value)} if isinstance(value, dict) else {"task": task, "lacks": value}
+    return (
+        {"task": task, **fold_keys(value)}
+        if isinstance(value, dict)
+        else {"task": task, "lacks": value}
+    )
 
 
 def _is_pair(value: list[Any]) -> bool:
     """Whether a list is a task's number and what it lacks, and no list of tasks."""
-    return len(value) == 2 and to_id(value[0]) is not None and isinstance(value[1], str) and to_id(value[1]) is None
+    return (
+        len(value) == 2
+        and to_id(value[0]) is not None
+        and isinstance(value[1], str)
+        and to_id(value[1]) is None
+    )
 
 
 def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
@@ -359,15 +466,20 @@ def _to_lone_lacks(value: Any) -> list[dict[str, Any]]:
     return [{"task": number} for number in numbers if to_id(number) is not None]
 
 
-# -- words ------------------------------------------------------------------------------------------------------------------------
+# -- words
+# --------------------------------------------------------------------------------------------------
 
 
 def _read_words(text: str) -> _Plan:
     body = _CODE_FENCE.sub("", text).strip()
     if body.startswith(("{", "[{", '["')) or '"tasks"' in text:
-        raise MalformedReplyError(f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}.")
+        raise MalformedReplyError(
+            f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}."
+        )
     if _NO_REPLY.search(text) or _is_refusal(body):
-        raise MalformedReplyError(f"The reply does not say which tasks are needed; {EXPECTED_TASKS}.")
+        raise MalformedReplyError(
+            f"The reply does not say which tasks are needed; {EXPECTED_TASKS}."
+        )
     if _NOT_NEEDED.match(body):
         return _Plan(is_stated=True)
     plan = _Plan()
@@ -384,7 +496,8 @@ def _is_refusal(text: str) -> bool:
     return bool(_APOLOGY.match(text[:200]) and _REFUSAL.match(text))
 
 
-# -- names, ids and references ----------------------------------------------------------------------------------------------------
+# -- names, ids and references
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -397,15 +510,24 @@ class _Draft:
     source: Any
 
 
-def _to_reply(plan: _Plan, *, known: frozenset[int], finished: frozenset[int], max_tasks: int) -> CreationReply:
+def _to_reply(
+    plan: _Plan, *, known: frozenset[int], finished: frozenset[int], max_tasks: int
+) -> CreationReply:
     drafts, aliases, is_readable = _to_drafts(plan.items, known)
     fitting = [draft for draft in drafts if len(draft.name) <= MAX_NAME_CHARS]
     kept = fitting[:max_tasks]
     siblings = _Siblings(kept, aliases, known)
-    unanswered = _to_unanswered([*plan.lacks, *filter(_is_lack, _folded_objects(plan.items))], siblings, finished)
+    unanswered = _to_unanswered(
+        [*plan.lacks, *filter(_is_lack, _folded_objects(plan.items))], siblings, finished
+    )
     if not drafts and not unanswered and (not is_readable or plan.is_broken):
-        raise MalformedReplyError(f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}.")
-    long, n_over = [draft.name for draft in drafts if len(draft.name) > MAX_NAME_CHARS], len(fitting) - len(kept)
+        raise MalformedReplyError(
+            f"The reply could not be read as JSON, or was cut off; {EXPECTED_TASKS}."
+        )
+    long, n_over = (
+        [draft.name for draft in drafts if len(draft.name) > MAX_NAME_CHARS],
+        len(fitting) - len(kept),
+    )
     notes = [
         f"{len(long)} with a name over {MAX_NAME_CHARS} characters" if long else "",
         f"{n_over} over the {max_tasks} allowed" if n_over else "",
@@ -415,19 +537,29 @@ def _to_reply(plan: _Plan, *, known: frozenset[int], finished: frozenset[int], m
         tasks=tuple(_to_task(draft, siblings, finished) for draft in kept),
         is_met=plan.is_met,
         unanswered=unanswered,
-        dropped=tuple(name[:MAX_NAME_CHARS] for name in (*long, *(draft.name for draft in fitting[max_tasks:]))),
+        dropped=tuple(
+            name[:MAX_NAME_CHARS]
+            for name in (*long, *(draft.name for draft in fitting[max_tasks:]))
+        ),
         note=f"left out: {left_out}" if left_out else "",
     )
 
 
 def _to_task(draft: _Draft, siblings: _Siblings, finished: frozenset[int]) -> ProposedTask:
-    source = next((id_ for value in _to_references(draft.source) if (id_ := to_id(value)) in finished), None)
-    after = tuple(ref for ref in siblings.resolve(draft.after) if ref not in (draft.label, draft.name))
+    source = next(
+        (id_ for value in _to_references(draft.source) if (id_ := to_id(value)) in finished), None
+    )
+    after = tuple(
+        ref for ref in siblings.resolve(draft.after) if ref not in (draft.label, draft.name)
+    )
     return ProposedTask(name=draft.name, after=after, label=draft.label, source=source)
 
 
-def _to_drafts(items: list[Any], known: frozenset[int]) -> tuple[list[_Draft], dict[str, str], bool]:
-    """The tasks of the items, each name once; the name by the label of what is named again; whether all other items say "none"."""
+def _to_drafts(
+    items: list[Any], known: frozenset[int]
+) -> tuple[list[_Draft], dict[str, str], bool]:
+    """The tasks of the items, each name once; the name by the label of what is named again; whether
+    all other items say "none"."""
     drafts: dict[str, _Draft] = {}
     name_by_label: dict[str, str] = {}
     is_readable = True
@@ -452,7 +584,11 @@ def _folded_objects(items: list[Any]) -> Iterator[dict[str, Any]]:
 def _says_none(item: Any, name: str) -> bool:
     if isinstance(item, dict) and item:
         folded = fold_keys(item)
-        return is_nothing(name) or _is_lack(folded) or any(folded.get(key, 0) in (None, "") for key in NAME_KEYS)
+        return (
+            is_nothing(name)
+            or _is_lack(folded)
+            or any(folded.get(key, 0) in (None, "") for key in NAME_KEYS)
+        )
     return not item or (isinstance(item, str) and (not item.strip() or is_nothing(name)))
 
 
@@ -466,7 +602,9 @@ def _item_name(item: Any) -> str:
             name = value if is_label and isinstance(value, str) else ""
     else:
         name = item if isinstance(item, str) else ""
-    name = unwrap(to_line(_without_question(own_turn(name) if "\n" in name or "<" in name else name)))
+    name = unwrap(
+        to_line(_without_question(own_turn(name) if "\n" in name or "<" in name else name))
+    )
     return "" if len(name) < 60 and _PLAIN_NUMBER.fullmatch(name) else name
 
 
@@ -478,12 +616,28 @@ def _without_question(name: str) -> str:
 
 
 def _name_of(node: Mapping[str, Any]) -> str:
-    """The name among the members: the first of its keys with a text of several words, or else the first with any."""
-    texts = [node[key] for key in NAME_KEYS if isinstance(node.get(key), str) and has_words(node[key]) and to_id(node[key]) is None]
-    inner = next((node[key] for key in ("task", "newtask", "item", "name") if isinstance(node.get(key), dict)), None)
+    """The name among the members: the first of its keys with a text of several words, or else the
+    first with any."""
+    texts = [
+        node[key]
+        for key in NAME_KEYS
+        if isinstance(node.get(key), str) and has_words(node[key]) and to_id(node[key]) is None
+    ]
+    inner = next(
+        (
+            node[key]
+            for key in ("task", "newtask", "item", "name")
+            if isinstance(node.get(key), dict)
+        ),
+        None,
+    )
     if not texts and inner is not None:
         folded = fold_keys(inner)
-        texts = [folded[key] for key in NAME_KEYS if isinstance(folded.get(key), str) and has_words(folded[key])]
+        texts = [
+            folded[key]
+            for key in NAME_KEYS
+            if isinstance(folded.get(key), str) and has_words(folded[key])
+        ]
     return next((text for text in texts if " " in text.strip()), texts[0] if texts else "")
 
 
@@ -492,18 +646,32 @@ def _without_numbering(names: list[str]) -> list[str]:
     numbers = [_NUMBERING.match(name) for name in names]
     if not all(found and int(found[1]) == n for n, found in enumerate(numbers, start=1)):
         return names
-    return [unwrap(name[found.end() :]) for name, found in zip(names, numbers, strict=True) if found]
+    return [
+        unwrap(name[found.end() :]) for name, found in zip(names, numbers, strict=True) if found
+    ]
 
 
 def _to_draft(item: Any, name: str, known: frozenset[int]) -> _Draft:
     if isinstance(item, dict):
         folded = fold_keys(item)
-        inner = next((fold_keys(folded[key]) for key in ("name", "task") if isinstance(folded.get(key), dict)), {})
+        inner = next(
+            (
+                fold_keys(folded[key])
+                for key in ("name", "task")
+                if isinstance(folded.get(key), dict)
+            ),
+            {},
+        )
         folded = {**inner, **folded}
         label = first_of(folded, LABEL_KEYS)
         label = to_line(label)[:60] if isinstance(label, str) else ""
         label = "" if _PLAIN_NUMBER.fullmatch(label) or label == name else label
-        return _Draft(name=name, after=first_of(folded, AFTER_KEYS), label=label, source=first_of(folded, SOURCE_KEYS))
+        return _Draft(
+            name=name,
+            after=first_of(folded, AFTER_KEYS),
+            label=label,
+            source=first_of(folded, SOURCE_KEYS),
+        )
     note = _AFTER_NOTE.search(name[-200:])
     numbers = [int(number) for number in re.findall(r"\d{1,18}", note[1])] if note else []
     if note and numbers and set(numbers) <= known and len(note[0]) < len(name):
@@ -514,17 +682,27 @@ def _to_draft(item: Any, name: str, known: frozenset[int]) -> _Draft:
 class _Siblings:
     """The tasks that are kept of a reply, to be found by label or name; and the ids that count."""
 
-    def __init__(self, kept: list[_Draft], name_by_label: Mapping[str, str], known: frozenset[int]) -> None:
+    def __init__(
+        self, kept: list[_Draft], name_by_label: Mapping[str, str], known: frozenset[int]
+    ) -> None:
         self._known = known
         self._by_name = {fold(draft.name).rstrip(" ."): draft.label or draft.name for draft in kept}
-        self._by_label = {label: self._by_name.get(fold(name).rstrip(" .")) for label, name in name_by_label.items() if label}
+        self._by_label = {
+            label: self._by_name.get(fold(name).rstrip(" ."))
+            for label, name in name_by_label.items()
+            if label
+        }
 
     def resolve(self, value: Any) -> tuple[int | str, ...]:
         """The ids, labels and names that the value of an `after` means, each once."""
         found: dict[int | str, None] = {}
         for reference in _to_references(value):
             whole = self._find(reference)
-            parts = [whole] if whole is not None or not isinstance(reference, str) else map(self._find, _REFERENCE_END.split(reference))
+            parts = (
+                [whole]
+                if whole is not None or not isinstance(reference, str)
+                else map(self._find, _REFERENCE_END.split(reference))
+            )
             found.update(dict.fromkeys(part for part in parts if part is not None))
         return tuple(found)
 
@@ -539,12 +717,23 @@ class _Siblings:
 
 
 def _to_references(value: Any) -> list[int | str]:
-    """The numbers and texts of a value, which may be one of them, a list, or objects with an id or a name."""
+    """The numbers and texts of a value, which may be one of them, a list, or objects with an id or
+    a name."""
     references: list[int | str] = []
     for item in _flatten(value) if isinstance(value, list) else [value]:
-        reference = first_of(fold_keys(item), ("id", "task", "taskid", "name", "label")) if isinstance(item, dict) else item
+        reference = (
+            first_of(fold_keys(item), ("id", "task", "taskid", "name", "label"))
+            if isinstance(item, dict)
+            else item
+        )
         if isinstance(item, dict) and reference is None:
-            references += _to_references([inner for inner in _flatten(list(item.values())) if not isinstance(inner, dict | list)])
+            references += _to_references(
+                [
+                    inner
+                    for inner in _flatten(list(item.values()))
+                    if not isinstance(inner, dict | list)
+                ]
+            )
         if isinstance(reference, str):
             references.append(reference[:MAX_REFERENCE_CHARS])
         elif (id_ := to_id(reference)) is not None:
@@ -552,40 +741,58 @@ def _to_references(value: Any) -> list[int | str]:
     return references
 
 
-def _to_unanswered(lacks: Iterable[Mapping[str, Any]], siblings: _Siblings, finished: frozenset[int]) -> tuple[Unanswered, ...]:
+def _to_unanswered(
+    lacks: Iterable[Mapping[str, Any]], siblings: _Siblings, finished: frozenset[int]
+) -> tuple[Unanswered, ...]:
     found: dict[int, Unanswered] = {}
     for lack in lacks:
-        task_id = next((id_ for key in _TASK_ID_KEYS if (id_ := to_id(lack.get(key))) is not None), None)
+        task_id = next(
+            (id_ for key in _TASK_ID_KEYS if (id_ := to_id(lack.get(key))) is not None), None
+        )
         if task_id is None and len(finished) == 1:
             (task_id,) = finished
         written = first_of(lack, LACKS_KEYS)
         said = to_sentence(written)
-        is_named = bool(said) or (not written and not is_true(lack.get("answered"))) or is_false(lack.get("answered"))
+        is_named = (
+            bool(said)
+            or (not written and not is_true(lack.get("answered")))
+            or is_false(lack.get("answered"))
+        )
         if task_id not in finished or task_id is None or not is_named:
             continue
         if task_id not in found or (said and not found[task_id].lacks):
-            found[task_id] = Unanswered(task_id=task_id, lacks=said, after=siblings.resolve(first_of(lack, AFTER_KEYS)))
+            found[task_id] = Unanswered(
+                task_id=task_id, lacks=said, after=siblings.resolve(first_of(lack, AFTER_KEYS))
+            )
     return tuple(found.values())
 
 
-# -- a result and the plan behind it --------------------------------------------------------------------------------------------
+# -- a result and the plan behind it
+# --------------------------------------------------------------------------------------------
 
 _COMBINED_KEYS = frozenset({"lacks", "tasks", "objectivemet"})
-_PLAN_WORD = re.compile(r"\b(?:json|plan|planning|tasks?|next|follow-ups?|proposals?|lacks?|object)\b", re.IGNORECASE)
+_PLAN_WORD = re.compile(
+    r"\b(?:json|plan|planning|tasks?|next|follow-ups?|proposals?|lacks?|object)\b", re.IGNORECASE
+)
 _OPENING_FENCE = re.compile(r"`{3,}\w*\Z")
 _FENCE_LINE = re.compile(r"^[ \t]*`{3}", re.MULTILINE)
 _RULE = re.compile(r"[-=*_]{3,}")
-_BEGUN_BLOCK = re.compile(r"^[ \t]*(?:`{3}\w*\s*)?\{\s*+(?:\"(?:lacks|tasks|objective_met)\"|\"?\w*\Z)", re.MULTILINE)
+_BEGUN_BLOCK = re.compile(
+    r"^[ \t]*(?:`{3}\w*\s*)?\{\s*+(?:\"(?:lacks|tasks|objective_met)\"|\"?\w*\Z)", re.MULTILINE
+)
 MAX_BLOCK_CHARS = 20_000
 MAX_BLOCK_STARTS = 9
 MAX_CHATTER_CHARS = 200  # behind a plan that is the whole reply
 
 
-def split_combined(text: str, *, known_ids: Collection[int], max_tasks: int) -> tuple[str, CreationReply | None, str]:
+def split_combined(
+    text: str, *, known_ids: Collection[int], max_tasks: int
+) -> tuple[str, CreationReply | None, str]:
     """Return the result of a reply that ends with its plan, the plan, and what the result lacks.
 
-    The plan is the last JSON object of the reply if it has the keys of one; other JSON belongs to the result, which is given without the
-    plan and byte for byte else. There is no plan when there is no such object, or when it is cut off or cannot be read.
+    The plan is the last JSON object of the reply if it has the keys of one; other JSON belongs to
+    the result, which is given without the plan and byte for byte else. There is no plan when there
+    is no such object, or when it is cut off or cannot be read.
     """
     text = without_end_marks(without_thoughts(text))
     begin = max(0, len(text) - MAX_REPLY_CHARS)
@@ -599,42 +806,59 @@ def split_combined(text: str, *, known_ids: Collection[int], max_tasks: int) -> 
     plan.take({key: inner for key, inner in value.items() if key != "lacks"})
     try:
         known = frozenset(known_ids)
-        reply = _to_reply(plan, known=known, finished=frozenset(), max_tasks=max_tasks) if is_whole else None
+        reply = (
+            _to_reply(plan, known=known, finished=frozenset(), max_tasks=max_tasks)
+            if is_whole
+            else None
+        )
     except MalformedReplyError:
         reply = None
     return result, reply, lacks
 
 
 def _find_block(text: str) -> JsonValue | None:
-    """The last JSON object of the text if it is a plan; also where brackets before it never close."""
+    """The last JSON object of the text if it is a plan; also where brackets before it never
+    close."""
     found = find_json(text)
     if found and len(found) < MAX_VALUES and _is_block(found[-1]):
         return found[-1]
     begin = max(0, len(text) - MAX_BLOCK_CHARS)
-    for start in [match.start() for match in re.finditer(r"^[ \t]*\{", text[begin:], re.MULTILINE)][:-MAX_BLOCK_STARTS:-1]:
+    for start in [match.start() for match in re.finditer(r"^[ \t]*\{", text[begin:], re.MULTILINE)][
+        :-MAX_BLOCK_STARTS:-1
+    ]:
         inner = find_json(text[begin + start :])
         if len(inner) == 1 and _is_block(inner[0]):
-            return replace(inner[0], start=begin + start + inner[0].start, end=begin + start + inner[0].end)
+            return replace(
+                inner[0], start=begin + start + inner[0].start, end=begin + start + inner[0].end
+            )
     return None
 
 
 def _is_block(json_: JsonValue) -> bool:
-    """Whether the object holds nothing but a plan and stands at the beginning of a line, or holds most of one."""
+    """Whether the object holds nothing but a plan and stands at the beginning of a line, or holds
+    most of one."""
     value = _unnest(json_.value)
     keys = value.keys() & _COMBINED_KEYS
     begins_line = not has_words(json_.before) or json_.before.rstrip(" *`").endswith((":", "="))
     is_typed = isinstance(value.get("tasks"), list | dict | None)
-    return is_typed and (len(keys) > 1 or (bool(keys) and value.keys() <= _COMBINED_KEYS and begins_line))
+    return is_typed and (
+        len(keys) > 1 or (bool(keys) and value.keys() <= _COMBINED_KEYS and begins_line)
+    )
 
 
 def _unnest(value: Any) -> dict[str, Any]:
     folded = fold_keys(value) if isinstance(value, dict) else {}
     inner = next(iter(folded.values())) if len(folded) == 1 else None
-    return fold_keys(inner) if isinstance(inner, dict) and not folded.keys() & _COMBINED_KEYS else folded
+    return (
+        fold_keys(inner)
+        if isinstance(inner, dict) and not folded.keys() & _COMBINED_KEYS
+        else folded
+    )
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """The text before and behind a block, without its fence of code, its heading, and chatter about it alone."""
+    """The text before and behind a block, without its fence of code, its heading, and chatter about
+    it alone."""
     before = text[:start].rstrip()
     fence = _OPENING_FENCE.search(before[-20:])
     if fence and len(_FENCE_LINE.findall(before)) % 2:
@@ -651,8 +875,14 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _is_plan_heading(line: str) -> bool:
-    is_heading = line.startswith("#") or line.endswith((":", ":**")) or (line.startswith("**") and line.endswith("**"))
-    return bool(_RULE.fullmatch(line)) or (len(line) <= 100 and is_heading and _PLAN_WORD.search(line) is not None)
+    is_heading = (
+        line.startswith("#")
+        or line.endswith((":", ":**"))
+        or (line.startswith("**") and line.endswith("**"))
+    )
+    return bool(_RULE.fullmatch(line)) or (
+        len(line) <= 100 and is_heading and _PLAN_WORD.search(line) is not None
+    )
 
 
 def _without_begun_block(text: str) -> str:

@@ -1,7 +1,9 @@
-"""JSON values anywhere in a text, also JSON as models write it: with Python's quotes and words, with names of members without quotes,
-with commas too many or too few, with line breaks or quotes inside strings, and cut off.
+"""JSON values anywhere in a text, also JSON as models write it: with Python's quotes and words,
+with names of members without quotes, with commas too many or too few, with line breaks or quotes
+inside strings, and cut off.
 
-Every character is read a bounded number of times. Does not cover: values without quotes, and references (`$ref`, anchors).
+Every character is read a bounded number of times. Does not cover: values without quotes, and
+references (`$ref`, anchors).
 """
 
 from __future__ import annotations
@@ -15,23 +17,53 @@ from typing import Any
 
 MAX_VALUES = 2000
 MAX_DEPTH = 64
-MAX_REFUSED = 64  # behind so many refusals the strict reader is not asked any more: for each it counts the lines of the text
+# behind so many refusals the strict reader is not asked any more: for each it counts the lines of
+# the text
+MAX_REFUSED = 64
 MAX_QUOTE_REPAIRS = 8  # each may read the rest of the text
 LINE_LOOK_CHARS = 200  # of the line before and behind a value, to tell whether it stands alone
 
-_START = re.compile(r"\[(?=\s*[\"'“{\[\d\]-])|\{(?=\s*(?:[\"'“}]|(?:[A-Za-z_]\w{0,40}|\d{1,9})\s{0,9}:))")
+_START = re.compile(
+    r"\[(?=\s*[\"'“{\[\d\]-])|\{(?=\s*(?:[\"'“}]|(?:[A-Za-z_]\w{0,40}|\d{1,9})\s{0,9}:))"
+)
 _STRING = r"\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|“[^“”]*+”"
 _REPAIRED_STRING = "|".join(
     rf"{quote}(?:[^{quote}\\]|\\.|{quote}(?=[^\S\n]*+[^\s\"',:}}\]]))*+{quote}" for quote in "\"'"
 )  # a quote that no comma, colon or bracket follows stands in the text, not at its end
 _NUMBER_OR_WORD = r"-?\d++(?:\.\d++)?(?:[eE][+-]?\d++)?|-?[A-Za-z_]\w*+"
 _TOKENS, _REPAIRING_TOKENS = (
-    re.compile(rf"(?:[\s,]|(?://|#)[^\n]*+)*+(?:(?P<mark>[{{}}\[\]]|:|=>?)|(?P<string>{string})|(?P<word>{_NUMBER_OR_WORD}))", re.DOTALL)
+    re.compile(
+        (
+            rf"(?:[\s,]|(?://|#)[^\n]*+)*+(?:(?P<mark>[{{}}\[\]]|:|=>?)|(?P<string>{string})"
+            rf"|(?P<word>{_NUMBER_OR_WORD}))"
+        ),
+        re.DOTALL,
+    )
     for string in (_STRING, _REPAIRED_STRING)
 )
-_WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None, "NaN": None, "undefined": None}
+_WORDS = {
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+    "null": None,
+    "None": None,
+    "NaN": None,
+    "undefined": None,
+}
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/", "\n": ""}
+_ESCAPED = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    '"': '"',
+    "'": "'",
+    "\\": "\\",
+    "/": "/",
+    "\n": "",
+}
 _LIST_MARK = re.compile(r"\A\s*\d{1,4}[.):]\s")
 _WORD_CHAR = re.compile(r"[^\W_]")
 _STRICT = json.JSONDecoder(strict=False)
@@ -45,7 +77,8 @@ class CutObject(dict[str, Any]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonValue:
-    """A JSON value in a text: where it stands, what its line holds before it, and whether that and what is behind it are no words."""
+    """A JSON value in a text: where it stands, what its line holds before it, and whether that and
+    what is behind it are no words."""
 
     value: Any
     start: int
@@ -57,13 +90,16 @@ class JsonValue:
 
 
 def find_json(text: str) -> list[JsonValue]:
-    """Return the outermost objects and arrays of the text, in order; of one that is cut or broken, what is whole of it."""
+    """Return the outermost objects and arrays of the text, in order; of one that is cut or broken,
+    what is whole of it."""
     found: list[JsonValue] = []
     at, n_refused, n_repairs = 0, 0, 0
     while len(found) < MAX_VALUES and (start := _START.search(text, at)):
         strict = _read_strictly(text, start.start()) if n_refused < MAX_REFUSED else None
         n_refused += strict is None
-        value, at, is_whole = (*strict, True) if strict else _read_loosely(text, start.start(), _TOKENS)
+        value, at, is_whole = (
+            (*strict, True) if strict else _read_loosely(text, start.start(), _TOKENS)
+        )
         if not is_whole and n_repairs < MAX_QUOTE_REPAIRS:
             n_repairs += 1
             repaired = _read_loosely(text, start.start(), _REPAIRING_TOKENS)
@@ -90,7 +126,15 @@ def _place(text: str, value: Any, start: int, end: int, *, is_whole: bool) -> Js
     ends_line = not _WORD_CHAR.search(after)
     is_alone = ends_line and not _WORD_CHAR.search(_LIST_MARK.sub("", before, count=1))
     is_labelled = is_alone or (ends_line and before.rstrip(" `*\t").endswith((":", "=")))
-    return JsonValue(value=value, start=start, end=end, before=before, is_whole=is_whole, is_alone=is_alone, is_labelled=is_labelled)
+    return JsonValue(
+        value=value,
+        start=start,
+        end=end,
+        before=before,
+        is_whole=is_whole,
+        is_alone=is_alone,
+        is_labelled=is_labelled,
+    )
 
 
 def _read_strictly(text: str, start: int) -> tuple[Any, int] | None:
@@ -101,10 +145,13 @@ def _read_strictly(text: str, start: int) -> tuple[Any, int] | None:
 
 
 def _read_loosely(text: str, start: int, tokens: re.Pattern[str]) -> tuple[Any, int, bool]:
-    """(value, end, is_whole) of the value at `start`; `end` of one that is not whole is where it breaks."""
+    """(value, end, is_whole) of the value at `start`; `end` of one that is not whole is where it
+    breaks."""
     reader = _Reader()
     at = start
-    while (token := tokens.match(text, at)) and reader.take(token, is_key=_is_key(text, token.end())):
+    while (token := tokens.match(text, at)) and reader.take(
+        token, is_key=_is_key(text, token.end())
+    ):
         at = token.end()
         if reader.is_done:
             return reader.root, at, True
@@ -116,7 +163,8 @@ def _is_key(text: str, end: int) -> bool:
 
 
 class _Reader:
-    """The containers that are open, the outermost first, and the key that waits for its value in each."""
+    """The containers that are open, the outermost first, and the key that waits for its value in
+    each."""
 
     def __init__(self) -> None:
         self.root: Any = None
@@ -132,11 +180,16 @@ class _Reader:
         if mark in ("{", "["):
             return self._begin(CutObject() if mark == "{" else [])
         if mark in _SEPARATORS:
-            return bool(self._open) and isinstance(self._open[-1], dict) and self._keys[-1] is not _NO_KEY
+            return (
+                bool(self._open)
+                and isinstance(self._open[-1], dict)
+                and self._keys[-1] is not _NO_KEY
+            )
         return self._end(mark)
 
     def cut(self) -> Any:
-        """What is whole of the containers that are still open; an open object in a list is no whole item of it."""
+        """What is whole of the containers that are still open; an open object in a list is no whole
+        item of it."""
         while len(self._open) > 1:
             child = self._open.pop()
             self._keys.pop()
@@ -152,7 +205,11 @@ class _Reader:
         return True
 
     def _end(self, mark: str) -> bool:
-        if not self._open or isinstance(self._open[-1], list) is not (mark == "]") or self._keys[-1] is not _NO_KEY:
+        if (
+            not self._open
+            or isinstance(self._open[-1], list) is not (mark == "]")
+            or self._keys[-1] is not _NO_KEY
+        ):
             return False
         value = self._open.pop()
         self._keys.pop()
@@ -170,7 +227,11 @@ class _Reader:
             if is_key:
                 self._keys[-1] = _unquote(string) if string else word
             return is_key
-        if string is None and word not in _WORDS and not (word and (word[0].isdigit() or word[1:2].isdigit())):
+        if (
+            string is None
+            and word not in _WORDS
+            and not (word and (word[0].isdigit() or word[1:2].isdigit()))
+        ):
             return False
         self._put(_unquote(string) if string else _read_word(word or ""))
         return True

@@ -16,22 +16,34 @@ _CODE_FENCE = re.compile(r"\A\s*`{3}\w*\s*")
 _BLOCK_TAG = re.compile(r"</?(?:li|ol|ul|br|p|div|tr|table)\b[^<>]{0,100}>", re.IGNORECASE)
 _CELL_TAG = re.compile(r"</?(?:td|th)\b[^<>]{0,100}>", re.IGNORECASE)
 _LIST_MARK = re.compile(r"(?:[-+–—‣◦]\s+|[>|•·]\s*)*(?:\[x?\s?\]\s*)?")
-_LEADING_ID = re.compile(r"[(\[#]*(?:(?:task|id|no\.?)\s*)*[:#]?\s*(\d{1,18})(?:\s*[.:;)\]|–—-]+(?!\d)|\s*$)")
+_LEADING_ID = re.compile(
+    r"[(\[#]*(?:(?:task|id|no\.?)\s*)*[:#]?\s*(\d{1,18})(?:\s*[.:;)\]|–—-]+(?!\d)|\s*$)"
+)
 _SEPARATOR = re.compile(r"(?:[\s,;→⇒>=]|-{1,3}>)+")
 _LONE_ID = re.compile(r"[(\[#]*(\d{1,18})[)\].]*")
 _CONNECTIVES = frozenset({"", "then", "and", "task", "tasks"})
-_ORDER_KEYS = ("order", "neworder", "ordering", "sequence", "priorities", "priority", "queue", "tasks")
+_ORDER_KEYS = (
+    "order",
+    "neworder",
+    "ordering",
+    "sequence",
+    "priorities",
+    "priority",
+    "queue",
+    "tasks",
+)
 _ID_KEYS = ("id", "taskid", "task", "number")
 _NAME_KEYS = ("name", "taskname", "task", "title", "description")
 _RANK_KEYS = ("rank", "position", "place", "order")
 
 
 def parse_order(text: str, *, window: Sequence[tuple[int, str]]) -> tuple[int, ...]:
-    """Return ids of the window in the order that a reply wishes: each at most once, none that is not in the window.
+    """Return ids of the window in the order that a reply wishes: each at most once, none that is
+    not in the window.
 
-    A line or JSON item with the name of a task means that task, whatever number stands before it, because lists come back
-    numbered anew. Once a name is recognised, numbers count for nothing; only without names are they ids. Ids and names in
-    running prose are no order.
+    A line or JSON item with the name of a task means that task, whatever number stands before it,
+    because lists come back numbered anew. Once a name is recognised, numbers count for nothing;
+    only without names are they ids. Ids and names in running prose are no order.
 
     Args:
         window: (id, name) of each task that the agent was shown.
@@ -49,16 +61,27 @@ def parse_order(text: str, *, window: Sequence[tuple[int, str]]) -> tuple[int, .
 
 
 def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[list[Any]]:
-    """The lists that may be the order, the likeliest first: of the last JSON value, and last the objects that stand one behind another."""
+    """The lists that may be the order, the likeliest first: of the last JSON value, and last the
+    objects that stand one behind another."""
     for json_ in reversed(found):
         if not json_.is_whole or (isinstance(json_.value, list) and not json_.is_labelled):
             continue
         objects = [node for node in walk(json_.value) if isinstance(node, dict)]
-        named = [folded[key] for node in objects if (folded := fold_keys(node)) for key in _ORDER_KEYS if key in folded]
+        named = [
+            folded[key]
+            for node in objects
+            if (folded := fold_keys(node))
+            for key in _ORDER_KEYS
+            if key in folded
+        ]
         yield from (_ranked(value) for value in named if isinstance(value, list))
         yield from (_by_rank(value, ids) for value in named if isinstance(value, dict))
         yield from (_ranked(value) for value in walk(json_.value) if isinstance(value, list))
-    alone = [json_.value for json_ in found if json_.is_alone and json_.is_whole and isinstance(json_.value, dict)]
+    alone = [
+        json_.value
+        for json_ in found
+        if json_.is_alone and json_.is_whole and isinstance(json_.value, dict)
+    ]
     if len(alone) > 1:
         yield _ranked(alone)
     yield from (_by_rank(value, ids) for value in reversed(alone))
@@ -66,7 +89,10 @@ def _order_lists(found: Sequence[JsonValue], ids: frozenset[int]) -> Iterator[li
 
 def _ranked(items: list[Any]) -> list[Any]:
     """The items by the rank that each of them gives, or as they stand."""
-    ranks = [to_id(first_of(fold_keys(item), _RANK_KEYS)) if isinstance(item, dict) else None for item in items]
+    ranks = [
+        to_id(first_of(fold_keys(item), _RANK_KEYS)) if isinstance(item, dict) else None
+        for item in items
+    ]
     if len(set(ranks)) < len(items) or None in ranks:
         return items
     return [items[at] for at in sorted(range(len(items)), key=lambda at: ranks[at] or 0)]
@@ -77,11 +103,24 @@ def _by_rank(by_key: Mapping[str, Any], ids: frozenset[int]) -> list[Any]:
     keys = [to_id(key) for key in by_key]
     ranks = [to_id(value) for value in by_key.values()]
     if any(rank is None for rank in ranks):
-        return [value if _is_numbered(value) else f"{key}: {_text_of(value)}" for key, value in by_key.items()]
+        return [
+            value if _is_numbered(value) else f"{key}: {_text_of(value)}"
+            for key, value in by_key.items()
+        ]
     counts = list(range(1, len(ranks) + 1))
-    if keys != counts and sorted(rank or 0 for rank in ranks) == counts and {key or 0 for key in keys} <= ids:
-        return [key for _, key in sorted(zip(ranks, keys, strict=True), key=lambda pair: pair[0] or 0)]
-    in_turn = sorted(zip(keys, ranks, strict=True), key=lambda pair: pair[0] or 0) if None not in keys else zip(keys, ranks, strict=True)
+    if (
+        keys != counts
+        and sorted(rank or 0 for rank in ranks) == counts
+        and {key or 0 for key in keys} <= ids
+    ):
+        return [
+            key for _, key in sorted(zip(ranks, keys, strict=True), key=lambda pair: pair[0] or 0)
+        ]
+    in_turn = (
+        sorted(zip(keys, ranks, strict=True), key=lambda pair: pair[0] or 0)
+        if None not in keys
+        else zip(keys, ranks, strict=True)
+    )
     return [id_ for _, id_ in in_turn]
 
 
@@ -124,11 +163,14 @@ class _Names:
             key = fold(name[:SHOWN_NAME_CHARS]).strip(" .,;:…")
             self._ids_by_name.setdefault(key, []).append(id_)
             patterns[key] = re.escape(key) + ("" if len(name) > SHOWN_NAME_CHARS else r"(?!\w)")
-        self._longest_first = [(key, patterns[key]) for key in sorted(patterns, key=len, reverse=True) if key]
+        self._longest_first = [
+            (key, patterns[key]) for key in sorted(patterns, key=len, reverse=True) if key
+        ]
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
-        """Any of the names; compiled only for a reply that holds one, because that takes a millisecond."""
+        """Any of the names; compiled only for a reply that holds one, because that takes a
+        millisecond."""
         return re.compile(rf"(?<!\w)(?:{'|'.join(pattern for _, pattern in self._longest_first)})")
 
     def resolve(self, lines: Iterable[str]) -> tuple[int, ...]:
@@ -138,30 +180,49 @@ class _Names:
             leading = _leading_ids(line)[:1]
             for key in self._named(line):
                 same = [id_ for id_ in self._ids_by_name[key] if id_ not in by_name]
-                by_name.update(dict.fromkeys(leading if leading and leading[0] in same else same[:1]))
+                by_name.update(
+                    dict.fromkeys(leading if leading and leading[0] in same else same[:1])
+                )
         if by_name:
             return tuple(by_name)
-        return tuple(dict.fromkeys(id_ for line in folded for id_ in _leading_ids(line) if id_ in self.ids))
+        return tuple(
+            dict.fromkeys(id_ for line in folded for id_ in _leading_ids(line) if id_ in self.ids)
+        )
 
     def _named(self, line: str) -> list[str]:
-        """The names in list position: all that the line is made of, or the one that an item begins with or holds."""
-        found = list(self._pattern.finditer(line)) if any(key in line for key, _ in self._longest_first) else []
+        """The names in list position: all that the line is made of, or the one that an item begins
+        with or holds."""
+        found = (
+            list(self._pattern.finditer(line))
+            if any(key in line for key, _ in self._longest_first)
+            else []
+        )
         if not found:
             return []
         head, colon, tail = line[: found[0].start()].rpartition(":")
-        rest = (tail if colon and len(head) < 60 else head + tail) + " " + self._pattern.sub(" ", line[found[0].end() :])
+        rest = (
+            (tail if colon and len(head) < 60 else head + tail)
+            + " "
+            + self._pattern.sub(" ", line[found[0].end() :])
+        )
         if set(re.split(r"[\W\d]+", rest)) <= _CONNECTIVES:
             return list(dict.fromkeys(match.group() for match in found))
         mark = _LIST_MARK.match(line)
         body = line[mark.end() :] if mark else line
-        is_item = len(body) < len(line) or _LEADING_ID.match(body) or body.startswith(found[0].group())
+        is_item = (
+            len(body) < len(line) or _LEADING_ID.match(body) or body.startswith(found[0].group())
+        )
         return [found[0].group()] if is_item else []
 
 
 def _leading_ids(line: str) -> list[int]:
     """The numbers that the line consists of, or the one that it begins with."""
     head, colon, tail = line.rpartition(":")
-    tokens = [token for token in _SEPARATOR.split(tail if colon and not any(map(str.isdigit, head)) else line) if token not in _CONNECTIVES]
+    tokens = [
+        token
+        for token in _SEPARATOR.split(tail if colon and not any(map(str.isdigit, head)) else line)
+        if token not in _CONNECTIVES
+    ]
     numbers = [_LONE_ID.fullmatch(token) for token in tokens]
     if len(numbers) > 1 and all(numbers):
         return [int(number.group(1)) for number in numbers if number]

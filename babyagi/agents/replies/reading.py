@@ -1,4 +1,5 @@
-"""What every reply is read with: the text that a person would see of it, names, ids, and keys in other words."""
+"""What every reply is read with: the text that a person would see of it, names, ids, and keys in
+other words."""
 
 from __future__ import annotations
 
@@ -12,40 +13,66 @@ from babyagi.llm.prompt import clean
 MAX_REPLY_CHARS = 200_000
 MAX_REASON_CHARS = 500
 
-_THINKING = re.compile(r"^[ \t]*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE)
+_THINKING = re.compile(
+    r"^[ \t]*+<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL | re.MULTILINE | re.IGNORECASE
+)
 _END_OF_THINKING = re.compile(r"</think(?:ing)?>[ \t]*+(?=[\n{\[]|\Z)", re.IGNORECASE)
 _OPENING_TOKEN = re.compile(
-    r"<\|begin_of_text\|>|<\|(?:im_start|start_header_id|start)\|>[ \t]*+assistant\b(?:<\|(?:end_header_id|message)\|>)?"
+    r"<\|begin_of_text\|>|<\|(?:im_start|start_header_id|start)\|>[ "
+    r"\t]*+assistant\b(?:<\|(?:end_header_id|message)\|>)?"
     r"|<start_of_turn>model\b|\[/?INST\]|<s>|<\|assistant\|>"
 )
-_TOKEN = r"<\|(?:im_end|eot_id|endoftext|end_of_text|end|eom_id)\|>|</s>|<end_of_turn>|<eos>|<｜end▁of▁sentence｜>"
+_TOKEN = (
+    r"<\|(?:im_end|eot_id|endoftext|end_of_text|end|eom_id)\|>|</s>|<end_of_turn>|<eos>"
+    r"|<｜end▁of▁sentence｜>"
+)
 _END_TOKEN = re.compile(_TOKEN)
 _END_OF_TURN = re.compile(
-    rf"(?:{_TOKEN})(?=\s*+(?:<|\Z|\n))|<\|(?:im_start|start_header_id|user|system)\|>|<start_of_turn>"
+    rf"(?:{_TOKEN})(?=\s*+(?:<|\Z|\n))|<\|(?:im_start|start_header_id|user|system)\|>"
+    r"|<start_of_turn>"
     r"|(?<=\n)[ \t]*+(?:#{1,4} )?(?:\*\*)?(?:Human|User|HUMAN|USER)(?:\*\*)?:"
 )
-_END_MARKS = ("<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "<|end|>", "<|eom_id|>", "</s>", "<end_of_turn>", "<eos>")
+_END_MARKS = (
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|end|>",
+    "<|eom_id|>",
+    "</s>",
+    "<end_of_turn>",
+    "<eos>",
+)
 _FENCE_BEGINS = re.compile(r"<<[\w ]{1,60} ([0-9a-f]{8,64}) from .*")
 _FENCE_ENDS = re.compile(r"([0-9a-f]{8,64})>>")
 _WRAPPERS = (("**", "**"), ("__", "__"), ('"', '"'), ("'", "'"), ("“", "”"), ("«", "»"), ("`", "`"))
-_MARKS = str.maketrans(dict.fromkeys("*_`\"'“”‘’«»\N{VARIATION SELECTOR-16}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}", ""))
+_MARKS = str.maketrans(
+    dict.fromkeys(
+        "*_`\"'“”‘’«»\N{VARIATION SELECTOR-16}\N{ZERO WIDTH SPACE}\N{ZERO WIDTH NO-BREAK SPACE}", ""
+    )
+)
 _KEYCAP = "\N{COMBINING ENCLOSING KEYCAP}"  # an emoji number is digits, each with one
-_ID = re.compile(r"[(\[#]*(?:(?:task|id|no\.?|number)[\s_#-]{0,3})?[(\[#]*(\d{1,18})[)\].]*", re.IGNORECASE)
+_ID = re.compile(
+    r"[(\[#]*(?:(?:task|id|no\.?|number)[\s_#-]{0,3})?[(\[#]*(\d{1,18})[)\].]*", re.IGNORECASE
+)
 _NOTHING = re.compile(
     r"\W*(?:(?:there (?:are|is) )?(?:currently )?"
-    r"(?:none|nothing|nil|null|empty|n/?a|no(?: [\w-]+){0,3} (?:tasks?|steps?|actions?|parts?|work))\b.{0,80}"
+    r"(?:none|nothing|nil|null|empty|n/?a|no(?: [\w-]+){0,3} "
+    r"(?:tasks?|steps?|actions?|parts?|work))\b.{0,80}"
     r"|(?:keine|aucune?|ninguna?|nessuna?|nenhuma?)\b.{0,60}|[无無没沒]\S{0,20}|なし.?|-+|—|–)",
     re.IGNORECASE,
 )
 
 
 def visible(text: str) -> str:
-    """Return the bounded text that is the model's own turn: without what it only thought, and without the turns that it invents."""
+    """Return the bounded text that is the model's own turn: without what it only thought, and
+    without the turns that it invents."""
     return own_turn(without_thoughts(text[:MAX_REPLY_CHARS]))
 
 
 def without_thoughts(text: str) -> str:
-    """The text without blocks of `<think>`, also those whose beginning or end is missing; its line ends are `\\n`."""
+    """The text without blocks of `<think>`, also those whose beginning or end is missing; its line
+    ends are `\\n`."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\N{ZERO WIDTH NO-BREAK SPACE}")
     text = _THINKING.sub("", text)
     ends = list(_END_OF_THINKING.finditer(text))
@@ -95,7 +122,8 @@ def without_echo(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """The text as names are compared: compatible letters alike, case, quotes, emphasis and the width of space ignored."""
+    """The text as names are compared: compatible letters alike, case, quotes, emphasis and the
+    width of space ignored."""
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_MARKS)
     return " ".join(re.sub(f"{_KEYCAP}(?!\\d)", ".", folded).replace(_KEYCAP, "").split())
 
@@ -111,7 +139,8 @@ def to_line(text: str) -> str:
 
 
 def to_sentence(value: Any) -> str:
-    """What a value says for a person, bounded; empty when it is no text or says that there is nothing."""
+    """What a value says for a person, bounded; empty when it is no text or says that there is
+    nothing."""
     if isinstance(value, list):
         value = "; ".join(item for item in value if isinstance(item, str))
     line = to_line(value).strip(" .,:;-–—*")[:MAX_REASON_CHARS] if isinstance(value, str) else ""
@@ -122,7 +151,13 @@ def unwrap(line: str) -> str:
     """The line without quotes or emphasis around the whole of it."""
     for opening, closing in _WRAPPERS:
         inner = line[len(opening) : -len(closing)]
-        if line.startswith(opening) and line.endswith(closing) and inner and opening not in inner and closing not in inner:
+        if (
+            line.startswith(opening)
+            and line.endswith(closing)
+            and inner
+            and opening not in inner
+            and closing not in inner
+        ):
             line = inner.strip()
     return line
 
@@ -141,7 +176,10 @@ def is_true(value: Any) -> bool:
 
 
 def is_false(value: Any) -> bool:
-    return value is False or (isinstance(value, str) and value.strip().casefold() in ("false", "no", "partly", "partially"))
+    return value is False or (
+        isinstance(value, str)
+        and value.strip().casefold() in ("false", "no", "partly", "partially")
+    )
 
 
 def is_nothing(line: str) -> bool:
@@ -154,7 +192,8 @@ def has_words(line: str) -> bool:
 
 
 def first_of(item: Mapping[str, Any], keys: Iterable[str]) -> Any:
-    """The value of the first of the keys that the item, whose keys are folded, holds a value of; None without one."""
+    """The value of the first of the keys that the item, whose keys are folded, holds a value of;
+    None without one."""
     return next((item[key] for key in keys if item.get(key) not in (None, "")), None)
 
 

@@ -1,4 +1,5 @@
-"""A protocol: how a model is asked, and how its reply is read. Two pure functions; everything else about an agent is the same."""
+"""A protocol: how a model is asked, and how its reply is read. Two pure functions; everything else
+about an agent is the same."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a request is made of: the question, the steps that the model is shown, the tools (none: it must answer)."""
+    """What a request is made of: the question, the steps that the model is shown, the tools (none:
+    it must answer)."""
 
     messages: tuple[Message, ...]
     steps: Sequence[Step] = ()
@@ -36,8 +38,8 @@ class Conversation:
 class Protocol:
     """A way of talking to a model.
 
-    `render` makes the request of a conversation. `parse` reads the completion of it, and raises `MalformedReplyError` with what the
-    model should write instead, nothing else.
+    `render` makes the request of a conversation. `parse` reads the completion of it, and raises
+    `MalformedReplyError` with what the model should write instead, nothing else.
     """
 
     name: str
@@ -64,13 +66,21 @@ def fill(name: str, **fields: str) -> str:
 
 
 def instruct(messages: Sequence[Message], instruction: str) -> list[Message]:
-    """Return the messages with an instruction of ours at the end of the system message, which is made if there is none."""
+    """Return the messages with an instruction of ours at the end of the system message, which is
+    made if there is none."""
     told = Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",))
     if not messages or messages[0].speaker is not Speaker.SYSTEM:
         return [told, *messages]
     first = messages[0]
     text = f"{first.text}\n\n{instruction}"
-    return [Message(speaker=Speaker.SYSTEM, text=text, origins=tuple(dict.fromkeys((*first.origins, "program")))), *messages[1:]]
+    return [
+        Message(
+            speaker=Speaker.SYSTEM,
+            text=text,
+            origins=tuple(dict.fromkeys((*first.origins, "program"))),
+        ),
+        *messages[1:],
+    ]
 
 
 def model_origins(step: Step) -> tuple[str, ...]:
@@ -79,7 +89,11 @@ def model_origins(step: Step) -> tuple[str, ...]:
 
 def origins_of(step: Step) -> tuple[str, ...]:
     """The origins of what its calls gave, each once."""
-    return tuple(dict.fromkeys(origin for observation in step.observations for origin in observation.passage.origins))
+    return tuple(
+        dict.fromkeys(
+            origin for observation in step.observations for origin in observation.passage.origins
+        )
+    )
 
 
 def label_of(observation: Observation) -> str:
@@ -92,8 +106,12 @@ def acts(steps: Sequence[Step]) -> list[tuple[Step, Act]]:
 
 
 def describe_input(tool: Tool) -> str:
-    """The input of a tool in words, on one line: `path (string), first_line (integer, optional)`."""
+    """The input of a tool in words, on one line: `path (string), first_line (integer,
+    optional)`."""
     required = tool.parameters.get("required", ())
     properties: dict[str, Any] = dict(tool.parameters.get("properties", {}))
-    said = [f"{name} ({schema.get('type', 'any')}{'' if name in required else ', optional'})" for name, schema in properties.items()]
+    said = [
+        f"{name} ({schema.get('type', 'any')}{'' if name in required else ', optional'})"
+        for name, schema in properties.items()
+    ]
     return ", ".join(said) or "none"

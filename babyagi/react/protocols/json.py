@@ -1,7 +1,9 @@
-"""The protocol of one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`; an answer and a failure are tools too.
+"""The protocol of one JSON object per reply: `{"thought": …, "tool": …, "tool_input": …}`; an
+answer and a failure are tools too.
 
-The object is the whole reply, bare or in a code fence; what a model made up behind it (an observation, a further object) is not read.
-An object with prose around it may be a quotation, so it is asked for again, never carried out.
+The object is the whole reply, bare or in a code fence; what a model made up behind it (an
+observation, a further object) is not read. An object with prose around it may be a quotation, so it
+is asked for again, never carried out.
 """
 
 from __future__ import annotations
@@ -33,26 +35,48 @@ from babyagi.tools.validate import DECODER
 
 FINAL_ANSWER = "final_answer"
 FAIL_TASK = "fail_task"
-EXPECTED = 'Reply with one JSON object {"thought": "…", "tool": "…", "tool_input": …} and no other text.'
+EXPECTED = (
+    'Reply with one JSON object {"thought": "…", "tool": "…", "tool_input": …} and no other text.'
+)
 
 _OPENING = re.compile(r"`{3}\w{0,10}[ \t]*\n")
-_MADE_UP = re.compile(r"(?:`{3}\w{0,10}\s{0,3})?\{|\W{0,4}(?:observation|result|tool_output|output|user|error)\b|<<", re.IGNORECASE)
+_MADE_UP = re.compile(
+    (
+        r"(?:`{3}\w{0,10}\s{0,3})?\{|\W{0,4}(?:observation|result|tool_output|output|user"
+        r"|error)\b|<<"
+    ),
+    re.IGNORECASE,
+)
 
 
 def render(conversation: Conversation) -> Prompt:
     messages = instruct(conversation.messages, _instruction(conversation.tools))
     for step, act in acts(conversation.steps):
-        messages.append(Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step)))
-        shown = "\n".join(fence(label_of(observation), observation.passage) for observation in step.observations)
+        messages.append(
+            Message(speaker=Speaker.ASSISTANT, text=_log(act), origins=model_origins(step))
+        )
+        shown = "\n".join(
+            fence(label_of(observation), observation.passage) for observation in step.observations
+        )
         origins = origins_of(step)
         messages.append(Message(speaker=Speaker.USER, text=shown, origins=origins))
     if conversation.is_last:
-        messages.append(Message(speaker=Speaker.USER, text=f"{ANSWER_NOW} Use {FINAL_ANSWER}.", origins=("program",)))
+        messages.append(
+            Message(
+                speaker=Speaker.USER, text=f"{ANSWER_NOW} Use {FINAL_ANSWER}.", origins=("program",)
+            )
+        )
     return Prompt(messages=tuple(messages), max_output_tokens=conversation.max_output_tokens)
 
 
 def _instruction(tools: Sequence[Tool]) -> str:
-    said = [f"{tool.name}:\n    {tool.description}\n    _input_: {describe_input(tool)}\n    _output_: text" for tool in tools]
+    said = [
+        (
+            f"{tool.name}:\n    {tool.description}\n    _input_: {describe_input(tool)}\n    "
+            "_output_: text"
+        )
+        for tool in tools
+    ]
     names = [*(tool.name for tool in tools), FINAL_ANSWER, FAIL_TASK]
     return fill("json", tools="\n".join(said), tool_names=", ".join(names))
 
@@ -62,13 +86,19 @@ def _log(act: Act) -> str:
     if act.calls[0].id == WRITTEN_CALL:
         return act.log
     return "\n".join(
-        json.dumps({"thought": act.thought, "tool": call.name, "tool_input": call.arguments}, ensure_ascii=False) for call in act.calls
+        json.dumps(
+            {"thought": act.thought, "tool": call.name, "tool_input": call.arguments},
+            ensure_ascii=False,
+        )
+        for call in act.calls
     )
 
 
 def parse(completion: Completion, conversation: Conversation) -> Decision:
     if completion.tool_calls and conversation.tools:
-        return Act(calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text)
+        return Act(
+            calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text
+        )
     text = completion.text.strip()
     try:
         action, log = read_object(text)
@@ -98,10 +128,17 @@ def _finish(output: str, log: str) -> Finish:
 
 
 def _as_text(given: Any) -> str:
-    """The text of an answer, however it is put: bare, as the only value of an object, or as JSON."""
+    """The text of an answer, however it is put: bare, as the only value of an object, or as
+    JSON."""
     if isinstance(given, dict) and len(given) == 1:
         (given,) = given.values()
-    return given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+    return (
+        given
+        if isinstance(given, str)
+        else ""
+        if given is None
+        else json.dumps(given, ensure_ascii=False)
+    )
 
 
 def read_object(text: str) -> tuple[dict[str, Any], str]:

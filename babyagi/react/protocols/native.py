@@ -1,18 +1,33 @@
-"""The protocol of endpoints that know tools: calls and observations have fields of their own, and plain text is the answer."""
+"""The protocol of endpoints that know tools: calls and observations have fields of their own, and
+plain text is the answer."""
 
 from __future__ import annotations
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.base import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
-from babyagi.react.protocols.base import ANSWER_NOW, Conversation, Protocol, acts, label_of, model_origins
+from babyagi.react.protocols.base import (
+    ANSWER_NOW,
+    Conversation,
+    Protocol,
+    acts,
+    label_of,
+    model_origins,
+)
 from babyagi.react.steps import Act, Decision, Finish
 
 
 def render(conversation: Conversation) -> Prompt:
     messages = list(conversation.messages)
     for step, act in acts(conversation.steps):
-        messages.append(Message(speaker=Speaker.ASSISTANT, text=act.log, tool_calls=act.calls, origins=model_origins(step)))
+        messages.append(
+            Message(
+                speaker=Speaker.ASSISTANT,
+                text=act.log,
+                tool_calls=act.calls,
+                origins=model_origins(step),
+            )
+        )
         messages += [
             Message(
                 speaker=Speaker.TOOL,
@@ -25,7 +40,9 @@ def render(conversation: Conversation) -> Prompt:
     if conversation.is_last:
         messages.append(Message(speaker=Speaker.USER, text=ANSWER_NOW, origins=("program",)))
     tools = tuple(tool.spec for tool in conversation.tools)
-    return Prompt(messages=tuple(messages), tools=tools, max_output_tokens=conversation.max_output_tokens)
+    return Prompt(
+        messages=tuple(messages), tools=tools, max_output_tokens=conversation.max_output_tokens
+    )
 
 
 def parse(completion: Completion, conversation: Conversation) -> Decision:

@@ -1,8 +1,10 @@
-"""The protocol of models that know nothing of tools: thought, action, input and answer are labelled lines of text (ReAct).
+"""The protocol of models that know nothing of tools: thought, action, input and answer are labelled
+lines of text (ReAct).
 
-A label counts at the start of a line, outside of code fences and blocks, of quotes (`>`) and of the fences in which data is shown; so
-what a reply quotes is never carried out, also where a stop word cut the end of the quotation off. What stands behind the first
-observation that the model made up is not read. Reading is linear in the length of the reply.
+A label counts at the start of a line, outside of code fences and blocks, of quotes (`>`) and of the
+fences in which data is shown; so what a reply quotes is never carried out, also where a stop word
+cut the end of the quotation off. What stands behind the first observation that the model made up is
+not read. Reading is linear in the length of the reply.
 """
 
 from __future__ import annotations
@@ -35,9 +37,20 @@ MAX_LABEL_CHARS = 200  # a label stands within this much of its line
 DECIDING = ("action", "answer")
 NO_CALL = frozenset({"", "none", "n/a", "-", "no action", "なし"})
 
-# Nobody sees these, so they change nothing: soft hyphen, zero widths, marks of direction, byte order mark.
+# Nobody sees these, so they change nothing: soft hyphen, zero widths, marks of direction, byte
+# order mark.
 _INVISIBLE = "".join(
-    map(chr, (0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), *range(0x2066, 0x206A), 0xFEFF))
+    map(
+        chr,
+        (
+            0xAD,
+            *range(0x200B, 0x2010),
+            *range(0x202A, 0x202F),
+            *range(0x2060, 0x2065),
+            *range(0x2066, 0x206A),
+            0xFEFF,
+        ),
+    )
 )
 _CODE_FENCE = re.compile(rf"[\s{_INVISIBLE}]{{0,3}}(`{{3}}|~{{3}})[`~]*\s*(.{{0,1}})")
 _CODE_BLOCK = re.compile(r" {4}| {0,3}\t")  # code by its indentation
@@ -94,11 +107,13 @@ def text_protocol(labels: Labels = ENGLISH) -> Protocol:
     )
 
 
-# -- asking -------------------------------------------------------------------------------------------------------------------
+# -- asking
+# --------------------------------------------------------------------------------------------------
 
 
 def render(conversation: Conversation, labels: Labels) -> Prompt:
-    """Each request is the one before, the model's reply, and what came of it; it ends where the model goes on."""
+    """Each request is the one before, the model's reply, and what came of it; it ends where the
+    model goes on."""
     if _is_plain(conversation):
         return native.render(conversation)
     messages = list(conversation.messages)
@@ -106,13 +121,17 @@ def render(conversation: Conversation, labels: Labels) -> Prompt:
         messages = instruct(messages, _instruction(conversation, labels))
     messages[-1] = _ask(messages[-1], labels)
     for step, act in acts(conversation.steps):
-        messages.append(Message(speaker=Speaker.ASSISTANT, text=_log(act, labels), origins=model_origins(step)))
+        messages.append(
+            Message(speaker=Speaker.ASSISTANT, text=_log(act, labels), origins=model_origins(step))
+        )
         messages.append(_show(step, labels))
     if conversation.is_last:
         told = f"{ANSWER_NOW}\n{labels.answer[0]}:"
         messages.append(Message(speaker=Speaker.USER, text=told, origins=("program",)))
     stop = (f"\n{labels.observation[0]}:", f"\n\t{labels.observation[0]}:")
-    return Prompt(messages=tuple(messages), max_output_tokens=conversation.max_output_tokens, stop=stop)
+    return Prompt(
+        messages=tuple(messages), max_output_tokens=conversation.max_output_tokens, stop=stop
+    )
 
 
 def _is_plain(conversation: Conversation) -> bool:
@@ -123,7 +142,10 @@ def _is_plain(conversation: Conversation) -> bool:
 def _instruction(conversation: Conversation, labels: Labels) -> str:
     return fill(
         "text",
-        tools="\n".join(f"{tool.name}: {tool.description} Input: {describe_input(tool)}" for tool in conversation.tools),
+        tools="\n".join(
+            f"{tool.name}: {tool.description} Input: {describe_input(tool)}"
+            for tool in conversation.tools
+        ),
         tool_names=", ".join(tool.name for tool in conversation.tools),
         thought=labels.thought[0],
         action=labels.action[0],
@@ -143,17 +165,26 @@ def _log(act: Act, labels: Labels) -> str:
     """The reply as it was; calls that came in fields of their own are written out."""
     if act.calls[0].id == WRITTEN_CALL:
         return act.log
-    calls = [f"{labels.action[0]}: {call.name}\n{labels.action_input[0]}: {call.arguments}" for call in act.calls]
+    calls = [
+        f"{labels.action[0]}: {call.name}\n{labels.action_input[0]}: {call.arguments}"
+        for call in act.calls
+    ]
     return "\n".join([act.log, *calls] if act.log else calls)
 
 
 def _show(step: Step, labels: Labels) -> Message:
-    shown = [f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}" for observation in step.observations]
+    shown = [
+        f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}"
+        for observation in step.observations
+    ]
     origins = origins_of(step)
-    return Message(speaker=Speaker.USER, text="\n".join([*shown, f"{labels.thought[0]}:"]), origins=origins)
+    return Message(
+        speaker=Speaker.USER, text="\n".join([*shown, f"{labels.thought[0]}:"]), origins=origins
+    )
 
 
-# -- reading ------------------------------------------------------------------------------------------------------------------
+# -- reading
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +197,9 @@ class _Label:
 def parse(completion: Completion, conversation: Conversation, labels: Labels) -> Decision:
     """The first call, or the answer if that comes first."""
     if completion.tool_calls and conversation.tools:
-        return Act(calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text)
+        return Act(
+            calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text
+        )
     if _is_plain(conversation):
         return native.parse(completion, conversation)
     text = _unwrap(completion.text.replace("\r\n", "\n").strip())
@@ -179,7 +212,9 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     if conversation.is_last and text and not found:
         return Finish(output=text, log=text)
     names = labels.action[0], labels.action_input[0], labels.answer[0]
-    raise MalformedReplyError('Expected the lines "{}:" and "{}:", or "{}:", each at the start of a line.'.format(*names))
+    raise MalformedReplyError(
+        'Expected the lines "{}:" and "{}:", or "{}:", each at the start of a line.'.format(*names)
+    )
 
 
 def _decide(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Decision | None:
@@ -194,8 +229,11 @@ def _decide(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> De
     return _find_inline_answer(lines, found, labels)
 
 
-def _read_call(lines: Sequence[str], found: Sequence[_Label], at: int, labels: Labels) -> Act | None:
-    """The call whose label is number `at` of `found`, with everything up to the next label as its input."""
+def _read_call(
+    lines: Sequence[str], found: Sequence[_Label], at: int, labels: Labels
+) -> Act | None:
+    """The call whose label is number `at` of `found`, with everything up to the next label as its
+    input."""
     action, rest = found[at], found[at + 1 : at + 3]
     following, end = rest[0] if rest else None, rest[1].line if len(rest) > 1 else len(lines)
     name, inline = _split_inline(action.rest, labels)
@@ -212,7 +250,11 @@ def _read_call(lines: Sequence[str], found: Sequence[_Label], at: int, labels: L
     if name.casefold() in NO_CALL:
         return None
     call = ToolCall(id=WRITTEN_CALL, name=name, arguments=_unwrap((given or "").strip()).strip())
-    return Act(calls=(call,), thought=_thought(lines[: action.line], labels), log="\n".join(lines[: last + 1]).rstrip())
+    return Act(
+        calls=(call,),
+        thought=_thought(lines[: action.line], labels),
+        log="\n".join(lines[: last + 1]).rstrip(),
+    )
 
 
 def _split_inline(rest: str, labels: Labels) -> tuple[str, str | None]:
@@ -228,12 +270,16 @@ def _thought(lines: Sequence[str], labels: Labels) -> str:
     return text.strip()
 
 
-def _find_inline_answer(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Finish | None:
+def _find_inline_answer(
+    lines: Sequence[str], found: Sequence[_Label], labels: Labels
+) -> Finish | None:
     """An answer whose label follows the end of a sentence, in a reply that calls nothing."""
     if any(map(_decides, found)):
         return None
     patterns = _patterns(labels)
-    is_quoted, end = _quoted(lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines])
+    is_quoted, end = _quoted(
+        lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
+    )
     for at, line in enumerate(lines[:end]):
         match = None if is_quoted[at] else patterns.inline_answer.search(line)
         if match:
@@ -247,8 +293,8 @@ def _decides(label: _Label) -> bool:
 
 
 def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
-    """Every label that counts, in order. In a quotation without an end only a made-up observation does, unless the quotation is part of a
-    call or of an answer."""
+    """Every label that counts, in order. In a quotation without an end only a made-up observation
+    does, unless the quotation is part of a call or of an answer."""
     patterns = _patterns(labels)
     matches = [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
     is_quoted, end = _quoted(lines, matches)
@@ -256,7 +302,11 @@ def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
     for at, match in enumerate(matches):
         if match is None or is_quoted[at]:
             continue
-        label = _Label(kind=patterns.kind_by_name[match["name"].casefold()], line=at, rest=lines[at][match.end() :])
+        label = _Label(
+            kind=patterns.kind_by_name[match["name"].casefold()],
+            line=at,
+            rest=lines[at][match.end() :],
+        )
         is_code = label.kind in DECIDING and _CODE_BLOCK.match(lines[at])
         if label.kind == "observation" or (at < end and not is_code):
             found.append(label)
@@ -282,12 +332,20 @@ def _patterns(labels: Labels) -> _Patterns:
         "answer": labels.answer,
     }
     kind_by_name = {name.casefold(): kind for kind, names in kinds.items() for name in names}
-    any_name = "|".join(re.escape(name) for name in sorted((name for names in kinds.values() for name in names), key=len, reverse=True))
+    any_name = "|".join(
+        re.escape(name)
+        for name in sorted(
+            (name for names in kinds.values() for name in names), key=len, reverse=True
+        )
+    )
     blank = rf"[\s{_INVISIBLE}]*"
-    inputs, answers = ("|".join(map(re.escape, names)) for names in (labels.action_input, labels.answer))
+    inputs, answers = (
+        "|".join(map(re.escape, names)) for names in (labels.action_input, labels.answer)
+    )
     return _Patterns(
         label=re.compile(
-            rf"{blank}(?:[*_#]{{1,6}}{blank})?(?P<name>{any_name})(?:\s?#?\d{{1,3}})?{blank}[*_]{{0,3}}\s*[:：][*_]{{0,3}}", re.IGNORECASE
+            rf"{blank}(?:[*_#]{{1,6}}{blank})?(?P<name>{any_name})(?:\s?#?\d{{1,3}})?{blank}[*_]{{0,3}}\s*[:：][*_]{{0,3}}",
+            re.IGNORECASE,
         ),
         inline_input=re.compile(rf"[,;\s]\s*(?:{inputs})\s*[:：]", re.IGNORECASE),
         inline_answer=re.compile(rf"(?<=[.!?。])\s{{1,3}}(?:{answers})\s?[:：]", re.IGNORECASE),
@@ -295,32 +353,58 @@ def _patterns(labels: Labels) -> _Patterns:
     )
 
 
-def _quoted(lines: Sequence[str], matches: Sequence[re.Match[str] | None]) -> tuple[list[bool], int]:
-    """For each line whether it stands in a quotation: a code fence, a data fence, or behind `>`; and where one begins that has no end.
+def _quoted(
+    lines: Sequence[str], matches: Sequence[re.Match[str] | None]
+) -> tuple[list[bool], int]:
+    """For each line whether it stands in a quotation: a code fence, a data fence, or behind `>`;
+    and where one begins that has no end.
 
     Args:
-        matches: the label of each line; a fence may open behind one, which then is no part of the quotation.
+        matches: the label of each line; a fence may open behind one, which then is no part of the
+            quotation.
     """
-    bodies = [line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)]
+    bodies = [
+        line[match.end() :] if match else line for line, match in zip(lines, matches, strict=True)
+    ]
     quoted = [line.lstrip().startswith(">") for line in lines]
     code, data = _code_blocks(bodies), _data_blocks(bodies)
     for first, last in (*code, *data):
         begin = first + 1 if matches[first] else first
         quoted[begin : last + 1] = [True] * (last + 1 - begin)
-    is_around = matches[:1] == [None] and _CODE_FENCE.match(lines[0])  # the reply as a whole stands in a code fence
-    opens = (_first_open(_CODE_FENCE, bodies, code, start=1 if is_around else 0), _first_open(_DATA_FENCE, bodies, data))
+    # the reply as a whole stands in a code fence
+    is_around = matches[:1] == [None] and _CODE_FENCE.match(lines[0])
+    opens = (
+        _first_open(_CODE_FENCE, bodies, code, start=1 if is_around else 0),
+        _first_open(_DATA_FENCE, bodies, data),
+    )
     return quoted, min((at + 1 for at in opens if at is not None), default=len(lines))
 
 
-def _first_open(fence_: re.Pattern[str], bodies: Sequence[str], blocks: Sequence[tuple[int, int]], start: int = 0) -> int | None:
+def _first_open(
+    fence_: re.Pattern[str],
+    bodies: Sequence[str],
+    blocks: Sequence[tuple[int, int]],
+    start: int = 0,
+) -> int | None:
     """The line of the first fence from line `start` on that is not closed."""
     inside = {at for first, last in blocks for at in range(first, last + 1)}
-    return next((at for at in range(start, len(bodies)) if at not in inside and fence_.match(bodies[at].lstrip())), None)
+    return next(
+        (
+            at
+            for at in range(start, len(bodies))
+            if at not in inside and fence_.match(bodies[at].lstrip())
+        ),
+        None,
+    )
 
 
 def _code_blocks(lines: Sequence[str]) -> list[tuple[int, int]]:
     """The first and the last line of every code fence that is closed."""
-    marks = [(at, match[1], not match[2]) for at, line in enumerate(lines) if (match := _CODE_FENCE.match(line))]
+    marks = [
+        (at, match[1], not match[2])
+        for at, line in enumerate(lines)
+        if (match := _CODE_FENCE.match(line))
+    ]
     closing: dict[str, list[int]] = {}
     for at, mark, is_bare in reversed(marks):
         if is_bare:

@@ -1,8 +1,10 @@
-"""Makes the old homes beside this file; to be run with the code of the commit that the README names, not with the present one.
+"""Makes the old homes beside this file; to be run with the code of the commit that the README
+names, not with the present one.
 
     PYTHONPATH=CHECKOUT python make.py OUT
 
-Each objective is worked on by a process of its own, in one home for each kind of store; those that stop halfway are killed with SIGKILL.
+Each objective is worked on by a process of its own, in one home for each kind of store; those that
+stop halfway are killed with SIGKILL.
 """
 
 from __future__ import annotations
@@ -71,17 +73,36 @@ class Told:
 
 def reply(text: str, *calls: ToolCall) -> Completion:
     usage = Usage(calls=1, prompt_tokens=100, completion_tokens=10)
-    return Completion(text=text, tool_calls=calls, finish_reason="tool_calls" if calls else "stop", model="rehearsal", usage=usage)
+    return Completion(
+        text=text,
+        tool_calls=calls,
+        finish_reason="tool_calls" if calls else "stop",
+        model="rehearsal",
+        usage=usage,
+    )
 
 
 def override_for(label: str) -> Callable[[Any, Role], Completion | None]:
     def override(prompt: Any, role: Role) -> Completion | None:
         task = prompt.messages[1].text if len(prompt.messages) > 1 else ""
         is_first = not any(message.speaker == "tool" for message in prompt.messages)
-        if role is Role.EXECUTION and label in ("dead", "after_dead", "stalled") and "\n2: " in task:
+        if (
+            role is Role.EXECUTION
+            and label in ("dead", "after_dead", "stalled")
+            and "\n2: " in task
+        ):
             raise RequestRefusedError("the endpoint does not take this prompt")
-        if role is Role.EXECUTION and is_first and ("\n1: " in task if label == "waiting" else label == "asked" and "\n2: " in task):
-            return reply("", ToolCall(id="c1", name="ask_user", arguments='{"question": "Which spring is meant?"}'))
+        if (
+            role is Role.EXECUTION
+            and is_first
+            and ("\n1: " in task if label == "waiting" else label == "asked" and "\n2: " in task)
+        ):
+            return reply(
+                "",
+                ToolCall(
+                    id="c1", name="ask_user", arguments='{"question": "Which spring is meant?"}'
+                ),
+            )
         if role is Role.CREATION and label == "checking" and "\n2: " in task:
             return reply('{"tasks": [], "objective_met": true}')
         return None
@@ -93,8 +114,15 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def around(store: Any, verb: str, *, before: Callable[..., bool] | None = None, after: Callable[..., bool] | None = None) -> None:
-    """Let the process die before or after the verb, where the condition on its arguments, or on what it gave, holds."""
+def around(
+    store: Any,
+    verb: str,
+    *,
+    before: Callable[..., bool] | None = None,
+    after: Callable[..., bool] | None = None,
+) -> None:
+    """Let the process die before or after the verb, where the condition on its arguments, or on
+    what it gave, holds."""
     inner = getattr(store, verb)
 
     async def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -124,7 +152,13 @@ def arrange_end(store: Any, label: str) -> None:
     """Choose where the process dies."""
     match label:
         case "running":
-            around(store, "intend_step", after=lambda _, fence, **step: (fence.owner, step["key"]) == ("task:2", "1/execute/2/model"))
+            around(
+                store,
+                "intend_step",
+                after=lambda _, fence, **step: (
+                    (fence.owner, step["key"]) == ("task:2", "1/execute/2/model")
+                ),
+            )
         case "recorded":
             around(store, "record_result", after=lambda _, claim, **result: claim.task.id == 2)
         case "created":
@@ -159,16 +193,25 @@ async def work(place: str, label: str, number: int) -> None:
     )
     world._worker_numbers = count(100 * number)
     limits = Limits(max_tasks=3) if label == "limit" else Limits()
-    objective = await world.start(text=f"Answer from the documents: who sets the price? ({label})", initial_task="List", limits=limits)
+    objective = await world.start(
+        text=f"Answer from the documents: who sets the price? ({label})",
+        initial_task="List",
+        limits=limits,
+    )
     if label in ("after_dead", "stalled"):
-        for name, after in (("Copy the price list", ()), ("Sort the copied prices", (2,)), ("Print the sorted prices", (3,))):
+        for name, after in (
+            ("Copy the price list", ()),
+            ("Sort the copied prices", (2,)),
+            ("Print the sorted prices", (3,)),
+        ):
             await world.store.add_tasks(objective.id, [Proposal(name=name, after=after)])
     arrange_end(world.store, label)
     await world.run(objective)
     await world.store.close()
 
 
-# -- what lies there ---------------------------------------------------------------------------------------------------------
+# -- what lies there
+# --------------------------------------------------------------------------------------------------
 
 
 async def describe(place: str) -> list[dict[str, Any]]:
@@ -182,27 +225,50 @@ async def describe(place: str) -> list[dict[str, Any]]:
 async def describe_objective(store: Any, objective: Any) -> dict[str, Any]:
     events = await store.events(objective.id)
     tasks = await store.tasks(objective.id)
-    owners = sorted({*(event.data["owner"] for event in events if "owner" in event.data), *(f"task:{task.id}" for task in tasks)})
+    owners = sorted(
+        {
+            *(event.data["owner"] for event in events if "owner" in event.data),
+            *(f"task:{task.id}" for task in tasks),
+        }
+    )
     return {
         "label": objective.spec.text.rpartition("(")[2].rstrip(")"),
         "id": objective.id,
         "uid": objective.uid,
         "status": objective.status,
         "stop_reason": objective.stop_reason,
-        "usage": [objective.usage.calls, objective.usage.prompt_tokens, objective.usage.completion_tokens],
+        "usage": [
+            objective.usage.calls,
+            objective.usage.prompt_tokens,
+            objective.usage.completion_tokens,
+        ],
         "report": await store.report(objective.id),
-        "tasks": [[task.id, task.name, task.status, list(task.after), task.try_no, task.error] for task in tasks],
-        "results": [[result.task_id, result.text, list(result.origins)] for result in await store.results(objective.id)],
+        "tasks": [
+            [task.id, task.name, task.status, list(task.after), task.try_no, task.error]
+            for task in tasks
+        ],
+        "results": [
+            [result.task_id, result.text, list(result.origins)]
+            for result in await store.results(objective.id)
+        ],
         "events": [[event.id, event.kind, event.task_id, event.at.isoformat()] for event in events],
         "steps": [
-            [owner, step.key, step.kind, step.state, step.usage.calls, hashlib.sha256((step.output or "").encode()).hexdigest()[:16]]
+            [
+                owner,
+                step.key,
+                step.kind,
+                step.state,
+                step.usage.calls,
+                hashlib.sha256((step.output or "").encode()).hexdigest()[:16],
+            ]
             for owner in owners
             for step in await store.steps(objective.id, owner=owner)
         ],
     }
 
 
-# -- making ------------------------------------------------------------------------------------------------------------------
+# -- making
+# --------------------------------------------------------------------------------------------------
 
 
 def work_in_processes(place: str, *, before_last: Callable[[], object] = lambda: None) -> None:
@@ -210,7 +276,9 @@ def work_in_processes(place: str, *, before_last: Callable[[], object] = lambda:
     for number, label in enumerate(labels, 1):
         if number == len(labels):
             before_last()
-        code = subprocess.run([sys.executable, __file__, place, label, str(number)], check=False).returncode
+        code = subprocess.run(
+            [sys.executable, __file__, place, label, str(number)], check=False
+        ).returncode
         if code != (-signal.SIGKILL if label in KILLED else 0):
             raise RuntimeError(f"the process of {label} ended with {code}")
 
@@ -224,11 +292,15 @@ def make_sqlite(out: Path) -> None:
         home, copy = Path(folder) / "home", Path(folder) / "copy"
         home.mkdir()
         place = str(home / "tasks.db")
-        work_in_processes(place, before_last=lambda: asyncio.run(describe(place)))  # closing it folds the log into the file
+        # closing it folds the log into the file
+        work_in_processes(place, before_last=lambda: asyncio.run(describe(place)))
         for name in ("tasks.db", "tasks.db-wal"):
             pack(out / f"{name}.gz", (home / name).read_bytes())
         shutil.copytree(home, copy)
-        pack(out / "sqlite.json.gz", json.dumps(asyncio.run(describe(str(copy / "tasks.db")))).encode())
+        pack(
+            out / "sqlite.json.gz",
+            json.dumps(asyncio.run(describe(str(copy / "tasks.db")))).encode(),
+        )
 
 
 def make_postgres(out: Path) -> None:
@@ -238,14 +310,22 @@ def make_postgres(out: Path) -> None:
         work_in_processes(server.url())
         pack(out / "postgres.json.gz", json.dumps(asyncio.run(describe(server.url()))).encode())
         dump = subprocess.run(
-            [server._bin / "pg_dump", "--inserts", "--rows-per-insert=500", "--no-owner", "--no-privileges", server.url()],
+            [
+                server._bin / "pg_dump",
+                "--inserts",
+                "--rows-per-insert=500",
+                "--no-owner",
+                "--no-privileges",
+                server.url(),
+            ],
             check=True,
             capture_output=True,
             text=True,
         ).stdout
     finally:
         server.close()
-    kept = [line for line in dump.splitlines() if not line.startswith("\\")]  # commands of psql, which a driver does not know
+    # commands of psql, which a driver does not know
+    kept = [line for line in dump.splitlines() if not line.startswith("\\")]
     pack(out / "postgres.sql.gz", "\n".join(kept).encode())
 
 
