@@ -12,24 +12,24 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.app import App
+from babyagi.backends import utc_now
 from babyagi.components.description import Granted, load_description
 from babyagi.components.kinds import MODEL_KEY, SEARCH_KEY
 from babyagi.errors import NotFoundError, ParkedError
 from babyagi.inbox import Decision, decide, decisions, describe
+from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
-from babyagi.llm.base import ChatModel
+from babyagi.llm.port import ChatModel
 from babyagi.react.calling import require_names
-from babyagi.react.executor import Executor, OnSignal
-from babyagi.react.nesting import ask_agent, build_agent_tool
+from babyagi.react.executor import Executor, OnSignal, ask_agent, build_agent_tool
 from babyagi.react.protocols.base import Protocol, fill
-from babyagi.react.signals import RunEnded, Signal
-from babyagi.react.steps import AtLimit, Bounds, Run
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.settings import Secret, declared_fields, load_here, variables_here
-from babyagi.stores import utc_now
+from babyagi.react.steps import AtLimit, Bounds, Run, RunEnded, Signal
+from babyagi.settings.fields import declared_fields
+from babyagi.settings.load import load_here, variables_here
+from babyagi.settings.values import Secret
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
-from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.taskstore.rules import raise_by_kept_back
+from babyagi.taskstore.limits import raise_by_kept_back
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.declare import tool as declare_tool
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from babyagi.agents.prompting import prompt_version
+from babyagi.backends import open_index, open_store, require_result_store, utc_now
 from babyagi.errors import CredentialsError, SettingsError
-from babyagi.files.folder import Folder
+from babyagi.files import Folder
 from babyagi.home import (
     home_id,
     is_bearer_dead,
@@ -25,29 +26,27 @@ from babyagi.home import (
     remembered_folder,
     take_name,
 )
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import Projector
+from babyagi.index.port import VectorIndex
+from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate
-from babyagi.llm.base import ChatModel, Embedder
-from babyagi.llm.credentials import missing_key
-from babyagi.llm.embeddings import OpenAIEmbedder
-from babyagi.llm.endpoint import Endpoint
+from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
+from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, fetch_files, missing_files
 from babyagi.llm.human import HumanModel
-from babyagi.llm.onnx import OnnxEmbedder, fetch_files, missing_files
-from babyagi.llm.openai import OpenAIModel
+from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.notify import Notifier, make_sender
-from babyagi.opening import open_index, require_result_store
-from babyagi.presence import reap_namesakes
 from babyagi.results import Results
-from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.shared import open_search
-from babyagi.serving import Pace, Patience
-from babyagi.settings import MODELS_WITHOUT_ENDPOINT, Settings, bare_environment, load_for_program
-from babyagi.settings.fields import LOCAL_EMBEDDING_MODEL, ONNX_EMBEDDING_MODEL
-from babyagi.stores import open_store, utc_now
+from babyagi.settings.fields import (
+    LOCAL_EMBEDDING_MODEL,
+    MODELS_WITHOUT_ENDPOINT,
+    ONNX_EMBEDDING_MODEL,
+    Settings,
+)
+from babyagi.settings.load import bare_environment, load_for_program
 from babyagi.tasks import (
     Approval,
     Limits,
@@ -59,10 +58,12 @@ from babyagi.tasks import (
     Role,
     Worker,
 )
-from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
-from babyagi.worker import Around, Surroundings, WorkerLoop
+from babyagi.worker.lease import reap_namesakes
+from babyagi.worker.process import Around, Surroundings, WorkerLoop
+from babyagi.worker.serving import Pace, Patience
 
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price

@@ -1,26 +1,33 @@
 """Every error of this project, ordered by who can mend it.
 
-BabyagiError ├── the model mends it: its text becomes the next message │   ├── MalformedReplyError
-a reply that could not be read │   └── ToolError               a tool call that did not work ├──
-time mends it (transient) │   ├── StoreUnavailableError   busy, locked, disk full │   ├──
-IndexUnavailableError   the result store's index; the loop goes on without it │   │   └──
-IndexOwnedElsewhereError   another process feeds it │   └── ModelUnavailableError   outage, rate
-limit, cut connection │       └── OverdueError        no whole answer in time ├── the task ends with
-it, the others go on │   ├── ContextTooLongError     the prompt does not fit the model │   ├──
-RequestRefusedError     this request can never work (content filter, refusal) │   └──
-EndlessAnswerError      an answer over the bound of bytes, or one that a model which answers others
-never ends ├── a person mends it: four lines on stderr, an exit code, no traceback │   ├──
-SettingsError           usage: a wrong flag, variable or file │   ├── CredentialsError        no
-key, or a key that is refused │   ├── ModelRejectedError      the endpoint refuses us: unknown
-model, no quota, wrong address │   │   └── ToolsUnsupportedError   the model takes no tools; whoever
-can do without them goes on │   ├── StoreUnusableError      a store that is damaged, newer than we
-are, or not writable │   └── NotFoundError           no such objective, task or report ├── not a
-fault: the loop reads it and does what it says │   ├── LimitReachedError       the next call does
-not fit under a limit │   ├── ObjectiveStoppedError   paused or ended: no further call │   ├──
-ParkedError             a person was asked; the task waits, its claim is given up │   ├──
-LeaseLostError          somebody else holds this now │   └── StaleOrderError         the list
-changed while the prioritizer was thinking └── anything else is a programmer's, and is caught once,
-in `serving.py`
+BabyagiError
+├── the model mends it: its text becomes the next message
+│   ├── MalformedReplyError     a reply that could not be read
+│   └── ToolError               a tool call that did not work
+├── time mends it (transient)
+│   ├── StoreUnavailableError   busy, locked, disk full
+│   ├── IndexUnavailableError   the result store's index; the loop goes on without it
+│   │   └── IndexOwnedElsewhereError   another process feeds it
+│   └── ModelUnavailableError   outage, rate limit, cut connection
+│       └── OverdueError        no whole answer in time
+├── the task ends with it, the others go on
+│   ├── ContextTooLongError     the prompt does not fit the model
+│   ├── RequestRefusedError     this request can never work (content filter, refusal)
+│   └── EndlessAnswerError      an answer that is too long, or that does not end
+├── a person mends it: four lines on stderr, an exit code, no traceback
+│   ├── SettingsError           usage: a wrong flag, variable or file
+│   ├── CredentialsError        no key, or a key that is refused
+│   ├── ModelRejectedError      the endpoint refuses us: unknown model, no quota, wrong address
+│   │   └── ToolsUnsupportedError   the model takes no tools; whoever can do without them goes on
+│   ├── StoreUnusableError      a store that is damaged, newer than we are, or not writable
+│   └── NotFoundError           no such objective, task or report
+├── not a fault: the loop reads it and does what it says
+│   ├── LimitReachedError       the next call does not fit under a limit
+│   ├── ObjectiveStoppedError   paused or ended: no further call
+│   ├── ParkedError             a person was asked; the task waits, its claim is given up
+│   ├── LeaseLostError          somebody else holds this now
+│   └── StaleOrderError         the list changed while the prioritizer was thinking
+└── anything else is a programmer's, and is caught once, in `worker/serving.py`
 """
 
 from typing import Any

@@ -16,7 +16,7 @@ from typing import Any
 
 from babyagi.errors import SettingsError
 from babyagi.llm.prompt import clean
-from babyagi.secrecy import sounds_secret
+from babyagi.redaction import sounds_secret
 from babyagi.tasks import Passage, Step, Task
 from babyagi.tools.base import Observation
 

@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from babyagi import inbox, log
+from babyagi import events, inbox
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -36,7 +36,7 @@ from babyagi.errors import (
     StoreUnavailableError,
     ToolError,
 )
-from babyagi.llm.base import ChatModel, Completion, Embedder
+from babyagi.llm.port import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Prompt, clean, seal
 from babyagi.tasks import (
     Approval,
@@ -50,10 +50,9 @@ from babyagi.tasks import (
     Usage,
     find_sources,
 )
-from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.rules import charge_of
-from babyagi.tools.base import Compose, Observation, Tool
-from babyagi.tools.running import OutOfTimeError, run_in_time
+from babyagi.taskstore.limits import charge_of
+from babyagi.taskstore.port import TaskStore
+from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
 
 logger = logging.getLogger(__name__)
 
@@ -467,7 +466,7 @@ class Journal:
         if step.state is StepState.DONE and step.request_hash != request_hash:
             await self._store.append_event(
                 self._fence.objective_id,
-                kind=log.STEP_REQUEST_CHANGED,
+                kind=events.STEP_REQUEST_CHANGED,
                 data={"owner": self._fence.owner, "key": key},
             )
         return step

@@ -16,8 +16,16 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from babyagi import log
-from babyagi.agents.check import DOUBTING, SETTLING, check_objective, look_up, settle, still_shown
+from babyagi import events
+from babyagi.agents.check import (
+    DOUBTING,
+    SETTLING,
+    check_objective,
+    is_claim,
+    look_up,
+    settle,
+    still_shown,
+)
 from babyagi.agents.creation import (
     Bringers,
     Finished,
@@ -27,10 +35,10 @@ from babyagi.agents.creation import (
     find_source,
     renames,
 )
-from babyagi.agents.evidence import is_claim
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
+from babyagi.agents.replies.creation import CreationReply
 from babyagi.agents.report import Written, write_answer
 from babyagi.errors import (
     BabyagiError,
@@ -44,22 +52,17 @@ from babyagi.errors import (
     RequestRefusedError,
     StaleOrderError,
 )
+from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
+from babyagi.index.excerpts import cut_result
+from babyagi.index.indexer import Embed, Projector, embed_path
+from babyagi.index.near_duplicates import Nearness
+from babyagi.index.search import ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.react.calling import side_by_side
 from babyagi.react.steps import Bounds as RunBounds
 from babyagi.reporting import compose_report
-from babyagi.resultstore.context import (
-    BYTES_PER_TOKEN,
-    Chosen,
-    choose_context,
-    choose_for_objective,
-)
-from babyagi.resultstore.cutting import cut_result
-from babyagi.resultstore.nearness import Nearness
-from babyagi.resultstore.projector import Embed, Projector, embed_path
-from babyagi.resultstore.search import ResultSearch
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -78,8 +81,8 @@ from babyagi.tasks import (
     Unanswered,
     find_sources,
 )
-from babyagi.taskstore.base import NOTHING_CHECKED, Checked, Planned
-from babyagi.taskstore.rules import SETTLED
+from babyagi.taskstore.lifecycle import SETTLED
+from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Planned
 from babyagi.text import one_line
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import build_recall
@@ -320,7 +323,7 @@ class Loop:
             if not entry.is_whole and entry.reason in ("after", "parent", "marks")
         ]
         if cut:
-            await self._note(objective.id, log.CONTEXT_CUT, task_id=task.id, cut=cut)
+            await self._note(objective.id, events.CONTEXT_CUT, task_id=task.id, cut=cut)
         return chosen
 
     def _embedder(self, journal: Journal, what: str) -> Embed:
@@ -441,7 +444,7 @@ class Loop:
             text = cut_result(result, max_tokens * BYTES_PER_TOKEN)
             if text != result.text:
                 await self._note(
-                    objective_id, log.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id]
+                    objective_id, events.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id]
                 )
             results[result.task_id] = replace(result, text=text)
         return [
@@ -494,6 +497,18 @@ class Loop:
             logger.warning(
                 "objective %d: of the creation agent's reply: %s", objective.id, reply.note
             )
+        return await self._to_planned(reply, origins, finished, objective, names)
+
+    async def _to_planned(
+        self,
+        reply: CreationReply,
+        origins: tuple[str, ...],
+        finished: Sequence[Finished],
+        objective: Objective,
+        names: Sequence[TaskName],
+    ) -> Planned:
+        """The reply as a plan: without what lies too deep or is there already, and with what brings
+        the lacks of the tasks."""
         proposals = [
             Proposal(
                 name=one.name,

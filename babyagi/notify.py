@@ -17,11 +17,11 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from babyagi import log
-from babyagi.addresses import Proxies
+from babyagi import events
 from babyagi.errors import BabyagiError
+from babyagi.net.addresses import Proxies
 from babyagi.tasks import Event
-from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.port import TaskStore
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ POLL_S = 5.0
 def event_fields(event: Event) -> dict[str, Any]:
     """An event as it leaves the program."""
     return {
-        "v": log.EVENT_VERSION,
+        "v": events.EVENT_VERSION,
         "id": event.id,
         "at": event.at.isoformat(),
         "objective_id": event.objective_id,
@@ -74,7 +74,7 @@ class Notifier:
                 await self._store.wait_for_events(objective_id, after_id=after_id, timeout_s=POLL_S)
                 for event in await self._store.events(objective_id, after_id=after_id):
                     after_id = event.id
-                    if event.kind == log.TASK_PARKED:
+                    if event.kind == events.TASK_PARKED:
                         await self._try_to_send(event)
             except BabyagiError as error:
                 logger.warning(
@@ -86,9 +86,9 @@ class Notifier:
         try:
             objective, last_id = await self._store.objective(objective_id), after_id
             ends: list[Event] = []
-            while events := await self._store.events(objective_id, after_id=last_id):
-                last_id = events[-1].id
-                ends += [event for event in events if event.kind == log.OBJECTIVE_ENDED]
+            while batch := await self._store.events(objective_id, after_id=last_id):
+                last_id = batch[-1].id
+                ends += [event for event in batch if event.kind == events.OBJECTIVE_ENDED]
             if objective.stop_reason is not None and ends:
                 await self._try_to_send(ends[-1])
         except BabyagiError as error:

@@ -3,14 +3,14 @@ be put together at any moment."""
 
 from __future__ import annotations
 
-from babyagi import log
+from babyagi import events
 from babyagi.agents.report import Aside, Written, render_report
 from babyagi.inbox import describe
-from babyagi.resultstore.availability import find_trouble
+from babyagi.index.indexer import find_trouble
 from babyagi.tasks import Event, Objective, ObjectiveStatus
-from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.port import TaskStore
 
-BOUNDS_THAT_BIT = (log.TASK_PROPOSAL_DROPPED, log.CONTEXT_CUT, log.PLAN_FAILED)
+BOUNDS_THAT_BIT = (events.TASK_PROPOSAL_DROPPED, events.CONTEXT_CUT, events.PLAN_FAILED)
 MAX_BOUNDS_SAID = 20
 
 
@@ -45,12 +45,12 @@ async def load_report(store: TaskStore, objective: Objective) -> str:
 
 def _say_bound(event: Event) -> str:
     match event.kind:
-        case log.CONTEXT_CUT:
+        case events.CONTEXT_CUT:
             return (
                 f"task {event.task_id} was shown only parts of results "
                 f"{', '.join(map(str, event.data.get('cut', ())))}"
             )
-        case log.PLAN_FAILED:
+        case events.PLAN_FAILED:
             return (
                 "nothing could be planned from tasks "
                 f"{', '.join(map(str, event.data['task_ids']))}: {event.data['reason']}"

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import IndexUnavailableError, SettingsError
+from babyagi.index.indexer import CheckReport, Projector, embed_path
+from babyagi.index.port import VectorIndex
+from babyagi.index.search import Ranking, ResultSearch
+from babyagi.index.shared import SharedSearch
 from babyagi.journal import Backends, Journal
-from babyagi.presence import RENEWALS_PER_LEASE
-from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.projector import CheckReport, Projector, embed_path
-from babyagi.resultstore.search import Ranking, ResultSearch
-from babyagi.resultstore.shared import SharedSearch
 from babyagi.tasks import Duty, DutyClaim, Objective, Worker
-from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.port import TaskStore
+from babyagi.worker.lease import RENEWALS_PER_LEASE
 
 N_CHECKED = 1_000  # results that a person's check looks up by their own vectors
 

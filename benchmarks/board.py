@@ -26,9 +26,9 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_postgres, open_sqlite
+from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_postgres, open_sqlite
 from tests.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from tests.postgres_server import PostgresServer
 from tests.prompts import asks_for_missing, results_in

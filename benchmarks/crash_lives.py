@@ -22,9 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from babyagi import inbox, log
-from babyagi.presence import reap_namesakes
-from babyagi.resultstore.hashing import HashEmbedder
+from babyagi import events, inbox
+from babyagi.index.hashing import HashEmbedder
 from babyagi.tasks import (
     Limits,
     ObjectiveStatus,
@@ -36,9 +35,10 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
-from babyagi.worker import Pace
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.worker.lease import reap_namesakes
+from babyagi.worker.serving import Pace
 from benchmarks.crash_wire import (
     CountingEmbedder,
     CountingModel,
@@ -105,7 +105,7 @@ def _say(step: Step, folder: Path) -> tuple[inbox.Decision, str]:
 
 
 async def _add_and_run(life: Life) -> None:
-    if (await life.kinds()).count(log.TASK_ADDED) == 1:
+    if (await life.kinds()).count(events.TASK_ADDED) == 1:
         await life.store.add_tasks(life.objective_id, [Proposal(name=name) for name in BESIDE])
     await life.run()
 
@@ -115,12 +115,12 @@ async def _steer(life: Life) -> None:
     done yet. The model is never called."""
     store, objective_id = life.store, life.objective_id
     kinds = await life.kinds()
-    if log.OBJECTIVE_ENDED not in kinds:
-        if log.OBJECTIVE_RESUMED not in kinds:
+    if events.OBJECTIVE_ENDED not in kinds:
+        if events.OBJECTIVE_RESUMED not in kinds:
             await store.pause_objective(objective_id)
             await _change_the_list(store, objective_id)
             await store.resume_objective(objective_id)
-        if log.TASK_RETRIED not in kinds:
+        if events.TASK_RETRIED not in kinds:
             await _let_one_die(life)
             await store.retry_task(objective_id, 1)
         await store.extend_objective(objective_id, limits=NO_LIMITS)

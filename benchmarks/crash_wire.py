@@ -20,17 +20,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from babyagi.errors import MalformedReplyError, ModelUnavailableError
-from babyagi.llm.base import Completion
+from babyagi.index.hashing import HashEmbedder
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.tasks import (
-    Effect,
-    Passage,
-    Reservation,
-    Role,
-    Usage,
-)
-from babyagi.taskstore import pieces as sql_pieces
+from babyagi.tasks import Effect, Passage, Reservation, Role, Usage
+from babyagi.taskstore.sql import database as sql_pieces
 from babyagi.tools.base import Tool
 from tests.prompts import asks_for_missing, block_in, results_in
 from tests.scripted import agree, is_check

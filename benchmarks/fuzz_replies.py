@@ -20,13 +20,9 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from babyagi.agents.outcomes import judge_reply
-from babyagi.agents.replies import (
-    MAX_NAME_CHARS,
-    parse_check,
-    parse_creation,
-    parse_order,
-    split_combined,
-)
+from babyagi.agents.replies.check import parse_check
+from babyagi.agents.replies.creation import MAX_NAME_CHARS, parse_creation, split_combined
+from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
 from babyagi.tasks import (
     Claim,
@@ -40,8 +36,8 @@ from babyagi.tasks import (
     Unanswered,
     Worker,
 )
-from babyagi.taskstore.base import Planned
-from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.port import Planned
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from benchmarks.table import print_table, verdict
 
 NAMES = (

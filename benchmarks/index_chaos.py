@@ -29,14 +29,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, LeaseLostError
-from babyagi.presence import reap_namesakes
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import Projector
+from babyagi.index.search import ResultSearch
 from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
-from babyagi.taskstore.base import Planned, TaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.port import Planned, TaskStore
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.worker.lease import reap_namesakes
 from benchmarks.index_servers import INDEXES, find_ports, open_index, server_line
 from benchmarks.retrieval_set import make_others
 from benchmarks.table import print_table, verdict

@@ -12,12 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 
-from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.chroma import ChromaIndex
-from babyagi.resultstore.chroma_calls import SYNC_THRESHOLD
-from babyagi.resultstore.chroma_server import ChromaServerIndex
-from babyagi.taskstore.offload import ThreadOffload
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.port import VectorIndex
+from babyagi.index.vendors.chroma import SYNC_THRESHOLD, ChromaIndex, ChromaServerIndex
+from babyagi.taskstore.sql.database import ThreadOffload
 
 INDEXES = ("builtin", "chroma", "chroma-server", "weaviate", "pinecone")
 START_S = 60.0
@@ -45,11 +43,11 @@ def open_index(
     elif name == "chroma-server":
         index = ChromaServerIndex(url, timeout_s=timeout_s)
     elif name == "weaviate":
-        from babyagi.resultstore.weaviate import WeaviateIndex
+        from babyagi.index.vendors.weaviate import WeaviateIndex
 
         index = WeaviateIndex(url, grpc_port=ports[1], timeout_s=timeout_s)
     else:
-        from babyagi.resultstore.pinecone import PineconeIndex
+        from babyagi.index.vendors.pinecone import PineconeIndex
 
         index = PineconeIndex(
             "sk-test", cloud="aws", region="us-east-1", host=url, timeout_s=timeout_s

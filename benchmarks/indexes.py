@@ -31,15 +31,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
-from babyagi.resultstore.base import Hit, VectorIndex
-from babyagi.resultstore.context import choose_context
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch
+from babyagi.index.context import choose_context
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import Projector
+from babyagi.index.port import Hit, VectorIndex
+from babyagi.index.search import ResultSearch
 from babyagi.tasks import Objective
-from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
 from benchmarks.index_servers import INDEXES, find_ports, open_index, serving
 from benchmarks.retrieval_set import make_others
 from benchmarks.table import print_table, verdict
@@ -117,7 +117,7 @@ def fill_database(path: Path, objective: Objective, task_ids: range) -> None:
 
 def _checksum(objective_id: int, task_id: int, text: str) -> str:
     from babyagi.tasks import Result
-    from babyagi.taskstore.rows import from_time, result_to_values
+    from babyagi.taskstore.sql.rows import from_time, result_to_values
 
     created_at = datetime.fromtimestamp(task_id / 1_000_000, UTC)
     result = Result(

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.errors import ModelUnavailableError, StoreUnavailableError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
-from babyagi.presence import reap_namesakes
 from babyagi.tasks import Limits, Objective, Reservation, Role, TaskStatus, Usage
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.worker.lease import reap_namesakes
 from benchmarks.table import print_table, verdict
 from tests.prompts import asks_for_missing, results_in
 from tests.scripted import agree, is_check, is_probe

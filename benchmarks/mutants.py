@@ -29,12 +29,12 @@ from typing import Any
 
 from babyagi.journal import Journal
 from babyagi.tasks import Claim, Fence, Step, StepState
-from babyagi.taskstore import changes, moves, sql_steps
-from babyagi.taskstore import pieces as sql
-from babyagi.taskstore.database import Transaction
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.rows import to_time
-from babyagi.taskstore.sql import SqlTaskStore, open_sqlite
+from babyagi.taskstore import lifecycle
+from babyagi.taskstore.sql import database as sql
+from babyagi.taskstore.sql import steps, transitions
+from babyagi.taskstore.sql.database import Transaction, run_inline
+from babyagi.taskstore.sql.rows import to_time
+from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from benchmarks.crash_lives import SCENARIOS
 from benchmarks.crash_points import make_cases, prepare, run_case, survey
 from benchmarks.table import print_table, verdict
@@ -128,16 +128,18 @@ def _release_nothing() -> None:
 
 
 def _check_no_limit() -> None:
-    sql_steps._check_limits = lambda tx, fence, wanted: None
+    steps._check_limits = lambda tx, fence, wanted: None
 
 
 def _settle_nothing() -> None:
-    moves.settle = lambda tx, objective_id, owner: None
+    transitions.settle = lambda tx, objective_id, owner: None
 
 
 def _intend_nothing_once() -> None:
     async def intend(self: SqlTaskStore, fence: Fence, *, key: str, request: str) -> Step:
-        return changes.open_step(fence, key=key, kind=changes.ONCE, request=request, at=to_time(0))
+        return lifecycle.open_step(
+            fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(0)
+        )
 
     SqlTaskStore.intend_once = intend  # type: ignore[assignment,method-assign]
 

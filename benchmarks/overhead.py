@@ -21,18 +21,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import Projector
+from babyagi.index.port import VectorIndex
+from babyagi.index.search import ResultSearch
+from babyagi.index.vendors.chroma import ChromaIndex
 from babyagi.journal import Backends, Gate
 from babyagi.loop import Bounds, Loop
-from babyagi.resultstore.base import VectorIndex
-from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.chroma import ChromaIndex
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.search import ResultSearch
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
-from babyagi.worker import Pace, Surroundings, WorkerLoop
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.serving import Pace
 from benchmarks.child import Child, endpoint_variables, run_child
 from benchmarks.script import OBJECTIVE, Script
 from benchmarks.table import print_table, verdict

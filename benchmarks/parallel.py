@@ -18,10 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from babyagi import stores
+from babyagi import backends
 from babyagi.app import open_app
-from babyagi.log import TASK_DONE
-from babyagi.settings import load_settings
+from babyagi.events import TASK_DONE
+from babyagi.settings.load import load_settings
 from babyagi.tasks import Proposal
 from benchmarks.board import STORES, name_of, open_board, open_store, open_stores
 from benchmarks.child import endpoint_variables, run_child
@@ -77,7 +77,7 @@ async def measure(base_url: str, *, n_tasks: int, concurrency: int) -> tuple[flo
             environ=variables,
             cwd=Path(folder),
         )
-        async with stores.open_store(settings) as store:
+        async with backends.open_store(settings) as store:
             events = await store.events(objective.id, limit=100 * n_tasks)
         done_at: list[datetime] = [event.at for event in events if event.kind == TASK_DONE]
         if child.code != 0 or len(done_at) != n_tasks:

@@ -20,7 +20,7 @@ from typing import Any
 
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.tasks import Limits, Usage
-from babyagi.taskstore.rules import kept_back
+from babyagi.taskstore.limits import kept_back
 from benchmarks.board import STORES, Board, Surveyor, open_board, open_stores
 from benchmarks.table import print_table, verdict
 from tests.local_server import Answer, ChatRequest

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from babyagi.errors import ModelUnavailableError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.tasks import Limits, Role
 from benchmarks.table import verdict

@@ -17,9 +17,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from benchmarks.table import print_table, verdict
 from tests.taskstore.histories import Ended, History, Time
 

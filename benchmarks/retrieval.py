@@ -21,16 +21,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from babyagi.resultstore.builtin import BuiltinIndex, score
-from babyagi.resultstore.context import BYTES_PER_TOKEN, fit
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import text_of
-from babyagi.resultstore.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
-from babyagi.resultstore.words import Words, searchable
+from babyagi.index.builtin import BuiltinIndex, score
+from babyagi.index.context import BYTES_PER_TOKEN, fit
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import text_of
+from babyagi.index.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
+from babyagi.index.trigrams import Words, searchable
 from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
-from babyagi.taskstore.base import Planned, TaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.port import Planned, TaskStore
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
 from benchmarks.retrieval_set import KINDS, SETS, make_others
 from benchmarks.table import print_table
 from tests.world import make_spec

@@ -28,12 +28,12 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from babyagi.llm.base import Completion
+from babyagi.index.hashing import HashEmbedder
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, bound_tokens
-from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Limits, Reservation, Role, StopReason, TaskStatus, Usage
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
 from benchmarks.table import print_table, verdict
 from tests.prompts import results_in
 from tests.scripted import agree, is_check

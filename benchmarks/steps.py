@@ -21,15 +21,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.prompt import Message, Speaker
 from babyagi.react.executor import Executor
 from babyagi.react.steps import Bounds, Stopped
-from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Effect, Limits, Passage, Role, Worker
-from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool
 from benchmarks.table import print_table, verdict
 from tests.scripted import ScriptedModel

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
 from benchmarks.table import print_table, verdict
 from tests.local_server import LocalServer
 from tests.system.processes import babyagi, environ, finish, rows, start, write_documents

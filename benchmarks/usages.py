@@ -19,9 +19,9 @@ from itertools import count, product
 from pathlib import Path
 from typing import Any
 
-from babyagi import log
+from babyagi import events
 from babyagi.app import open_app
-from babyagi.settings import load_settings
+from babyagi.settings.load import load_settings
 from babyagi.tasks import Event, StopReason, Usage
 from benchmarks.table import print_table, verdict
 from tests.local_server import LocalServer
@@ -225,23 +225,23 @@ def _bill(kind: Kind, prompt_tokens: int, completion_tokens: int) -> float:
     return (prompt_tokens * PRICE_IN + completion_tokens * PRICE_OUT) / 1e6
 
 
-def _calls_round_the_first_bad_answer(events: list[Event]) -> tuple[int, int]:
+def _calls_round_the_first_bad_answer(rows: list[Event]) -> tuple[int, int]:
     """How many calls were in flight when the first answer came that ends the run, that one among
     them; and how many began after it."""
     in_flight: set[tuple[str, str]] = set()
     n_in_flight = n_after = 0
     ended_by = next(
-        (event.id for event in events if event.kind == log.STEP_OVERSPENT and event.data["limit"]),
+        (event.id for event in rows if event.kind == events.STEP_OVERSPENT and event.data["limit"]),
         None,
     )
-    for event in events:
+    for event in rows:
         step = (str(event.data.get("owner")), str(event.data.get("key")))
-        if event.kind == log.STEP_INTENDED:
+        if event.kind == events.STEP_INTENDED:
             in_flight.add(step)
             n_after += ended_by is not None and event.id > ended_by
-        elif event.kind == log.STEP_OVERSPENT and event.id == ended_by:
+        elif event.kind == events.STEP_OVERSPENT and event.id == ended_by:
             n_in_flight = len(in_flight) + 1
-        elif event.kind in (log.STEP_RECORDED, log.STEP_ABANDONED):
+        elif event.kind in (events.STEP_RECORDED, events.STEP_ABANDONED):
             in_flight.discard(step)
     return n_in_flight, n_after
 

@@ -20,7 +20,7 @@ from math import ceil
 from pathlib import Path
 
 from babyagi.tasks import Proposal
-from babyagi.taskstore.base import TaskStore
+from babyagi.taskstore.port import TaskStore
 from benchmarks.board import (
     STORES,
     Board,

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
-from babyagi.presence import reap_namesakes
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import SqlTaskStore, open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Tool
+from babyagi.worker.lease import reap_namesakes
 from tests.scripted import ScriptedModel
 from tests.world import World
 

@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable
 
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, estimate_tokens, prompt_text_bytes
 from babyagi.loop import PROBE
 from babyagi.tasks import Reservation, Role, Usage

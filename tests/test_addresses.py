@@ -2,7 +2,7 @@
 
 import pytest
 
-from babyagi.addresses import Proxies, host_of, is_here, is_in_clear, is_loopback, read_proxies
+from babyagi.net.addresses import Proxies, host_of, is_here, is_in_clear, is_loopback, read_proxies
 
 
 @pytest.mark.parametrize(

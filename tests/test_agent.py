@@ -8,12 +8,11 @@ import pytest
 import babyagi
 from babyagi.agent import Agent
 from babyagi.errors import BabyagiError, LimitReachedError, ParkedError, SettingsError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.react.signals import ModelDecided, RunEnded, RunStarted
-from babyagi.react.steps import Stopped
+from babyagi.react.steps import ModelDecided, RunEnded, RunStarted, Stopped
 from babyagi.tasks import Usage
-from babyagi.tools.person import build_ask_user
+from babyagi.tools.catalog import build_ask_user
 from tests.local_server import Answer, LocalServer
 from tests.react.test_executor import answering
 from tests.scripted import ScriptedModel

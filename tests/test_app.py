@@ -5,9 +5,9 @@ import pytest
 
 import babyagi
 from babyagi.app import open_app, run_objective
+from babyagi.backends import open_store
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
-from babyagi.settings import load_settings
-from babyagi.stores import open_store
+from babyagi.settings.load import load_settings
 from babyagi.tasks import ObjectiveStatus, Role, StopReason
 from tests.workers import join
 

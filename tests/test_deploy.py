@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from babyagi.cli.exits import ExitCode
-from babyagi.settings import declared_fields
+from babyagi.settings.fields import declared_fields
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 OF_OTHERS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}

@@ -3,7 +3,7 @@ is."""
 
 import pytest
 
-from babyagi.disarm import disarm, rearm
+from babyagi.text import disarm, rearm
 
 ORDINARY = [
     "a <b> c, 1 << 3 >> 2; x<y>z and 5 < 6 | 7 > 3",

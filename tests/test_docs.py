@@ -15,7 +15,7 @@ import pytest
 from babyagi.cli.exits import ExitCode, code_of_objective
 from babyagi.cli.root import babyagi as command_group
 from babyagi.loop import N_COMPARED, N_WINDOW_HEAD, N_WINDOW_NEW
-from babyagi.settings import declared_fields
+from babyagi.settings.fields import declared_fields
 from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 
 ROOT = Path(__file__).parent.parent

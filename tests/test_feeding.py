@@ -5,20 +5,20 @@ import asyncio
 
 import pytest
 
-from babyagi import log
-from babyagi.cli.plain import describe_event
+from babyagi import events
+from babyagi.cli.views import describe_event
 from babyagi.errors import IndexUnavailableError, SettingsError, StoreUnusableError
-from babyagi.resultstore.availability import find_trouble
-from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.projector import collection_of
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.indexer import collection_of, find_trouble
 from babyagi.tasks import StopReason
-from babyagi.worker import Pace, Surroundings, WorkerLoop
+from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.serving import Pace
 from tests.scripted import ScriptedModel
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, propose
 from tests.virtual import VirtualWorld, run_virtually
 
-SAID = (log.INDEX_UNAVAILABLE, log.INDEX_AVAILABLE)
+SAID = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE)
 REFUSED = IndexUnavailableError(
     "Weaviate at http://db:8080 cannot answer now", why="connection refused", fix="start it"
 )
@@ -81,8 +81,8 @@ def test_a_store_that_is_away_is_said_once_before_the_first_call_and_the_run_end
         (event,) = await said_of(world, objective)
         kinds = [one.kind for one in await world.store.events(objective.id)]
         assert objective.stop_reason is StopReason.FINISHED
-        assert event.kind == log.INDEX_UNAVAILABLE and kinds.index(event.kind) < kinds.index(
-            log.STEP_INTENDED
+        assert event.kind == events.INDEX_UNAVAILABLE and kinds.index(event.kind) < kinds.index(
+            events.STEP_INTENDED
         )
         assert error.what in (describe_event(event, "") or "")
         report = await world.store.report(objective.id)
@@ -138,7 +138,9 @@ def test_one_that_goes_away_later_is_said_when_results_no_longer_get_into_it():
         asyncio.get_running_loop().call_later(5.0, setattr, world.index, "error", REFUSED)
         await world.run(objective)
 
-        assert [event.kind for event in await said_of(world, objective)] == [log.INDEX_UNAVAILABLE]
+        assert [event.kind for event in await said_of(world, objective)] == [
+            events.INDEX_UNAVAILABLE
+        ]
         assert REFUSED.what in (await world.store.report(objective.id) or "")
 
     run_virtually(live())
@@ -149,7 +151,9 @@ def test_a_store_that_answers_and_takes_nothing_is_not_called_available():
         world = VirtualWorld(model=SlowModel(Script()), index=AwayIndex(failing=("upsert",)))
         objective = await world.run()
 
-        assert [event.kind for event in await said_of(world, objective)] == [log.INDEX_UNAVAILABLE]
+        assert [event.kind for event in await said_of(world, objective)] == [
+            events.INDEX_UNAVAILABLE
+        ]
 
     run_virtually(live())
 

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from babyagi import log
+from babyagi import events
 from babyagi.errors import (
     LeaseLostError,
     LimitReachedError,
@@ -14,12 +14,12 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.inbox import Decision, decide, write_decision
+from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker
-from babyagi.resultstore.hashing import HashEmbedder
 from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
-from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Preview, Tool
 from tests.scripted import ScriptedModel
 from tests.workers import join
@@ -88,7 +88,7 @@ async def test_a_step_whose_request_has_changed_still_holds_and_an_event_says_so
 
     assert again.text == "an answer"
     assert len(desk.model.calls) == 1
-    assert log.STEP_REQUEST_CHANGED in await desk.kinds()
+    assert events.STEP_REQUEST_CHANGED in await desk.kinds()
 
 
 async def test_another_try_is_really_made_anew():
@@ -140,7 +140,7 @@ async def test_a_call_that_cost_more_than_it_reserved_is_counted_in_full_said_an
 
     await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
     assert (await desk.usage()).tokens == 1200
-    assert (await desk.kinds()).count(log.STEP_OVERSPENT) == 1
+    assert (await desk.kinds()).count(events.STEP_OVERSPENT) == 1
     with pytest.raises(LimitReachedError) as caught:
         await journal.complete("execute/2/model", ask("what?"), role=Role.EXECUTION)
     assert caught.value.limit == "tokens" and caught.value.is_final and len(desk.model.calls) == 1

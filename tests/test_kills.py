@@ -6,7 +6,7 @@ import asyncio
 import pytest
 
 from babyagi.tasks import Limits, Planning
-from babyagi.worker import Pace
+from babyagi.worker.serving import Pace
 from benchmarks.worlds.generator import make_world
 from benchmarks.worlds.house import CountedModel, House
 from benchmarks.worlds.model import SimulatedModel

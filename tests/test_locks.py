@@ -15,8 +15,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from babyagi.opening import MODULE_AND_PACKAGE
-from babyagi.settings import declared_fields
+from babyagi.backends import MODULE_AND_PACKAGE
+from babyagi.settings.fields import declared_fields
 
 ROOT = Path(__file__).parent.parent
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from babyagi import log
+from babyagi import events
 from babyagi.agents.prompting import load_prompt
 from babyagi.errors import (
     ContextTooLongError,
@@ -14,7 +14,7 @@ from babyagi.errors import (
     ModelUnavailableError,
     RequestRefusedError,
 )
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import Limits, Memory, Planning, Role, StopReason, TaskStatus, Usage
 from tests.prompts import asks_for_missing, block_in, results_in
@@ -276,7 +276,7 @@ async def test_a_proposal_that_is_there_already_is_dropped_and_an_event_says_so(
     objective = await world.run()
 
     assert (await names_by_status(world, objective)) == {TaskStatus.DONE: ["Begin", "One"]}
-    dropped = await events_of(world, objective, log.TASK_DUPLICATE_DROPPED)
+    dropped = await events_of(world, objective, events.TASK_DUPLICATE_DROPPED)
     assert [(event.data["name"], event.data["repeats"]) for event in dropped] == [
         ("BEGIN", 1),
         ("the One", 2),
@@ -296,7 +296,7 @@ async def test_a_proposal_in_other_words_for_a_task_that_there_is_is_dropped_and
     names = (await names_by_status(world, objective))[TaskStatus.DONE]
     assert names == ["Begin", "Find the price of lamps", "Read chapter 1", "Read chapter 2"]
     dropped = [
-        event.data for event in await events_of(world, objective, log.TASK_DUPLICATE_DROPPED)
+        event.data for event in await events_of(world, objective, events.TASK_DUPLICATE_DROPPED)
     ]
     assert [data["repeats"] for data in dropped] == [2, 2]
 
@@ -313,7 +313,8 @@ async def test_a_chain_of_proposals_ends_at_the_bound_of_its_depth():
     tasks = await world.store.tasks(objective.id)
     assert len(tasks) == 1 + 20 and objective.stop_reason is StopReason.FINISHED
     assert [
-        event.data["name"] for event in await events_of(world, objective, log.TASK_PROPOSAL_DROPPED)
+        event.data["name"]
+        for event in await events_of(world, objective, events.TASK_PROPOSAL_DROPPED)
     ] == ["Step 20"]
 
 
@@ -476,7 +477,7 @@ async def test_an_outage_fails_no_task_and_the_run_goes_on_after_it():
         (TaskStatus.DONE, 0, 1)
     ] * 2
     kinds = [event.kind for event in await world.store.events(objective.id)]
-    assert kinds.count(log.MODEL_UNAVAILABLE) == 3 and kinds.count(log.MODEL_AVAILABLE) == 1
+    assert kinds.count(events.MODEL_UNAVAILABLE) == 3 and kinds.count(events.MODEL_AVAILABLE) == 1
 
 
 async def test_a_refused_key_stops_the_worker_at_once_and_leaves_every_task_queued():
@@ -885,7 +886,7 @@ async def test_a_quote_that_stands_in_no_result_proves_nothing_and_its_part_is_a
     assert objective.stop_reason is StopReason.FINISHED
     (checked,) = [
         event.data
-        for event in await events_of(world, objective, log.OBJECTIVE_CHECKED)
+        for event in await events_of(world, objective, events.OBJECTIVE_CHECKED)
         if event.data["is_met"]
     ]
     assert checked["n_parts"] == 1
@@ -1025,7 +1026,7 @@ async def test_recall_is_offered_where_the_prompt_does_not_hold_the_whole_of_a_r
     assert [[tool.name for tool in prompt.tools] for prompt in (first, second)] == [[], ["recall"]]
     (shown,) = finished_in(second)
     assert len(shown[2]) < len(LONG)
-    planning, execution = await events_of(world, objective, log.CONTEXT_CUT)
+    planning, execution = await events_of(world, objective, events.CONTEXT_CUT)
     assert (planning.task_id, planning.data["cut"]) == (1, [1])
     assert (execution.task_id, execution.data["cut"]) == (2, [1])
 

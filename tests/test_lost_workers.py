@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from babyagi.errors import StoreUnavailableError
-from babyagi.presence import reap_namesakes
 from babyagi.tasks import Limits, Proposal, Role, StopReason, TaskStatus
-from babyagi.taskstore import rules
-from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.worker import Pace
+from babyagi.taskstore import lifecycle
+from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.worker.lease import reap_namesakes
+from babyagi.worker.serving import Pace
 from tests.test_loop import Script, task_of
 from tests.test_worker import SlowModel
 from tests.virtual import VirtualClock, VirtualWorld, run_virtually
@@ -214,7 +214,7 @@ def test_a_task_that_kills_its_worker_each_time_is_given_up_after_ten_and_the_ot
     _, tasks = run_virtually(live())
     dead = [task for task in tasks if task.status is TaskStatus.DEAD]
     assert [(task.name, task.n_lost) for task in dead] == [
-        (name, rules.MAX_LOST) for name in poisons
+        (name, lifecycle.MAX_LOST) for name in poisons
     ]
     assert {task.error for task in dead} == {
         "10 workers in a row were lost while they worked on it"

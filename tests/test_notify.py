@@ -11,10 +11,10 @@ import pytest
 from babyagi import notify
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.notify import Notifier, make_sender
-from babyagi.settings import bare_environment
+from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
-from babyagi.tools.person import build_ask_user
+from babyagi.tools.catalog import build_ask_user
 from tests.scripted import ScriptedModel
 from tests.world import World
 

@@ -20,10 +20,10 @@ from babyagi.tasks import (
     StopReason,
     TaskStatus,
 )
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.tools.base import Tool
-from babyagi.tools.person import build_ask_user
+from babyagi.tools.catalog import build_ask_user
 from tests.once_child import POINTS
 from tests.scripted import ScriptedModel
 from tests.world import Clock, World

@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
-from babyagi import log
+from babyagi import events
 from babyagi.errors import LeaseLostError, StoreUnavailableError, StoreUnusableError
-from babyagi.presence import COMING_BACK_S, Presence, reap_namesakes
-from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.worker.lease import COMING_BACK_S, Presence, reap_namesakes
 from tests.taskstore.contract import begin, make_worker
 from tests.test_worker import FlakyStore
 from tests.virtual import VirtualClock, run_virtually
@@ -91,7 +91,7 @@ def test_a_worker_that_was_declared_dead_is_told_takes_a_new_id_and_serves_what_
             (first, ""),
             (second, "no key"),
         ]
-        assert (await life.store.events(first))[-1].kind == log.WORKER_JOINED
+        assert (await life.store.events(first))[-1].kind == events.WORKER_JOINED
 
     run_virtually(live())
 

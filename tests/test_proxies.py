@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager, suppress
 import httpx2
 import pytest
 
-from babyagi.addresses import Proxies
 from babyagi.errors import BabyagiError
-from babyagi.llm.endpoint import Endpoint
+from babyagi.index.vendors.chroma import ChromaServerIndex
+from babyagi.index.vendors.pinecone import PineconeIndex
+from babyagi.index.vendors.weaviate import WeaviateIndex
+from babyagi.llm.client import Endpoint
+from babyagi.net.addresses import Proxies
 from babyagi.net.get import get_json
 from babyagi.notify import UndeliveredError, make_sender
-from babyagi.resultstore.chroma_server import ChromaServerIndex
-from babyagi.resultstore.pinecone import PineconeIndex
-from babyagi.resultstore.weaviate import WeaviateIndex
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 NAMES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "GRPC_PROXY")

@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 
 from babyagi.errors import IndexUnavailableError, ModelRejectedError
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import Projector, collection_of
 from babyagi.journal import Backends, Gate
 from babyagi.results import Results
-from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import Projector, collection_of
 from babyagi.tasks import Worker
-from babyagi.taskstore.memory import MemoryTaskStore
-from tests.resultstore.library import (
+from babyagi.taskstore.sqlite import MemoryTaskStore
+from tests.index.library import (
     START,
     TEXTS,
     Busy,

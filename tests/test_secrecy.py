@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.secrecy import sounds_secret
+from babyagi.redaction import sounds_secret
 
 
 @pytest.mark.parametrize(

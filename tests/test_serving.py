@@ -3,7 +3,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from babyagi import log
+from babyagi import events
 from babyagi.errors import (
     CredentialsError,
     MalformedReplyError,
@@ -14,7 +14,8 @@ from babyagi.errors import (
 )
 from babyagi.reporting import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
-from babyagi.worker import Pace, Patience, Surroundings, WorkerLoop
+from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.serving import Pace, Patience
 from tests.scripted import ScriptedModel, is_probe
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, propose, task_of
@@ -165,9 +166,9 @@ def test_two_objectives_share_one_slot_in_turn():
         first, second = await world.start(), await world.start()
         async with serving_all(world.open_crew(concurrency=1)):
             await world.until_over(first, second)
-        events = [*await world.store.events(first.id), *await world.store.events(second.id)]
+        rows = [*await world.store.events(first.id), *await world.store.events(second.id)]
         claimed = sorted(
-            (event.at, event.objective_id) for event in events if event.kind == log.TASK_CLAIMED
+            (event.at, event.objective_id) for event in rows if event.kind == events.TASK_CLAIMED
         )
         order = [objective_id for _, objective_id in claimed]
         assert len(order) == 2 * (1 + len(NAMES))
@@ -316,7 +317,7 @@ def test_what_three_tasks_in_a_row_meet_is_an_outage_where_nobody_answers_a_smal
 
     ended, tasks, kinds = run_faulty(model, max_time_s=300)
 
-    assert ended.stop_reason is StopReason.LIMIT_TIME and kinds.count(log.MODEL_UNAVAILABLE) > 3
+    assert ended.stop_reason is StopReason.LIMIT_TIME and kinds.count(events.MODEL_UNAVAILABLE) > 3
     assert [task.failures for task in tasks[1:]] == [1, 1, 0, 0, 0]
 
 
@@ -356,10 +357,10 @@ def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work()
         ended = await world.run()
         return ended, await world.store.events(ended.id, limit=10_000)
 
-    ended, events = run_virtually(live())
+    ended, rows = run_virtually(live())
 
     assert ended.stop_reason is StopReason.FINISHED
-    cut_off = [event.data for event in events if event.kind == log.STEP_ABANDONED]
+    cut_off = [event.data for event in rows if event.kind == events.STEP_ABANDONED]
     charged = [
         data["prompt_tokens"] + data["completion_tokens"]
         for data in cut_off
@@ -367,8 +368,8 @@ def test_a_model_that_hangs_for_five_minutes_costs_small_questions_and_no_work()
     ]
     assert 8 <= len(charged) <= 20 and max(charged) <= 100
     assert len(cut_off) - len(charged) <= 1  # the call that was in flight
-    said = [event.at for event in events if event.kind == log.MODEL_AVAILABLE]
-    assert len(said) == 1 and 310 <= (said[0] - events[0].at).total_seconds() <= 330
+    said = [event.at for event in rows if event.kind == events.MODEL_AVAILABLE]
+    assert len(said) == 1 and 310 <= (said[0] - rows[0].at).total_seconds() <= 330
 
 
 def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
@@ -391,11 +392,11 @@ def test_the_model_answers_again_is_not_said_by_work_that_asked_another_one():
         ended = await world.run()
         return ended, await world.store.events(ended.id, limit=10_000)
 
-    ended, events = run_virtually(live())
+    ended, rows = run_virtually(live())
 
     assert ended.stop_reason is StopReason.FINISHED
-    began = next(event.at for event in events if event.kind == log.MODEL_UNAVAILABLE)
-    said = [event.at for event in events if event.kind == log.MODEL_AVAILABLE]
+    began = next(event.at for event in rows if event.kind == events.MODEL_UNAVAILABLE)
+    said = [event.at for event in rows if event.kind == events.MODEL_AVAILABLE]
     # a held endpoint is asked once a minute
     assert len(said) == 1 and 450 <= (said[0] - began).total_seconds() <= 500 + 60
 

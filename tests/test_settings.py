@@ -12,17 +12,15 @@ import pytest
 from dotenv import dotenv_values
 
 from babyagi.errors import SettingsError
-from babyagi.settings import (
+from babyagi.settings.fields import Settings, declared_fields
+from babyagi.settings.load import (
     Loaded,
-    Secret,
-    Settings,
-    declared_fields,
     load_settings,
     render_env_example,
     render_value,
     trust_file,
 )
-from babyagi.settings.values import parse_duration_s
+from babyagi.settings.values import Secret, parse_duration_s
 from babyagi.tasks import Limits, ObjectiveSpec, Role
 
 EXAMPLE = Path(__file__).parent.parent / ".env.example"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from babyagi.text import find_marks, held_marks, name_sense, one_line, shorten, split_sentences
+from babyagi.names import find_marks, held_marks, name_sense
+from babyagi.text import one_line, shorten, split_sentences
 from tests.linear import grows_faster_than_linearly
 
 DATA = Path(__file__).parent / "data"

@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 
 from babyagi.cli.text import cell_width, fit, safe
-from babyagi.visible import MAX_MARKS, UNSEEN, exact, harmless
+from babyagi.text import MAX_MARKS, UNSEEN, exact, harmless
 from tests.cli.screen import read_spelled
 
 # number signs

@@ -4,11 +4,11 @@ import signal
 
 import pytest
 
-from babyagi import log
+from babyagi import events
 from babyagi.errors import BabyagiError, StoreUnavailableError, StoreUnusableError
-from babyagi.presence import reap_namesakes
 from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
-from babyagi.worker import Pace
+from babyagi.worker.lease import reap_namesakes
+from babyagi.worker.serving import Pace
 from tests.scripted import ScriptedModel
 from tests.test_loop import Script, make_world, propose
 from tests.virtual import VirtualWorld, run_virtually
@@ -150,7 +150,7 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
     assert ended.stop_reason is StopReason.FINISHED
     assert len(world.model.asked(Role.EXECUTION)) == 1
     assert len(await world.store.results(objective.id)) == 1
-    assert log.WORKER_LOST in [event.kind for event in await world.store.events(objective.id)]
+    assert events.WORKER_LOST in [event.kind for event in await world.store.events(objective.id)]
 
 
 @pytest.mark.parametrize(

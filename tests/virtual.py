@@ -17,7 +17,8 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from babyagi.tasks import Objective, Worker
-from babyagi.worker import Pace, Surroundings, WorkerLoop
+from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.serving import Pace
 from tests.world import START, World
 
 T = TypeVar("T")

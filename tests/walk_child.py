@@ -16,21 +16,20 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from babyagi.backends import utc_now
+from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
-from babyagi.llm.base import Completion
-from babyagi.llm.endpoint import Endpoint
-from babyagi.llm.openai import OpenAIModel
+from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
-from babyagi.presence import reap_namesakes
 from babyagi.react.executor import Executor
 from babyagi.react.steps import Bounds
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.stores import utc_now
 from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, Worker
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.rules import MAX_LOST_PAUSE_S
-from babyagi.taskstore.sql import SqlTaskStore, open_sqlite
+from babyagi.taskstore.lifecycle import MAX_LOST_PAUSE_S
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Calls, Observation, Tool
+from babyagi.worker.lease import reap_namesakes
 from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, build_tools
 from tests.world import make_spec
 

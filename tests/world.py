@@ -12,18 +12,19 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import Projector
+from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate
-from babyagi.llm.base import ChatModel, Embedder
+from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
-from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.hashing import HashEmbedder
-from babyagi.resultstore.projector import Projector
-from babyagi.resultstore.shared import open_search
 from babyagi.tasks import Effect, Limits, Objective, ObjectiveSpec, Role, ToolGrant, Worker
-from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool
-from babyagi.worker import Pace, Surroundings, WorkerLoop
+from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.serving import Pace
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

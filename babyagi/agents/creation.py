@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.agents.prompting import Field, build_messages
-from babyagi.agents.replies import CreationReply, parse_creation
-from babyagi.disarm import rearm
+from babyagi.agents.replies.creation import CreationReply, parse_creation
+from babyagi.index.subjects import Subjects, content, head
 from babyagi.journal import Journal
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, estimate_tokens
+from babyagi.names import find_marks, name_sense
 from babyagi.react.asking import ask
-from babyagi.resultstore.subjects import Subjects, content, head
 from babyagi.tasks import Lack, Passage, Result, Role, Task, TaskName, TaskStatus, find_sources
-from babyagi.text import find_marks, name_sense, shorten
+from babyagi.text import rearm, shorten
 
 MAX_NAME_CHARS = 200
 MAX_OUTPUT_TOKENS = 2000  # models that reason spend most of it before the first word of the reply

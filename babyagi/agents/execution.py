@@ -10,16 +10,16 @@ from datetime import date
 from babyagi.agents.creation import list_known
 from babyagi.agents.outcomes import Outcome, OutcomeKind, judge_reply
 from babyagi.agents.prompting import Field, build_messages, load_prompt
-from babyagi.agents.replies import CreationReply, split_combined
-from babyagi.disarm import disarm
+from babyagi.agents.replies.creation import CreationReply, split_combined
 from babyagi.errors import MalformedReplyError
+from babyagi.index.subjects import content
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Message
+from babyagi.names import find_marks
 from babyagi.react.executor import NO_ANSWER, Executor
 from babyagi.react.steps import Bounds, Run, Stopped
-from babyagi.resultstore.subjects import content
 from babyagi.tasks import Passage, Planning, Task, TaskName, make_passage
-from babyagi.text import find_marks, split_sentences
+from babyagi.text import disarm, split_sentences
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import RECALL
 

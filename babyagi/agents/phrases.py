@@ -1,16 +1,12 @@
-"""The words by which a reply is known: what says that something is missing, what refuses, what only
-talks.
-
-Each pattern is searched in one folded sentence of bounded length. Other languages than English have
-fewer words.
-"""
+"""The words by which a reply says that something is lacking or refused, and by which a task says
+what kind of thing it asks for."""
 
 from __future__ import annotations
 
 import re
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
+def any_of(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
@@ -67,7 +63,7 @@ _BRING = (
 
 # The reply itself speaks: it asks for something, or says that the task cannot be carried out for
 # want of it.
-STRONG = _any(
+STRONG = any_of(
     r"\bi am (?:stuck|blocked)\b|\b(?:once|when|as soon as) i know\b|\b(?:i|we) only "
     r"have\b|\b(?:i|we) have not (?:seen|received|had"
     r"|read)\b",
@@ -218,7 +214,7 @@ STRONG = _any(
     ),
 )
 # Something is said to be absent; whether that is the answer depends on the task.
-ABSENT = _any(
+ABSENT = any_of(
     r"^(?:i|we) see no\b",
     (
         r"^only\b.*\b(?:given|known|provided|available|stated)\b|\b(?:missing|lacking|needed"
@@ -277,7 +273,7 @@ ABSENT = _any(
     rf"{_HERE}.*\b(?:do|does|did)(?:n't| not)\b.*\b{_HOLD}\b",
     r"\b(?:no|without) (?:value|figure|number|data|input|access)\b",
 )
-REFUSAL = _any(
+REFUSAL = any_of(
     r"\b(?:i|we)(?: am|'m| are|'re)?(?: simply| really| afraid i)? ?(?:cannot|can't|can "
     r"not|won't|will not|could not|couldn't"
     r"|am unable to|unable to|not able to|not allowed to|not permitted to|must "
@@ -285,7 +281,7 @@ REFUSAL = _any(
     r"|not comfortable|would rather not|prefer not to|not willing)\b",
 )
 # What a refusal or a lack is given with; alone it may be an answer.
-ASIDE = _any(
+ASIDE = any_of(
     r"\b(?:depends? on|follows? from|(?:is|are) (?:computed|calculated|derived|worked "
     r"out) (?:from|as|by)|is the (?:sum|product"
     r"|difference|mean|ratio|quotient)|is based on|builds on)\b(?!.*\d\.\d)|^[^=]{1,60} "
@@ -304,7 +300,7 @@ ASIDE = _any(
     r")?(?:check|consult|visit|contact|look|search|use|ask|refer|try|see"
     r"|rephrase|reach out)\b",
 )
-TALK = _any(
+TALK = any_of(
     r"^(?:sure|of course|certainly|absolutely|okay|ok|understood|got "
     r"it|alright|great|very well|noted|acknowledged|thanks?|thank you"
     r"|hello|hi|good question|sounds good|roger)\b[^:]{0,60}[.!,]?$",
@@ -335,7 +331,7 @@ TALK = _any(
         r"(?:run|done|carried out|looked up|established) first\b"
     ),
 )
-PLAN = _any(
+PLAN = any_of(
     r"\b(?:i|we)(?:'ll|'m going to| will| am going to| are going to| plan to| intend to| "
     r"shall| would start| would begin"
     r"| am about to|'m about to)\b",
@@ -350,7 +346,7 @@ PLAN = _any(
         r"be)\b|^(?:plan|approach|next steps?|steps)\s*:"
     ),
 )
-LACK_ABROAD = _any(
+LACK_ABROAD = any_of(
     r"\bohne\b.*\b(?:kann|können|lässt|ist|nicht)\b|\b(?:benötige|brauche|benötigen"
     r"|brauchen|benötigt|bräuchte)\b|\b(?:fehlt|fehlen"
     r"|fehlende?n?)\b|\bbitte\b|\b(?:kenne|weiß|habe|finde)\b.*\b(?:nicht|kein\w*)\b"
@@ -422,12 +418,12 @@ LACK_ABROAD = _any(
     r"يتم)|(?:जानकारी|आवश्यक|कृपया|बिना|नहीं दिया|उपलब्ध नहीं)|(?:חסר|בלי|אנא"
     r"|צריך את)",
 )
-ABSENT_ABROAD = _any(
+ABSENT_ABROAD = any_of(
     r"\b(?:unbekannt|inconnue?s?|desconocid[oa]s?|sconosciut[oaie]|desconhecid[oa]s?"
     r"|onbekend|okänt?|ukjent|ukendt|nieznan[aeyi]"
     r"|neznám[áéý]|bilinmiyor|bilinmemekte|неизвест\w+|невідом\w+|tuntematon)\b|不明|不详|未知|미상",
 )
-REFUSAL_ABROAD = _any(
+REFUSAL_ABROAD = any_of(
     r"\b(?:kann|darf|möchte) ich\b.*\bnicht\b|\bich "
     r"(?:kann|darf|werde)\b.*\bnicht\b|\bals (?:ki|sprachmodell)\b"
     r"|\bleider\b.*\bnicht\b|\btut mir leid\b",
@@ -445,7 +441,7 @@ REFUSAL_ABROAD = _any(
     r"|作为.{0,8}(?:ai|人工智能|语言模型)|죄송|할 수 없|도와드릴 수"
     r"|آسف|عذر|لا أستطيع|क्षमा|माफ|סליחה|לא יכול",
 )
-TALK_ABROAD = _any(
+TALK_ABROAD = any_of(
     r"^(?:natürlich|gerne|sicher|bien sûr|d'accord|claro|por supuesto|certo|certamente"
     r"|verstanden|entendido|klar|はい|承知|好的|当然|конечно"
     r"|хорошо|네)\b.{0,60}$",
@@ -455,7 +451,7 @@ TALK_ABROAD = _any(
 )
 
 # In a task that asks for a text, only words about the task's own material are the agent's.
-OF_THE_AGENT = _any(
+OF_THE_AGENT = any_of(
     r"\bi need to know\b|\bi do not know what\b|\bgive me the\b|\bbefore i (?:can|could)\b",
     r"\b(?:so|before|until|unless|once|then)(?: that)? i can\b|\bfor me to\b|\byou(?:'d| "
     r"would) (?:like|want)\b|\bhappy to (?:help"
@@ -472,7 +468,7 @@ OF_THE_AGENT = _any(
 )
 
 # An offer to do more, or a recommendation, asks for nothing that the task needs.
-OFFER = _any(
+OFFER = any_of(
     r"\blet me know (?:how|if|whether|when|should|what else|in case)\b|\b(?:if|should|in "
     r"case) you\b.*\b(?:let me know|feel free"
     r"|i can|i could|just ask|happy to)\b",
@@ -482,7 +478,7 @@ OFFER = _any(
     ),
 )
 # Somebody looked somewhere in the world, and it is not there.
-FINDING = _any(
+FINDING = any_of(
     r"\b(?:searched|i found no|found none|fetched|grep|announced|publish\w*|the "
     r"(?:page|site|website|vendor|label|law|contract"
     r"|clause|statute|register|registry|manual) "
@@ -491,7 +487,7 @@ FINDING = _any(
     r"|instances?|occurrences?|reviews|entries)"
     r"|looked (?:at|in) (?:both|all|every))\b",
 )
-REFUSAL_SURE = _any(
+REFUSAL_SURE = any_of(
     r"\bas an? (?:\w+ ){0,2}(?:ai|artificial intelligence|language "
     r"model|assistant)\b|\b(?:i am|i'm)(?: just| only)? (?:an? )?(?:ai"
     r"|artificial|large language|language model|text-based)",
@@ -534,7 +530,7 @@ REFUSAL_SURE = _any(
     r"(?:but )?no$|^no,? sorry$",
 )
 # What a refusal may name all the same: an input.
-NAMES_INPUT = _any(
+NAMES_INPUT = any_of(
     r"\b(?:value|number|figure|code|result|needed|required|file|document|report|letter"
     r"|key|date|name|rate|price|amount|yield|list"
     r"|input|id|identifier|dataset|copy|spreadsheet|table|attachment"
@@ -551,7 +547,7 @@ _SPEAKERS = (
     r"favor|mi|per favore|preciso|tenho|ik|graag|jag"
     r"|jeg|vennligst|proszę|mam|мне|пожалуйста|я)\b|请|請|ください|私|주세요|我"
 )
-OF_THIS_REPLY = _any(
+OF_THIS_REPLY = any_of(
     r"\byour (?:message|request|input)\b|\b(?:i|i'm|i'd|i've|we|my|me|us|please|kindly"
     r"|yet|provided|supplied|attached|shared"
     r"|uploaded|could you|can you)\b|\b(?:earlier|previous|given|available) "
@@ -560,7 +556,7 @@ OF_THIS_REPLY = _any(
     _SPEAKERS,
 )
 # Somebody speaks in it, or it speaks of what the model was given.
-OF_THE_SPEAKER = _any(
+OF_THE_SPEAKER = any_of(
     r"\b(?:i|i'm|i'd|i've|i'll|we|my|me|us|you|your|please|kindly)\b", _SPEAKERS, _SURELY_HERE
 )
 # What the model was given, as it would call it.
@@ -568,7 +564,7 @@ SURELY_HERE = re.compile(_SURELY_HERE)
 # What an answer seldom holds, and a reply that is none mostly does: somebody asks for something,
 # says what they lack or are about to do, or leaves a place to be filled in. It decides nothing by
 # itself.
-DOUBT = _any(
+DOUBT = any_of(
     r"\b(?:no|without)(?: \w+)? (?:results?|values?|outputs?|data|inputs?|files?|sheets?"
     r"|texts?|documents?|lists?|context)\b|\btell me\b"
     r"|\b(?:my|the) plan\b|^missing\b|^\{\s*\"(?:tool|action|function|status|error)\"",
@@ -649,3 +645,138 @@ DOUBT = _any(
     r"(?:не|могу|буду)|хорошо|конечно)\b"
     r"|[\u0600-\u06ff]{2,}.{0,40}(?:لا|بدون|يرجى|غير)|कृपया|नहीं|बिना|אין|בלי|בבקשה",
 )
+
+
+# --------------------------------------------------------------------------------------------------
+# What kind of thing a task asks for, from the words of its name: the same reply answers one task
+# and fails another.
+#
+# Each pattern is searched in the folded name.
+# --------------------------------------------------------------------------------------------------
+
+
+ASKS_GAPS = any_of(
+    r"\b(?:missing|lack\w*|gaps?|unknowns?|still (?:need|open|unclear)|not (?:yet "
+    r")?know|don't (?:yet )?know|open (?:questions?"
+    r"|points|issues|items)|assum\w+|limit(?:s|ations?)|caveats?|prerequisites?"
+    r"|requirements?|blockers?|blocks|obstacles?|unanswered"
+    r"|unresolved)\b",
+    (
+        r"\b(?:what|which)\b.*\b(?:needs?|needed|required?|requires)\b|\bshortages?\b"
+        r"|\bweak\w*\b|\buncertain\w*\b|\bdepend\w*\b"
+    ),
+    r"\bfehl\w*|\boffene?\b|\bmanqu\w+|\blacunes?\b|\bfaltan?\b|\bfaltante\w*|\bmanca\w*"
+    r"|\bontbre\w+|\bsaknas?\b|\bbrak\w*|不足|缺|欠け"
+    r"|пробел|не хватает|отсутств",
+)
+ASKS_STATE = any_of(
+    (
+        r"^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should|may"
+        r"|who|whose|when|why|where|how)\b|\?\s*$|？\s*$"
+    ),
+    r"\b(?:check|verif\w+|whether|confirm|search\w*|look "
+    r"(?:for|through)|mentions?|review\w*|audit|inspect|scan|diagnos\w+|debug"
+    r"|test|why|explain|describe|report\w*|status|state "
+    r"of|progress|bugs?|duplicates?|errors?|faults?|problems?|risks?|evidence|any"
+    r"|validate|assess|evaluate|examine|investigate|monitor|proof|records? "
+    r"of|decide|rules?|conditions?|regulations?|procedures?"
+    r"|laws?|obligations?|eligib\w+|criteria|process|protocol|recipe|advice|tips"
+    r"|guidance|guide|checklist|precautions?|terms"
+    r"|restrictions?|advise|recommend|meaning|reasons?|causes?|threats?|dangers?"
+    r"|effects?|impacts?|consequences?|outcome|causing"
+    r"|drawbacks?|disadvantages?|quality|suggest|propose|judge|opinion|next|define"
+    r"|definition|principle|theorem|conclu\w+|findings?"
+    r"|claims?|says|compare|possible|feasib\w+)\b",
+    r"\b(?:über)?prüfe?n?\b|\bsuche?n?\b|\bob\b|\bkontrolli\w*|\bvérifi\w*|\bcherche\w*"
+    r"|\bsi\b|\bverifi\w*|\bbusca\w*|\bcomprob\w*"
+    r"|\bcontrolla\w*|\bcerca\w*|\bse\b|\bcontroleer\w*|\bzoek\w*|\bsprawdź\b"
+    r"|\bkontroll\w*|\bпровер\w+|\bимеет\w* ли\b|\bли\b"
+    r"|\b(?:difett|défaut|defect|problem|erreur|error|fehler|mängel|schäd|fout)\w*|確認|检查"
+    r"|检验|是否|查找|확인",
+)
+ASKS_WORDS = any_of(
+    r"\b(?:writ\w+|wrote|draft\w*|compos\w+|translat\w+|quot\w+|read|extract|cop(?:y"
+    r"|ies)|transcri\w+|rephras\w+|rewrit\w+|(?:did"
+    r"|does) .{1,80}(?:answer|reply|respond)|lyrics|poem|haiku|verse|limerick|speech"
+    r"|toast|letter|e-?mail|message|dialog\w*|template"
+    r"|script|story|scene|play|interview|questions?|quiz|survey|faq|slogan|repl(?:y|ies)"
+    r"|say|says|said|policy|form|ask|plan|steps"
+    r"|outline|roadmap|notice|statement|text|words|sentence|wording|apolog\w+|example"
+    r"|sample|joke|riddle|diary|post|tweet|title"
+    r"|headline|instructions?|paraphras\w+|chat\w*|bot|sign|label|caption|prompt"
+    r"|response|transcript|error|disclaimer|newsletter"
+    r"|promis\w+|pledge|vow|greet\w*|thank|invit\w+|announc\w+|introduc\w+"
+    r"|congratulat\w+|warn\w*|memo|voicemail|note|complain\w*"
+    r"|monologue|song|prayer|fable|tale|sonnet|stderr|stdout|log|placeholder|tooltip"
+    r"|recit\w+|formulat\w+|phrase)\b",
+    r"\bschreib\w*|\bverfass\w*|\bformulier\w*|\bübersetz\w*|\bzitier\w*|\blies\b"
+    r"|\bentw[iu]rf\w*|\brédig\w+|\btradui\w+|\bécri\w+"
+    r"|\bcit(?:e|er|a|ar)\b|\btrad[uú]\w+|\bescrib\w+|\bredact\w+|\bscriv\w+|\bescrev\w+"
+    r"|\bschrijf|\bvertaal|\bskriv\w*|\böversätt"
+    r"|\boversett|\bnapisz|\bprzetłumacz|\bнапи\w+|\bперевед\w+|\bпроцитир\w+|書|訳|作成|写"
+    r"|翻译|翻譯|起草|써|번역",
+)
+ASKS_PRODUCT = any_of(
+    r"\b(?:json|code|function|schema|tool|api|call|snippet|payload|request|command"
+    r"|repeat|refrain|chorus|times|pattern|matrix"
+    r"|sequence|padding|stress|token|tag|chant|mantra)\b"
+)
+ASKS_REFUSAL = any_of(
+    r"\b(?:declin|refus|apolog|reject|sorry|disclaim|polic|rule|quot|translat|said\b"
+    r"|says\b|(?:did|does|do|to)\b.*\bsay\b|wrote"
+    r"|bot\b|dialog|limits?\b|turn(?:ing)? "
+    r"down)|absag|entschuldig|übersetz|refus|excus|tradu|disculp|rechaz|断り|訳|谢绝|翻译|道歉|отказ"
+    r"|извин|перевед"
+)
+ASKS_SIGN = any_of(
+    r"\b(?:character|symbol|sign|operator|delimiter|separator|punctuation|mark|regex"
+    r"|emoji|glyph|token|tag|bracket|letter|prefix"
+    r"|suffix|wildcard|draw|ascii|diagram|pattern|grid|maze|plot|chart|histogram|as "
+    r"text|border|divider|list|json|array|object|set)s?\b"
+)
+ASKS_QUOTE = any_of(
+    r"\b(?:quot\w+|repeat|restate|cop(?:y|ies)|recite|objective|instructions?|prompt"
+    r"|verbatim|echo|rephras\w+|paraphras\w+)\b"
+)
+# A task that works on a text given to it, whatever kind of text that is.
+WORKS_ON_TEXT = re.compile(
+    r"^\W*(?:summari[sz]e|proofread|edit|convert|analy[sz]e|compute|calculate|determine"
+    r"|plot|fix|check|review|assess|grade|book"
+    r"|debug|refactor|run|verify|test|compare|count|find|estimate|classify|rate|sort"
+    r"|name|list|explain|describe|state|identify"
+    r"|report|show)\b(?!.*\b(?:say|says|said|wrote|write|wording|quote|text "
+    r"of|sentence|message|error|reply to|response|questions?"
+    r"|phrase|refus\w*)\b)"
+)
+# A task that retells what somebody else says: only words about the reply itself are the reply's
+# own.
+ASKS_DIGEST = any_of(
+    r"\b(?:summar\w+|digest|outline|retell|recap\w*|paraphras\w+|condense|abstract|minutes|gist)\b",
+    r"\bzusammenf\w+|\bfasse\b|\brésum\w+|\bresum\w+|\briassum\w+|\bsamenvat\w*"
+    r"|\bsammanfatt\w*|\bstreszcz\w*|要約|まとめ|总结|摘要|резюм"
+    r"|излож|요약",
+)
+
+# A task for a made-up text, which may say anything.
+ASKS_FICTION = any_of(
+    r"\b(?:write|compose|tell|invent|make|draft|give|continue)\b.*\b(?:monologue|poem"
+    r"|haiku|limerick|story|scene|lyrics|song"
+    r"|dialog\w*|joke|riddle|verse|sonnet|prayer|fable|tale|chant|epitaph|diary"
+    r"|character|fiction|novel|rhyme)\b"
+)
+# A task for a text that says no.
+ASKS_NO = any_of(
+    r"\b(?:declin|refus|apolog|reject|disclaim|turn(?:ing)? "
+    r"down)|\babsag|\brefus|\bexcus|\brechaz|отказ|谢绝|断り"
+)
+
+
+def asks_words(task: str) -> bool:
+    """Whether the task asks for words that are somebody else's: a letter, a translation, a
+    quote."""
+    return bool(ASKS_WORDS.search(task)) and not WORKS_ON_TEXT.match(task)
+
+
+def holds_quote(task: str) -> bool:
+    """Whether the task itself holds the text that it is about."""
+    return bool(re.search(r"[\"“«„「'‘][^\"”»“」'’]{6,}[\"”»“」'’]", task))

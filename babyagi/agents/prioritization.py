@@ -7,13 +7,12 @@ from typing import Any
 
 from babyagi.agents.creation import MAX_NAME_CHARS, MAX_OUTPUT_TOKENS
 from babyagi.agents.prompting import build_messages
-from babyagi.agents.replies import parse_order
-from babyagi.disarm import disarm
+from babyagi.agents.replies.order import parse_order
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt
 from babyagi.react.asking import ask
 from babyagi.tasks import Passage, Role, Task, make_passage
-from babyagi.text import shorten
+from babyagi.text import disarm, shorten
 
 ORDER_SCHEMA: Mapping[str, Any] = {
     "type": "object",

@@ -9,6 +9,6 @@ from collections.abc import Sequence
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code. Whatever happens, no traceback reaches the
     screen."""
-    from babyagi.cli.failures import run_guarded
+    from babyagi.cli.root import run_guarded
 
     sys.exit(run_guarded(list(sys.argv[1:] if argv is None else argv)))

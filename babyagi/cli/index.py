@@ -1,23 +1,117 @@
-"""The commands about the index of results, `index status|check|rebuild`, and the search in it,
-`results search`."""
+"""The commands of the index and the journal."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from babyagi.cli.looking import results
+from babyagi.cli.lists import results
 from babyagi.cli.options import json_option, objective_option
-from babyagi.cli.text import Style, echo, echo_lines, print_json, terminal_width, warn
+from babyagi.cli.text import (
+    Line,
+    Style,
+    echo,
+    echo_lines,
+    fit,
+    one_line,
+    print_json,
+    safe,
+    terminal_width,
+    warn,
+)
 
 if TYPE_CHECKING:
+    from babyagi.index.indexer import CheckReport
+    from babyagi.index.search import Ranking
     from babyagi.results import IndexStatus, Results
-    from babyagi.resultstore.projector import CheckReport
-    from babyagi.resultstore.search import Ranking
     from babyagi.tasks import Objective
-    from babyagi.taskstore.base import TaskStore
+    from babyagi.taskstore.port import TaskStore, Verification
+
+
+N_NAMED = 10
+
+
+def render_index_status(rows: Sequence[IndexStatus], *, index: str, width: int) -> list[Line]:
+    if not rows:
+        return [Line('No objective yet. Type: babyagi demo, or babyagi run "an objective"')]
+    lines = [
+        Line(f"Index: {index}"),
+        Line(
+            f"{'ID':>4}  {'RESULTS':>8} {'INDEXED':>8} {'OWED':>6}  {'SPACE':<24}  OBJECTIVE",
+            Style.DIM,
+        ),
+    ]
+    for row in rows:
+        n_indexed = row.n_results - row.n_owed
+        space = fit(row.objective.spec.embedding_space, 40)
+        head = (
+            f"{row.objective.id:>4}  {row.n_results:>8,} {n_indexed:>8,} {row.n_owed:>6,}  "
+            f"{space:<24}  "
+        )
+        lines.append(
+            Line(
+                head + fit(row.objective.spec.text, max(20, width - len(head))),
+                Style.YELLOW if row.n_owed else Style.PLAIN,
+            )
+        )
+    return lines
+
+
+def render_index_check(objective: Objective, report: CheckReport) -> list[Line]:
+    lines = [
+        *_render_ids("missing from the index", [f"task {task_id}" for task_id in report.missing]),
+        *_render_ids("in the index and nowhere else", report.extra),
+        *_render_ids(
+            "not found by their own vectors", [f"task {task_id}" for task_id in report.probe_misses]
+        ),
+    ]
+    n_found = report.n_probes - len(report.probe_misses)
+    owed = f", {report.n_owed:,} are still to be fed" if report.n_owed else ""
+    counted = (
+        f"{report.n_held:,} of {report.n_expected:,} results are indexed, {n_found} of "
+        f"{report.n_probes} probed were found{owed}."
+    )
+    lines.append(Line(f"Objective {objective.id}: {counted}"))
+    if not report.is_whole:
+        lines.append(
+            Line(
+                "No result is lost. A run mends this by itself; so does: babyagi index rebuild "
+                f"--objective {objective.id}"
+            )
+        )
+    return lines
+
+
+def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
+    if not ids:
+        return []
+    more = f" and {len(ids) - N_NAMED:,} more" if len(ids) > N_NAMED else ""
+    return [Line(f"{what}: {', '.join(one_line(id_) for id_ in ids[:N_NAMED])}{more}", Style.RED)]
+
+
+def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[Line]:
+    """What was found in the objective and, where others were searched, in which of them."""
+    lines: list[Line] = []
+    for entry in ranking:
+        whose = (
+            ""
+            if entry.result.objective_id == objective_id
+            else f"objective {entry.result.objective_id}, "
+        )
+        head = f"{entry.score:5.2f}  {whose}task {entry.result.task_id}: "
+        lines.append(
+            Line(head + fit(entry.result.task_name, max(20, width - len(head))), Style.BOLD)
+        )
+        lines.append(Line("       " + fit(entry.result.text, max(20, 3 * width))))
+    return lines
+
+
+# --------------------------------------------------------------------------------------------------
+# The commands about the index of results, `index status|check|rebuild`, and the search in it,
+# `results search`.
+# --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -41,9 +135,9 @@ def index() -> None:
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
-    from babyagi.cli import json_shapes, render_index
+    from babyagi.backends import describe_index
+    from babyagi.cli import json_shapes
     from babyagi.cli.session import NOTHING, load, pick_objective, with_store
-    from babyagi.opening import describe_index
     from babyagi.results import load_index_status
 
     async def fetch(store: TaskStore) -> list[IndexStatus]:
@@ -59,7 +153,7 @@ def status(objective: str, as_json: bool) -> None:
     if as_json:
         print_json([json_shapes.index_status_shape(row, index=name) for row in rows])
     else:
-        echo_lines(render_index.render_index_status(rows, index=name, width=terminal_width()))
+        echo_lines(render_index_status(rows, index=name, width=terminal_width()))
 
 
 @index.command()
@@ -70,7 +164,7 @@ def check(objective: str, as_json: bool) -> int:
 
     Nothing is changed; the exit code is 7 when they differ.
     """
-    from babyagi.cli import json_shapes, render_index
+    from babyagi.cli import json_shapes
     from babyagi.cli.exits import ExitCode
 
     async def compare(opened: Results) -> CheckReport:
@@ -80,7 +174,7 @@ def check(objective: str, as_json: bool) -> int:
     if as_json:
         print_json(json_shapes.index_check_shape(found, report))
     else:
-        echo_lines(render_index.render_index_check(found, report))
+        echo_lines(render_index_check(found, report))
     return int(ExitCode.OK if report.is_whole else ExitCode.STORE)
 
 
@@ -150,8 +244,8 @@ def search(
 
     They are found as for a task. No model is asked for words.
     """
-    from babyagi.cli import json_shapes, render_index
-    from babyagi.cli.looking import with_group_options
+    from babyagi.cli import json_shapes
+    from babyagi.cli.lists import with_group_options
 
     words = " ".join(text)
     if not words.strip():
@@ -169,7 +263,7 @@ def search(
         warn(f"note: {ranking.degraded}", Style.YELLOW)
     if not len(ranking):
         echo("No result yet. `babyagi status` says how it stands.")
-    echo_lines(render_index.render_ranking(ranking, objective_id=found.id, width=terminal_width()))
+    echo_lines(render_ranking(ranking, objective_id=found.id, width=terminal_width()))
 
 
 def _with_results(
@@ -193,3 +287,62 @@ def _with_results(
                 return objective, await body(opened)
 
     return asyncio.run(run())
+
+
+# --------------------------------------------------------------------------------------------------
+# The command that looks for damage in the task store.
+# --------------------------------------------------------------------------------------------------
+
+
+@click.group()
+def journal() -> None:
+    """The record of every call."""
+
+
+@journal.command()
+@click.option(
+    "--objective",
+    metavar="ID|latest|all",
+    default=ALL,
+    show_default=True,
+    help="Which objective is meant.",
+)
+@json_option
+def verify(objective: str, as_json: bool) -> int:
+    """Look for damage in every row of the task store.
+
+    Each row that cannot be read, or is not what was written, is named.
+    """
+    from babyagi.cli.exits import ExitCode
+    from babyagi.cli.session import pick_objective, with_store
+
+    async def read(store: TaskStore) -> Verification:
+        return await store.verify(
+            None if objective == ALL else (await pick_objective(store, objective)).id
+        )
+
+    found = with_store(read)
+    if as_json:
+        print_json(
+            {
+                "v": 1,
+                "n_rows": found.n_rows,
+                "n_steps": found.n_steps,
+                "n_results": found.n_results,
+                "damages": list(found.damages),
+            }
+        )
+    else:
+        _say(found)
+    return int(ExitCode.STORE if found.damages else ExitCode.OK)
+
+
+def _say(found: Verification) -> None:
+    for damage in found.damages:
+        echo(f"damaged: {safe(damage)}", Style.RED)
+    echo(
+        f"{found.n_rows} rows read ({found.n_steps} steps, {found.n_results} results): "
+        f"{len(found.damages) or 'nothing'} damaged."
+    )
+    if found.damages:
+        echo("To go on, restore a backup: babyagi guide store")

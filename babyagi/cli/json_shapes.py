@@ -1,25 +1,59 @@
-"""The JSON that others script against: nouns in, plain dictionaries out.
-
-Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every
-shape that is an object) rises when one goes. Times are ISO 8601 in UTC, money is US dollars,
-durations are seconds.
-"""
+"""Which earlier results the tries of a task were given, read from the journal."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from babyagi.cli.given import given_results
 from babyagi.notify import event_fields
 from babyagi.tasks import Event, Limits, Objective, Result, Role, Step, Task, TaskStatus, Usage
 
 if TYPE_CHECKING:
+    from babyagi.index.indexer import CheckReport
+    from babyagi.index.search import Ranking
     from babyagi.results import IndexStatus
-    from babyagi.resultstore.projector import CheckReport
-    from babyagi.resultstore.search import Ranking
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """An earlier result that a try was given. `score` is None for one that an earlier version of
+    this program chose, `objective_id` for one of the same objective."""
+
+    try_no: str
+    task_id: int
+    score: float | None
+    reason: str
+    objective_id: int | None = None
+
+
+def given_results(steps: Sequence[Step]) -> list[Given]:
+    """In the order in which they stood in the prompt, try by try."""
+    found = []
+    for step in steps:
+        if step.kind == "inputs" and step.output is not None:
+            try_no = step.key.partition("/")[0]
+            for entry in json.loads(step.output).get("excerpts", []):
+                given = Given(
+                    try_no=try_no,
+                    task_id=entry["task_id"],
+                    score=entry.get("score"),
+                    reason=entry.get("reason", ""),
+                    objective_id=entry.get("objective_id"),
+                )
+                found.append(given)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------
+# The JSON that others script against: nouns in, plain dictionaries out.
+#
+# Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in
+# every shape that is an object) rises when one goes. Times are ISO 8601 in UTC, money is US
+# dollars, durations are seconds.
+# --------------------------------------------------------------------------------------------------
 
 VERSION = 1
 

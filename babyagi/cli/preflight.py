@@ -6,12 +6,11 @@ import socket
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from babyagi.addresses import is_loopback
 from babyagi.cli.text import Style, is_person_there, warn
 from babyagi.errors import CredentialsError, ModelUnavailableError
+from babyagi.net.addresses import is_loopback
 from babyagi.redaction import redact_url
-from babyagi.settings import Settings
-from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL
+from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL, Settings
 
 OPENAI_HOSTS = ("", "api.openai.com")
 CONNECT_TIMEOUT_S = 2.0
@@ -41,7 +40,7 @@ def missing_credentials(
             fix="start it on a terminal, or choose another model with LLM_MODEL",
             guide="models",
         )
-    from babyagi.llm.credentials import missing_key
+    from babyagi.llm.client import missing_key
 
     return missing_key(
         asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url
@@ -59,14 +58,14 @@ def require_embedder(settings: Settings, model: str = "") -> None:
         SettingsError: they cannot be fetched.
     """
     if (model or settings.effective_embedding_model) == ONNX_EMBEDDING_MODEL:
-        from babyagi.llm.onnx import fetch_files
+        from babyagi.llm.embeddings import fetch_files
 
         fetch_files(lambda notice: warn(f"note: {notice}", Style.YELLOW))
 
 
 def require_living_models(settings: Settings) -> None:
     """Raise `ModelRejectedError` when OpenAI is to be asked for a model that it has shut down."""
-    from babyagi.llm.faults import check_model_name
+    from babyagi.llm.errors import check_model_name
 
     if host_and_port(settings.openai_base_url)[0] in OPENAI_HOSTS:
         for name in settings.model_by_role.values():

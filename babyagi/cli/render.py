@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from babyagi.cli.given import given_results
-from babyagi.cli.json_shapes import is_rehearsal, model_of
+from babyagi.cli.json_shapes import given_results, is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
 from babyagi.tasks import (
     Limits,

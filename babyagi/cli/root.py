@@ -1,32 +1,21 @@
-"""The command `babyagi`: its commands, and what its bare form means.
-
-`babyagi` alone runs what `OBJECTIVE` says. `babyagi -t "first task" some objective words` runs as
-the original did. A bare unknown word is a typo, never a paid run.
-"""
+"""The command `babyagi`: its commands, what its bare form means, and how it fails."""
 
 from __future__ import annotations
 
 import difflib
+import os
+import signal
+import sys
 from collections.abc import Sequence
+from types import FrameType
 
 import click
 
 from babyagi import __version__
-from babyagi.cli import (
-    asking,
-    cooperating,
-    inbox,
-    index,
-    journal,
-    list_steering,
-    looking,
-    running,
-    steering,
-    surroundings,
-    toolbox,
-    trusting,
-)
-from babyagi.cli.text import echo
+from babyagi.cli import ask, commands, inbox, index, lists, steering, toolbox, trusting
+from babyagi.cli.exits import ExitCode, code_of_error
+from babyagi.cli.text import Style, echo, warn
+from babyagi.errors import BabyagiError
 
 HELP_FLAGS = ("-h", "--help")
 ORIGINAL_FLAGS = {
@@ -56,37 +45,37 @@ class Commands(click.Group):
 
 
 COMMANDS = (
-    running.demo,
-    running.run,
-    running.watch,
-    asking.ask,
-    cooperating.submit,
-    cooperating.worker,
-    cooperating.workers,
-    looking.objectives,
-    looking.status,
-    looking.tasks,
-    looking.results,
-    looking.show,
-    looking.report,
+    commands.demo,
+    commands.run,
+    commands.watch,
+    ask.ask,
+    commands.submit,
+    commands.worker,
+    commands.workers,
+    lists.objectives,
+    lists.status,
+    lists.tasks,
+    lists.results,
+    lists.show,
+    lists.report,
     inbox.inbox,
     inbox.answer,
     inbox.approve,
     inbox.reject,
-    running.resume,
+    commands.resume,
     steering.pause,
     steering.cancel,
     steering.extend,
-    list_steering.retry,
+    steering.retry,
     steering.delete,
     index.index,
-    journal.journal,
-    cooperating.migrate,
+    index.journal,
+    commands.migrate,
     toolbox.tools,
-    surroundings.config,
+    commands.config,
     trusting.trust,
-    surroundings.doctor,
-    surroundings.guide,
+    commands.doctor,
+    commands.guide,
 )
 
 
@@ -114,7 +103,7 @@ def babyagi(context: click.Context, version: bool) -> int | None:
         echo(f"babyagi {__version__}")
         return None
     if context.invoked_subcommand is None:
-        return running.run_from_settings()
+        return commands.run_from_settings()
     return None
 
 
@@ -139,8 +128,8 @@ def route(args: Sequence[str]) -> list[str]:
     first = args[0] if args else ""
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, "--version"):
         return list(args)
-    context = click.Context(running.run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
-    given, _, _ = running.run.make_parser(context).parse_args(list(args))
+    context = click.Context(commands.run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
+    given, _, _ = commands.run.make_parser(context).parse_args(list(args))
     found = given.get("objective_words")
     words = found if isinstance(found, tuple) else ()
     if words and not _is_run(words, set(given)):
@@ -182,3 +171,99 @@ def quoted(text: str) -> str:
         + "".join(f"\\{character}" if character in '"\\$`' else character for character in text)
         + '"'
     )
+
+
+# --------------------------------------------------------------------------------------------------
+# How the command line fails: four lines for what a person can mend, one line for what nobody
+# expected, never a traceback.
+# --------------------------------------------------------------------------------------------------
+
+BROKEN_PIPE_CODE = 141  # what a process has that SIGPIPE ended
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM outside a run, which drains on its own. An exception, so that the terminal is left as
+    it was found."""
+
+
+def run_guarded(args: list[str]) -> int:
+    """Run the command line and return its exit code, every error told on standard error."""
+    pass
+
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return run_command_line(args)
+    except BaseException as raised:
+        return _tell(_single(raised))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(_signal_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+def _single(error: BaseException) -> BaseException:
+    """The first error inside a group, which is the one that ended the others."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _tell(error: BaseException) -> int:
+    match error:
+        case BabyagiError():
+            tell_error(error)
+            return code_of_error(error)
+        case click.ClickException():
+            return _tell_usage(error)
+        case Terminated() | click.Abort(__cause__=Terminated()):
+            return ExitCode.TERMINATED
+        case KeyboardInterrupt() | click.Abort():
+            warn("babyagi: interrupted; what was stored is kept, and `babyagi resume` goes on")
+            return ExitCode.INTERRUPTED
+        case BrokenPipeError():
+            _silence_stdout()
+            return BROKEN_PIPE_CODE
+        case _:
+            return _tell_crash(error)
+
+
+def tell_error(error: BabyagiError) -> None:
+    """Say what happened, why we think so, what to type, and where to read more."""
+    warn(f"babyagi: {error.what}", Style.RED)
+    if error.why:
+        warn(f"  because: {error.why}")
+    if error.fix:
+        warn(f"  try:     {error.fix}")
+    warn(f"  more:    babyagi guide {error.guide}".rstrip())
+
+
+def _tell_usage(error: click.ClickException) -> int:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "babyagi"
+    warn(f"babyagi: {error.format_message()}", Style.RED)
+    if isinstance(error, click.UsageError):
+        warn(f"  try:     {command} --help")
+        warn("  more:    babyagi guide commands")
+    return ExitCode.USAGE
+
+
+def _tell_crash(error: BaseException) -> int:
+    from babyagi.cli.session import record_crash
+
+    path = record_crash(error)
+    warn(
+        (
+            f"babyagi: unexpected {type(error).__name__}; nothing stored is lost; the traceback "
+            f"is in {path}"
+        ),
+        Style.RED,
+    )
+    return ExitCode.UNEXPECTED
+
+
+def _silence_stdout() -> None:
+    """The reader is gone; keep the interpreter from flushing to it at exit."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())

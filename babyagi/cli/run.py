@@ -1,21 +1,20 @@
-"""Running an objective with a view of it: open, start, work and watch at once, say how it came
-out."""
+"""The commands that work on an objective or watch one: demo, run, resume, watch."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import os
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from babyagi.backends import require_result_store
 from babyagi.cli import render
 from babyagi.cli.exits import code_of_objective
-from babyagi.cli.follow import Follower, LoggedView, View
 from babyagi.cli.json_shapes import is_rehearsal, models_of
-from babyagi.cli.person import find_person
-from babyagi.cli.plain import JsonView, PlainView
 from babyagi.cli.preflight import (
     require_credentials,
     require_embedder,
@@ -23,17 +22,160 @@ from babyagi.cli.preflight import (
     require_living_models,
 )
 from babyagi.cli.session import NOTHING, is_over, load, pick_objective, pick_unfinished
-from babyagi.cli.text import Style, echo, fit, is_live_terminal, warn
-from babyagi.cli.worker_lines import serving
-from babyagi.errors import SettingsError
-from babyagi.opening import require_result_store
-from babyagi.resultstore.availability import find_trouble
-from babyagi.settings import Loaded, Settings
-from babyagi.tasks import Objective, ObjectiveStatus
-from babyagi.taskstore.base import TaskStore
+from babyagi.cli.text import Style, echo, fit, is_live_terminal, is_person_there, warn
+from babyagi.cli.views import JsonView, PlainView, describe_event, serving
+from babyagi.errors import SettingsError, StoreUnavailableError
+from babyagi.index.indexer import find_trouble
+from babyagi.settings.fields import Settings
+from babyagi.settings.load import Loaded
+from babyagi.tasks import Event, Objective, ObjectiveStatus
+from babyagi.taskstore.port import TaskStore
 
 if TYPE_CHECKING:
-    from babyagi.app import App, RunOutcome
+    from babyagi.app import App, AskHuman, RunOutcome
+
+
+END_LINE = b"."
+
+
+def find_person() -> AskHuman | None:
+    """Return what asks the person at the terminal, None when nobody is there."""
+    return ask_person if is_person_there() else None
+
+
+async def ask_person(prompt: str) -> str:
+    """Show the prompt and return what is typed, up to a line with a single full stop or the end of
+    input."""
+    warn("──── the prompt " + "─" * 40, Style.DIM)
+    warn(prompt)
+    warn(
+        "──── your answer; end it with a line that holds only a full stop, or with Ctrl-D "
+        + "─" * 8,
+        Style.DIM,
+    )
+    typed = await _read_lines(sys.stdin.fileno())
+    return typed.decode("utf-8", "replace")
+
+
+async def _read_lines(descriptor: int) -> bytes:
+    """Read until END_LINE or the end, without a thread, so that a pause or a signal can end the
+    waiting."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[bytes] = loop.create_future()
+    typed = bytearray()
+
+    def read() -> None:
+        chunk = os.read(descriptor, 65_536)
+        typed.extend(chunk)
+        lines = bytes(typed).split(b"\n")
+        is_ended = END_LINE in lines[:-1]
+        if (not chunk or is_ended) and not done.done():
+            done.set_result(b"\n".join(lines[: lines.index(END_LINE)] if is_ended else lines))
+
+    loop.add_reader(descriptor, read)
+    try:
+        return await done
+    finally:
+        loop.remove_reader(descriptor)
+
+
+# --------------------------------------------------------------------------------------------------
+# Following an objective through its events: the one source of every view of it.
+# --------------------------------------------------------------------------------------------------
+
+logger = logging.getLogger("babyagi.events")
+
+BATCH = 1000
+
+
+class View(Protocol):
+    """Something that shows an objective. `fetch` may wait; `draw` shows what was fetched, whole,
+    without waiting."""
+
+    tick_s: float  # how long `draw` may stay without a call when nothing happens
+    pause_s: float  # the least time between two draws
+
+    async def fetch(self, events: Sequence[Event]) -> None: ...
+
+    def draw(self) -> None: ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        ...
+
+
+class Follower:
+    """Hands an objective's events to a view, each once and in order, from `after_id` on."""
+
+    def __init__(
+        self, store: TaskStore, objective_id: int, view: View, *, after_id: int = 0
+    ) -> None:
+        self._store = store
+        self._objective_id = objective_id
+        self._view = view
+        self._after_id = after_id
+
+    async def follow(self) -> None:
+        """Show events as they come, until cancelled. A store that is busy is asked again."""
+        while True:
+            try:
+                n_shown = await self.step()
+                if n_shown < BATCH:
+                    await asyncio.sleep(self._view.pause_s)
+                    await self._store.wait_for_events(
+                        self._objective_id, after_id=self._after_id, timeout_s=self._view.tick_s
+                    )
+            except StoreUnavailableError:
+                await asyncio.sleep(1.0)
+
+    async def step(self) -> int:
+        """Show what has come since the last step, and return how many events that were."""
+        events = await self._store.events(self._objective_id, after_id=self._after_id, limit=BATCH)
+        await self._view.fetch(events)
+        if events:
+            self._after_id = events[-1].id
+        self._view.draw()
+        return len(events)
+
+    async def drain(self) -> None:
+        """Show what is left."""
+        while await self.step() == BATCH:
+            pass
+
+
+class LoggedView:
+    """A view whose events also go to the log file, one record each."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.tick_s, self.pause_s = view.tick_s, view.pause_s
+        self._fresh: Sequence[Event] = ()
+
+    async def fetch(self, events: Sequence[Event]) -> None:
+        await self._view.fetch(events)
+        self._fresh = events
+
+    def draw(self) -> None:
+        for event in self._fresh:
+            text = describe_event(event, "")
+            if text:
+                logger.info(
+                    "objective %d: %s",
+                    event.objective_id,
+                    text,
+                    extra={"event": event.kind, "task_id": event.task_id},
+                )
+        self._fresh = ()
+        self._view.draw()
+
+    def close(self) -> None:
+        self._view.close()
+
+
+# --------------------------------------------------------------------------------------------------
+# Running an objective with a view of it: open, start, work and watch at once, say how it came
+# out.
+# --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 Work = Callable[[int], Coroutine[Any, Any, "RunOutcome"]]
@@ -48,7 +190,7 @@ def run_objective(
     names, and return the exit code."""
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
-        from babyagi.cli.together import join_objective
+        from babyagi.cli.worker import join_objective
 
         return join_objective(flags, selector=selector, as_json=as_json)
     if selector:
@@ -69,7 +211,7 @@ def run_demo(
     folder: Path | None, question: str, *, flags: Mapping[str, Any], always_new: bool, as_json: bool
 ) -> int:
     """Run the demo's objective on the folder, print its report, and return the exit code."""
-    from babyagi.cli.guide import guide_folder
+    from babyagi.cli.about import guide_folder
 
     documents = (folder or guide_folder()).resolve()
     settings = {
@@ -153,7 +295,7 @@ async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
 
 
 async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
-    from babyagi.stores import open_store
+    from babyagi.backends import open_store
 
     async with open_store(settings) as store:
         objective = await pick_objective(store, selector)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
-from babyagi.visible import JOINERS, harmless, is_mark
+from babyagi.text import JOINERS, harmless, is_mark
 
 if TYPE_CHECKING:
     from rich.console import Console

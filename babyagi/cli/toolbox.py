@@ -109,7 +109,7 @@ def _open(folder: Path | None, names: tuple[str, ...]) -> tuple[Tool, ...]:
     import asyncio
     from pathlib import Path
 
-    from babyagi.files.folder import Folder
+    from babyagi.files import Folder
     from babyagi.tools.catalog import open_tools
 
     return open_tools(names, folder=Folder(folder or Path()), offload=asyncio.to_thread)
@@ -143,8 +143,7 @@ def _call(tool: Tool, arguments: str) -> Observation:
     from babyagi.errors import ToolError
     from babyagi.journal import run_tool
     from babyagi.tasks import Passage
-    from babyagi.tools.base import Observation
-    from babyagi.tools.validate import parse_arguments
+    from babyagi.tools.base import Observation, parse_arguments
 
     try:
         checked = parse_arguments(tool, arguments)

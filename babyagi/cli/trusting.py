@@ -1,5 +1,4 @@
-"""The command trust, and what happens to a command for which settings wait in a file that nobody
-has trusted."""
+"""Trusting files of variables: the question on a terminal, and the command `trust`."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ from pathlib import Path
 import click
 
 from babyagi.cli.text import Line, Style, ask, echo, echo_lines, is_person_there, safe, warn
-from babyagi.settings import (
+from babyagi.settings.load import (
     Loaded,
     Untrusted,
     describe_waiting,
@@ -19,6 +18,11 @@ from babyagi.settings import (
     trust_file,
     trusted_paths,
 )
+
+# --------------------------------------------------------------------------------------------------
+# The command trust, and what happens to a command for which settings wait in a file that nobody
+# has trusted.
+# --------------------------------------------------------------------------------------------------
 
 MAX_ROUNDS = 3  # a trusted .env may name further files, which are asked about next
 

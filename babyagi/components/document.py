@@ -1,17 +1,271 @@
-"""The nouns of a file of agents, and the checks that need no more than the file: components,
-pipelines in running order, agents."""
+"""A file of components as YAML: read with its lines, checked field by field."""
 
 from __future__ import annotations
 
 import logging
+import math
+import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, TypeVar
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from babyagi.components.fields import Fields
-from babyagi.components.source import fault, shown
+from babyagi.errors import SettingsError
+from babyagi.llm.prompt import clean
 from babyagi.react.protocols.choice import PROTOCOL_NAMES
 from babyagi.react.steps import AtLimit, Bounds
+
+if TYPE_CHECKING:
+    import yaml
+
+
+MAX_FILE_BYTES = 256 * 2**10
+MAX_VALUES = 10_000  # with everything that an alias stands for counted each time
+MAX_DEPTH = 20
+
+_TAG = "tag:yaml.org,2002:"
+_TEXTS = (f"{_TAG}str", f"{_TAG}timestamp", f"{_TAG}value")
+_NUMBERS = tuple(_TAG + kind for kind in ("bool", "float", "int", "null"))
+
+
+def fault(what: str, fix: str = "") -> SettingsError:
+    """The error for something that is wrong in a file of agents. Values that may be secret have no
+    place in it."""
+    return SettingsError(what, fix=fix or "correct the file", guide="tools")
+
+
+def shown(text: object) -> str:
+    """A name from the file as a message may hold it: quoted, on one line, bounded."""
+    line = re.sub(r"\s+", " ", clean(str(text)))
+    return repr(line if len(line) <= 60 else line[:59] + "…")
+
+
+def read_source(path: Path) -> str:
+    """Return the text of the file.
+
+    Raises:
+        SettingsError: it is not there, no file, too long, or no UTF-8.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise fault("it is not a file", "name a YAML file")
+        with path.open("rb") as file:
+            body = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        why = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else "no path can be called that"
+        )
+        raise fault(f"it cannot be read: {why}", "name a YAML file that is there") from None
+    if len(body) > MAX_FILE_BYTES:
+        raise fault(f"it is longer than {MAX_FILE_BYTES:,} bytes", "put less into one file")
+    try:
+        return body.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise fault(f"byte {error.start} is not UTF-8", "save it as UTF-8 text") from None
+
+
+def parse_yaml(text: str) -> Any:
+    """Return what the text says.
+
+    Raises:
+        SettingsError: it is no YAML, more than one document, too large once its aliases are written
+            out, or holds what no file of agents needs.
+    """
+    import yaml
+
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        return None if root is None else _Reading(yaml).read(root, 1)
+    except yaml.YAMLError as error:
+        mark, problem = (
+            getattr(error, "problem_mark", None),
+            getattr(error, "problem", None) or getattr(error, "reason", None),
+        )
+        where = f"line {mark.line + 1}: " if mark is not None else ""
+        raise fault(f"{where}no YAML: {shown(problem or 'unreadable')[1:-1]}") from None
+    except RecursionError:
+        raise fault(f"it is nested more than {MAX_DEPTH} deep") from None
+
+
+class _Reading:
+    """Nodes become values, counted as they are met; an alias is the same node met again."""
+
+    def __init__(self, library: Any) -> None:
+        self._yaml = library
+        self._scalars = library.constructor.SafeConstructor()
+        self._n_values = 0
+
+    def read(self, node: yaml.Node, depth: int) -> Any:
+        self._n_values += 1
+        if self._n_values > MAX_VALUES:
+            raise fault(
+                f"it holds more than {MAX_VALUES:,} values, those that aliases stand for included"
+            )
+        if depth > MAX_DEPTH:
+            raise fault(
+                f"{_line(node)}: it is nested more than {MAX_DEPTH} deep, or an anchor holds itself"
+            )
+        if isinstance(node, self._yaml.MappingNode) and node.tag == f"{_TAG}map":
+            return self._read_mapping(node, depth)
+        if isinstance(node, self._yaml.SequenceNode) and node.tag == f"{_TAG}seq":
+            return [self.read(item, depth + 1) for item in node.value]
+        return self._read_scalar(node)
+
+    def _read_mapping(self, node: yaml.MappingNode, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, self._yaml.ScalarNode) or key_node.tag not in _TEXTS:
+                raise fault(
+                    f"{_line(key_node)}: a key must be a word, got {_kind_of_node(key_node)}"
+                )
+            key = key_node.value
+            if key in values:
+                raise fault(f"{_line(key_node)}: the key {shown(key)} stands twice")
+            values[key] = self.read(value_node, depth + 1)
+        return values
+
+    def _read_scalar(self, node: yaml.Node) -> Any:
+        if node.tag in _TEXTS:
+            return node.value
+        if node.tag in _NUMBERS:
+            try:
+                return self._scalars.construct_object(node)
+            except (ValueError, OverflowError):
+                raise fault(f"{_line(node)}: no number that can be read") from None
+        raise fault(
+            f"{_line(node)}: the tag {shown(node.tag.replace(_TAG, '!!'))} makes an object, "
+            "and a file of agents holds text only"
+        )
+
+
+def _line(node: yaml.Node) -> str:
+    return f"line {node.start_mark.line + 1}"
+
+
+def _kind_of_node(node: yaml.Node) -> str:
+    return (
+        "a merge (<<)"
+        if node.tag == f"{_TAG}merge"
+        else f"a {node.id}"
+        if node.id != "scalar"
+        else shown(node.value)
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Reading the keys of one mapping of the file: each has its type, and a key that nobody knows is an
+# error.
+# --------------------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"[\w.-]{1,64}")
+
+
+class Fields:
+    """A mapping that is called `where` in errors. No error shows a value: it may be secret.
+
+    Raises:
+        SettingsError: (every method) with the key that is wrong.
+    """
+
+    def __init__(self, given: object, where: str, *, known: Sequence[str]) -> None:
+        if not isinstance(given, dict):
+            raise fault(f"{where} must be a mapping, got {_kind_of_value(given)}")
+        for key in given:
+            if key not in known:
+                near = get_close_matches(key, known, n=1)
+                raise fault(
+                    f"{where} has the unknown key {shown(key)}",
+                    f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}",
+                )
+        self._given: Mapping[str, Any] = {
+            key: value for key, value in given.items() if value is not None
+        }
+        self.where = where
+
+    def has(self, key: str) -> bool:
+        return key in self._given
+
+    def raw(self, key: str) -> Any:
+        """The value as it stands there, None when there is none."""
+        return self._given.get(key)
+
+    def name(self, key: str) -> str:
+        """A name of letters, digits, `_`, `.` and `-`."""
+        text = self.text(key)
+        if not _NAME.fullmatch(text):
+            raise fault(
+                f"{self.where}: {key} must be 1 to 64 letters, digits, _, . or -, got {shown(text)}"
+            )
+        return text
+
+    def text(self, key: str, default: str | None = None) -> str:
+        value = self._need(key) if default is None else self._given.get(key, default)
+        if not isinstance(value, str):
+            raise fault(
+                f"{self.where}: {key} must be text, got {_kind_of_value(value)}", "put it in quotes"
+            )
+        if default is None and not value.strip():
+            raise fault(f"{self.where}: {key} is empty")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of texts, or one text alone; empty where there is none."""
+        value = self._given.get(key, [])
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
+            raise fault(f"{self.where}: {key} must be a list of texts")
+        return tuple(texts)
+
+    def number(self, key: str, default: float, *, at_most: float, is_whole: bool = True) -> float:
+        """A number from 0 on; from the environment it comes as text."""
+        value = self._given.get(key, default)
+        try:
+            found = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+        if not 0 <= found <= at_most or (is_whole and not found.is_integer()):
+            raise fault(
+                f"{self.where}: {key} must be a {'whole ' if is_whole else ''}number from 0 "
+                f"to {at_most:g}"
+            )
+        return int(found) if is_whole else found
+
+    def entries(self, key: str) -> list[Any]:
+        """A list with at least one entry."""
+        value = self._need(key)
+        if not isinstance(value, list) or not value:
+            raise fault(f"{self.where}: {key} must be a list with at least one entry")
+        return value
+
+    def _need(self, key: str) -> Any:
+        if key not in self._given:
+            raise fault(f"{self.where} has no {key}", f"add {key}")
+        return self._given[key]
+
+
+def _kind_of_value(value: object) -> str:
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+    return "a mapping"
+
+
+# --------------------------------------------------------------------------------------------------
+# The nouns of a file of agents, and the checks that need no more than the file: components,
+# pipelines in running order, agents.
+# --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)
 

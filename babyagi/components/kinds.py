@@ -12,10 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from babyagi.addresses import host_of
-from babyagi.components.document import Component
-from babyagi.components.fields import Fields
-from babyagi.components.source import fault, shown
+from babyagi.components.document import Component, Fields, fault, shown
+from babyagi.net.addresses import host_of
 from babyagi.react.steps import MAX_STOP_WORDS
 from babyagi.tools.search import SERPAPI_URL
 

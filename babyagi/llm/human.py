@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, bound_tokens, clean, estimate_tokens, prompt_text_bytes
 from babyagi.tasks import Reservation, Role, Usage
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from babyagi.disarm import disarm
 from babyagi.tasks import Passage
+from babyagi.text import disarm
 
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more where the prompt happens to hold these

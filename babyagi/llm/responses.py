@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
-from babyagi.llm.form import Form
+from babyagi.llm.errors import Form
 from babyagi.llm.prompt import Message, Prompt, Speaker, clean
 from babyagi.llm.reading import (
     CUSTOM_INPUT,

@@ -1,8 +1,8 @@
-"""Waiting and asking again within one call: seconds, never minutes, and never for what may already
-be billed."""
+"""Waiting and asking again within one call, and the circuit breaker that stops asking."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -71,3 +71,100 @@ def parse_retry_after(headers: Mapping[str, str], *, now: datetime) -> float | N
 
 def _bound(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
+
+
+# --------------------------------------------------------------------------------------------------
+# A circuit breaker: while an endpoint is down, nobody asks it but one probe now and then.
+#
+# Shared by all calls of a process to one endpoint. Seconds are those of the event loop's clock,
+# handed in.
+# --------------------------------------------------------------------------------------------------
+
+N_FAILURES = 5
+N_MENDING = 2
+WINDOW_S = 60.0  # one call at a time that takes 10 s to fail opens it too
+# An outage of 5 minutes then costs at most 5 + 16 requests, and work goes on within 20 s of its
+# end.
+PROBE_EVERY_S = 19.0
+
+
+class Breaker:
+    """Opens at `N_FAILURES` failures of requests sent within `WINDOW_S`, and lets one probe through
+    every `PROBE_EVERY_S`.
+
+    An answer makes up for the failures of requests that were sent before it was asked for, and
+    closes the breaker when none is left: what was asked for before an outage and is still answered
+    during it says nothing about the requests that failed since.
+    """
+
+    def __init__(self) -> None:
+        self._failures_sent_at: deque[float] = deque(maxlen=N_FAILURES)
+        self._why = ""
+        self._probe_at: float | None = None  # None: closed
+        self._free_at_by_model: dict[str, float] = {}
+        self._retrier: object = None
+        # answers in a row that are wanted, since it was open, before a call may ask again
+        self._n_to_mend = 0
+
+    def check(self, model: str, *, now_s: float) -> None:
+        """Let a request through, or refuse it before it is sent.
+
+        Raises:
+            ModelUnavailableError: with the seconds until the next probe, or until the endpoint
+            takes requests for this model again.
+        """
+        free_at = self._free_at_by_model.get(model, now_s)
+        if free_at > now_s:
+            why = "the endpoint asked us to wait"
+            raise ModelUnavailableError(
+                f"{model} is limited", why=why, retry_after_s=free_at - now_s, is_limit=True
+            )
+        if self._probe_at is None:
+            return
+        if now_s < self._probe_at:
+            raise ModelUnavailableError(
+                self._why,
+                why="it is asked again now and then",
+                retry_after_s=self._probe_at - now_s,
+            )
+        self._probe_at = now_s + PROBE_EVERY_S
+
+    def note_failure(self, error: ModelUnavailableError, *, sent_s: float, now_s: float) -> float:
+        """Count an outage, and return the seconds until the next probe. A limit is none: the
+        endpoint is up."""
+        if error.is_limit:
+            return 0.0
+        sent = self._failures_sent_at
+        sent.append(sent_s)
+        if self._probe_at is None and len(sent) == N_FAILURES and max(sent) - min(sent) <= WINDOW_S:
+            self._why = error.what
+            self._probe_at = sent_s + PROBE_EVERY_S
+        if self._probe_at is not None or self._n_to_mend:
+            self._n_to_mend = N_MENDING
+        return max(0.0, self._probe_at - now_s) if self._probe_at is not None else 0.0
+
+    def note_answer(self, *, sent_s: float) -> None:
+        """The endpoint answered, be it with a refusal."""
+        later = [failure_s for failure_s in self._failures_sent_at if failure_s > sent_s]
+        self._failures_sent_at = deque(later, maxlen=N_FAILURES)
+        if not later:
+            self._n_to_mend = max(0, self._n_to_mend - 1)
+            self._probe_at = self._retrier = None
+
+    def may_retry(self, error: ModelUnavailableError, *, caller: object) -> bool:
+        """Whether this call may ask again: when something fails one call at a time does, so that
+        not all of them find out, and after the breaker was open none before `N_MENDING` requests in
+        a row were answered."""
+        if self._n_to_mend and not error.is_limit:
+            return False
+        if not error.is_limit and self._retrier is None:
+            self._retrier = caller
+        return error.is_limit or self._retrier is caller
+
+    def stop_retrying(self, caller: object) -> None:
+        if self._retrier is caller:
+            self._retrier = None
+
+    def hold(self, model: str, *, until_s: float) -> None:
+        """Let no request for the model through before then."""
+        self._free_at_by_model[model] = max(until_s, self._free_at_by_model.get(model, 0.0))

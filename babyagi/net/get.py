@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from babyagi.addresses import Proxies, is_loopback
 from babyagi.errors import SettingsError, ToolError
+from babyagi.net.addresses import Proxies, is_loopback
 from babyagi.redaction import redact
 
 MAX_BODY_BYTES = 2 * 2**20

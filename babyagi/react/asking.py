@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from babyagi.disarm import disarm
 from babyagi.errors import ContextTooLongError, MalformedReplyError, RequestRefusedError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, clean, shrink
 from babyagi.tasks import Role, Usage
+from babyagi.text import disarm
 from babyagi.tools.base import Calls
 
 MAX_REASKS = 2

@@ -13,8 +13,7 @@ from babyagi.llm.prompt import ToolCall
 from babyagi.react.protocols.json import FAIL_TASK, FINAL_ANSWER
 from babyagi.react.protocols.text import NO_CALL
 from babyagi.tasks import Passage
-from babyagi.tools.base import Calls, Observation, Tool
-from babyagi.tools.validate import parse_arguments
+from babyagi.tools.base import Calls, Observation, Tool, parse_arguments
 
 MAX_CALLS_PER_STEP = 8
 

@@ -1,26 +1,23 @@
-"""The executor: ask the model, run the tools it calls, show it what they gave, until it answers or
-a bound is reached.
+"""Self-reflection: does what a tool gave fit what it was asked? If not, it is asked again in other
+words, a bounded number of times.
 
-`Executor.iter` is the loop; whatever else there is only consumes its signals. A run can also be
-driven by hand, with `Executor.step`. The model and the tools are called through `Calls`, so in a
-task through the journal: what was called once is read from there.
-
-Does not cover: how a model is asked and its reply is read (`protocols/`), and what a bad end means
-to a task (`agents/execution.py`).
+It wraps any tool. Each call and each judgement is a step of its own beneath the call's path:
+`call/N`, `judge/N`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from babyagi.errors import MalformedReplyError, ToolsUnsupportedError
-from babyagi.llm.base import Completion
-from babyagi.llm.prompt import Message, Prompt, ToolCall, shrink
+from babyagi.errors import MalformedReplyError, ToolError, ToolsUnsupportedError
+from babyagi.llm.port import Completion
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, clean, fence, shrink
 from babyagi.react.asking import Asked, ask
 from babyagi.react.calling import (
     MAX_CALLS_PER_STEP,
@@ -30,23 +27,130 @@ from babyagi.react.calling import (
     fingerprint,
     outcome_of,
 )
-from babyagi.react.protocols.base import Conversation, Protocol
+from babyagi.react.protocols.base import Conversation, Protocol, fill, label_of
 from babyagi.react.protocols.choice import find_protocol
-from babyagi.react.reflection import with_reflection
-from babyagi.react.signals import (
+from babyagi.react.protocols.json import read_object
+from babyagi.react.steps import (
+    Act,
+    AtLimit,
+    Bounds,
+    Decision,
+    Fail,
+    Finish,
     ModelAsked,
     ModelDecided,
+    Run,
     RunEnded,
     RunStarted,
     Signal,
+    Step,
     StepEnded,
+    Stopped,
     ToolEnded,
     ToolStarted,
 )
-from babyagi.react.steps import Act, AtLimit, Bounds, Decision, Fail, Finish, Run, Step, Stopped
-from babyagi.tasks import Role, Usage
-from babyagi.tools.base import Calls, Observation, Tool
-from babyagi.tools.validate import MAX_ARGUMENT_CHARS
+from babyagi.tasks import Effect, Passage, Role, Usage, find_sources
+from babyagi.text import disarm
+from babyagi.tools.base import (
+    MAX_ARGUMENT_CHARS,
+    Calls,
+    Observation,
+    Tool,
+    parse_arguments,
+    run_composed,
+    takes_text,
+)
+
+MAX_JUDGED_CHARS = 4000
+MAX_OUTPUT_TOKENS = 1000
+
+Arguments = Mapping[str, Any]
+
+
+def with_reflection(tool: Tool) -> Tool:
+    """Return the tool, wrapped as its `reflect` says; with 0, as it is."""
+    if not tool.reflect:
+        return tool
+    inner = replace(tool, reflect=0)
+
+    async def compose(arguments: Arguments, calls: Calls) -> Passage:
+        observation = await calls.call_tool("call/1", inner, arguments)
+        for n in range(1, tool.reflect + 1):
+            better = await _judge(calls, f"judge/{n}", inner, arguments, observation)
+            if better is None or better == arguments:
+                break
+            arguments = better
+            observation = await calls.call_tool(f"call/{n + 1}", inner, arguments)
+        if observation.is_error:
+            raise ToolError(observation.passage.text)
+        return observation.passage
+
+    return replace(tool, reflect=0, compose=compose, run=run_composed)
+
+
+async def _judge(
+    calls: Calls, path: str, tool: Tool, arguments: Arguments, observation: Observation
+) -> Arguments | None:
+    """The arguments to try instead; None when the call is good as it is, or the judge cannot be
+    understood."""
+
+    def read(completion: Completion) -> Arguments | None:
+        verdict, _ = read_object(completion.text.strip())
+        if verdict.get("aligned") is not False:
+            return None
+        try:
+            return parse_arguments(tool, json.dumps(verdict.get("input"), ensure_ascii=False))
+        except ToolError as error:
+            raise MalformedReplyError(error.what) from None
+
+    try:
+        return (
+            await ask(
+                calls, path, _render(tool, arguments, observation), role=Role.EXECUTION, read=read
+            )
+        ).value
+    except MalformedReplyError:
+        return None
+
+
+def _render(tool: Tool, arguments: Arguments, observation: Observation) -> Prompt:
+    given = observation.passage
+    shown = [
+        (
+            "tool",
+            Passage(
+                text=f"{tool.name}: {tool.description}\n{json.dumps(dict(tool.parameters))}",
+                origin="program",
+            ),
+        ),
+        ("input", Passage(text=json.dumps(dict(arguments), ensure_ascii=False), origin="model")),
+        (label_of(observation), replace(given, text=given.text[:MAX_JUDGED_CHARS])),
+    ]
+    origins = tuple(dict.fromkeys(origin for _, passage in shown for origin in passage.origins))
+    return Prompt(
+        messages=(
+            Message(speaker=Speaker.SYSTEM, text=fill("reflection"), origins=("program",)),
+            Message(
+                speaker=Speaker.USER,
+                text="\n".join(fence(label, passage) for label, passage in shown),
+                origins=origins,
+            ),
+        ),
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# The executor: ask the model, run the tools it calls, show it what they gave, until it answers or a
+# bound is reached.
+#
+# `Executor.iter` is the loop; whatever else there is only consumes its signals. A run can also be
+# driven by hand, with `Executor.step`. The model and the tools are called through `Calls`, so in a
+# task through the journal: what was called once is read from there.
+#
+# Does not cover: how a model is asked and its reply is read (`protocols/`), and what a bad end
+# means to a task (`agents/execution.py`).
+# --------------------------------------------------------------------------------------------------
 
 NO_ANSWER = "The agent was stopped by a limit before it had an answer."
 MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
@@ -408,3 +512,51 @@ def _made(step: Step) -> list[tuple[ToolCall, Observation]]:
     return [
         (call, observation) for call, observation in made if observation.passage.origin != REFUSED
     ]
+
+
+# --------------------------------------------------------------------------------------------------
+# An agent as a tool of another: its question goes in, its answer comes out, and its calls are
+# steps beneath the call's path.
+# --------------------------------------------------------------------------------------------------
+
+
+def ask_agent(instruction: str, question: Passage) -> tuple[Message, ...]:
+    """The messages that put a question to an agent."""
+    return (
+        Message(speaker=Speaker.SYSTEM, text=instruction, origins=("program",)),
+        Message(speaker=Speaker.USER, text=disarm(clean(question.text)), origins=question.origins),
+    )
+
+
+def build_agent_tool(
+    name: str,
+    description: str,
+    *,
+    instruction: str,
+    tools: Sequence[Tool],
+    bounds: Bounds,
+    protocol: Protocol | str = "auto",
+) -> Tool:
+    """Return a tool that is an agent with these tools, never with itself. It asks its caller's
+    model, under the same journal and limits."""
+    tools = tuple(tools)
+
+    async def compose(arguments: Mapping[str, Any], calls: Calls) -> Passage:
+        executor = Executor(
+            tools=tools, calls=calls, protocol=protocol, bounds=bounds, path="agent"
+        )
+        run = await executor.run(
+            ask_agent(instruction, Passage(text=arguments["question"], origin="model"))
+        )
+        if run.output in ("", NO_ANSWER):
+            raise ToolError(f"{name} found no answer: {run.detail[:300]}")
+        return Passage(text=run.output, origin=f"tool:{name}", sources=find_sources(run.origins))
+
+    return Tool(
+        name=name,
+        description=description,
+        parameters=takes_text("question", "All that it needs to know, in words."),
+        effect=Effect.ONCE if any(tool.may_wait for tool in tools) else Effect.IDEMPOTENT,
+        run=run_composed,
+        compose=compose,
+    )

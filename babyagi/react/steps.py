@@ -1,5 +1,5 @@
-"""The nouns of an agent's run: what a model decided, a step, the bounds, and what came of it
-all."""
+"""The nouns of an agent's run: what a model decided, a step, the bounds, how it ended, and the
+signals that it sends while it works."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from babyagi.llm.prompt import ToolCall
+from babyagi.llm.prompt import Message, Prompt, ToolCall
 from babyagi.tasks import Usage
 from babyagi.tools.base import Observation
 
@@ -118,3 +118,61 @@ class Run:
     steps: tuple[Step, ...]
     usage: Usage = field(default_factory=Usage)
     origins: tuple[str, ...] = ()
+
+
+# --------------------------------------------------------------------------------------------------
+# What an executor tells while it works, in this order: started, (asked, decided, (tool started,
+# tool ended)*, step ended)*, ended.
+#
+# A signal is passing: what must last is in the journal.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAsked:
+    n: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDecided:
+    """What the model decided in step `n`, and the prompt as it was last asked."""
+
+    n: int
+    decision: Decision
+    prompt: Prompt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    """Call `m` (from 1) of step `n`; calls that run side by side have started before the first of
+    them ends."""
+
+    n: int
+    m: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolEnded:
+    n: int
+    m: int
+    call: ToolCall
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEnded:
+    step: Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEnded:
+    run: Run
+
+
+Signal = RunStarted | ModelAsked | ModelDecided | ToolStarted | ToolEnded | StepEnded | RunEnded

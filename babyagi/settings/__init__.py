@@ -1,19 +1,22 @@
 """Settings: the only code that reads the environment and configuration files. One setting is
 declared in `fields.py`."""
 
-from babyagi.settings.env_files import EnvFile, distrust_file, trust_file, trusted_paths
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, Settings, declared_fields
 from babyagi.settings.load import (
+    EnvFile,
     Loaded,
     Untrusted,
     bare_environment,
     describe_waiting,
+    distrust_file,
     find_keys_in_clear,
     load_for_program,
     load_here,
     load_settings,
     render_env_example,
     render_value,
+    trust_file,
+    trusted_paths,
     variables_here,
 )
 from babyagi.settings.values import Declared, Secret

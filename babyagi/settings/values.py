@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from babyagi.addresses import complete_proxy, host_of
+from babyagi.net.addresses import complete_proxy, host_of
 from babyagi.redaction import redact_url
 
 MAX_TEXT_BYTES = 1_000_000

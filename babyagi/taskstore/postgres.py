@@ -1,36 +1,415 @@
-"""The PostgreSQL driver: locks, transactions and commits. It knows no verb and no rule.
-
-One connection per thread that asks; a process needs two to four, however many tasks it works on.
-Everything lies in the schema `babyagi` of the database that the URL names. A write locks its
-objective's row first (or, for a verb over several objectives, all writers out), then reads the
-server's clock, and then does what the verb says, at READ COMMITTED; reads are REPEATABLE READ.
-
-Every wait has a bound: connecting, locks, statements, a network that is cut (keepalives), a client
-that freezes in a transaction. LISTEN
-and the session's settings need a connection of their own: no pooler in transaction mode in between.
-"""
+"""PostgreSQL as a driver of the SQL store: connections, errors, schema and the wake-up by
+LISTEN."""
 
 from __future__ import annotations
 
+import os
 import re
+import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-from babyagi.errors import StoreUnavailableError
-from babyagi.taskstore import pieces
-from babyagi.taskstore.database import Row, Transaction
-from babyagi.taskstore.postgres_connections import Connections, rolled_back_on_error
-from babyagi.taskstore.postgres_errors import in_our_words, is_rolled_back
-from babyagi.taskstore.postgres_listener import Listener
-from babyagi.taskstore.postgres_schema import Schema
-from babyagi.taskstore.rows import from_time
+import psycopg
 
-if TYPE_CHECKING:
-    import psycopg
+from babyagi.errors import SettingsError, StoreUnavailableError, StoreUnusableError
+from babyagi.redaction import redact, redact_url
+from babyagi.taskstore.sql import database
+from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.rows import from_time
+
+# time mends it; 25: a standby, for as long as it is one
+PASSING = frozenset("08 25 40 53 55 57 58 72".split())
+LASTING = frozenset("28 3D 3F F0 XX".split())  # a person mends it
+OURS = frozenset(  # a statement that is wrong: a programmer mends it
+    "02 03 09 0A 0B 0F 0L 0P 0Z 10 20 21 22 23 24 26 27 2B 2D 2F 34 38 39 3B 42 44 54 HV P0".split()
+)
+# no right; the tables or the database are gone
+LASTING_CODES = frozenset(("42501", "42P01", "3F000", "57P04"))
+ROLLED_BACK = "40"
+LASTING_WORDS = re.compile(
+    r"authentication failed|no password supplied|does not exist|no pg_hba\.conf "
+    r"entry|permission denied|not permitted to log in"
+    r"|certificate verify failed|server does not support SSL|invalid "
+    r"(?:sslmode|port|connection option|URI)|missing \"=\""
+    r"|requires? a peer user|could not find own user|root certificate file|is not "
+    r"currently accepting connections"
+)
+WHY_CHARS = 300
+# may be a part of the password
+_QUOTED = re.compile(r'"(?!(?:port|host|user|dbname|sslmode|connect_timeout|=)")[^"]*"')
+
+
+@contextmanager
+def in_our_words(shown: str) -> Iterator[None]:
+    """Say the driver's errors in our words; `shown` is the URL, masked."""
+    try:
+        yield
+    except psycopg.Error as error:
+        ours = translate(error, shown)
+        if ours is None:
+            raise
+        raise ours from None  # the driver's traceback may show the URL
+
+
+def translate(
+    error: psycopg.Error, shown: str
+) -> StoreUnavailableError | StoreUnusableError | SettingsError | None:
+    """The error in our words, None when it is a programmer's."""
+    why = _words(error)
+    if error.sqlstate is None:
+        if isinstance(error, psycopg.OperationalError) and not LASTING_WORDS.search(why):
+            return StoreUnavailableError(
+                f"the task store {shown} cannot answer now", why=why, guide="store"
+            )
+        if isinstance(error, psycopg.ProgrammingError):
+            return SettingsError(
+                f"the address of the task store cannot be read: {shown}",
+                why=_QUOTED.sub('"***"', why),
+                guide="store",
+            )
+        return _unusable(shown, why) if isinstance(error, psycopg.OperationalError) else None
+    if error.sqlstate in LASTING_CODES or error.sqlstate[:2] in LASTING:
+        return _unusable(shown, why)
+    if error.sqlstate[:2] in PASSING:
+        return StoreUnavailableError(
+            f"the task store {shown} cannot answer now", why=why, guide="store"
+        )
+    return None
+
+
+def is_rolled_back(error: psycopg.Error) -> bool:
+    """Whether the server asks for the transaction once more (a deadlock, a conflict)."""
+    return error.sqlstate is not None and error.sqlstate[:2] == ROLLED_BACK
+
+
+def _unusable(shown: str, why: str) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"the task store {shown} cannot be used",
+        why=why,
+        fix=(
+            "check user, password, host and database of BABYAGI_TASK_STORE, and the rights "
+            "of that user"
+        ),
+        guide="store",
+    )
+
+
+def _words(error: psycopg.Error) -> str:
+    """The server's words on one line, without what looks like a key; hints of several lines are
+    cut."""
+    return redact(" ".join(str(error).split()))[:WHY_CHARS]
+
+
+# --------------------------------------------------------------------------------------------------
+# Connections to PostgreSQL: one per thread, with a bound on every wait, and what both the driver
+# and its schema say to them.
+# --------------------------------------------------------------------------------------------------
+
+CONNECTING = {  # seconds, and milliseconds for tcp_user_timeout; what the URL says itself stands
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "application_name": "babyagi",
+    "client_encoding": "utf8",
+}
+# an index stands for every question: the planner's guesses about a table that was empty a minute
+# ago must not matter
+SESSION = (
+    "-c search_path=babyagi -c synchronous_commit=on -c lock_timeout=10s -c statement_timeout=60s "
+    "-c idle_in_transaction_session_timeout=5s -c plan_cache_mode=force_generic_plan -c jit=off "
+    "-c enable_seqscan=off -c enable_bitmapscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
+)
+
+
+ANSWER_S = 65.0  # longer than the server may take for a statement
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """Whatever has no answer after `ANSWER_S` ends the connection."""
+
+    def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
+        began_s, bound_s = time.monotonic(), ANSWER_S if timeout is None else timeout
+        try:
+            return super().wait(gen, interval, bound_s)
+        except psycopg.Error as error:
+            if timeout is None and error.sqlstate is None and time.monotonic() - began_s >= bound_s:
+                self.pgconn.finish()
+                raise psycopg.OperationalError(f"no answer for {bound_s:g} s") from None
+            raise
+
+
+class Connections:
+    """Made when a thread first needs one, and again after it was lost."""
+
+    def __init__(self, url: str) -> None:
+        """Raises `SettingsError`: a URL that cannot be read."""
+        self.shown = redact_url(url)
+        with in_our_words(self.shown):
+            given: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(url)
+        options = f"{given.get('options') or ''} {SESSION}".strip()
+        self._conninfo = psycopg.conninfo.make_conninfo(
+            "", **{**CONNECTING, **given, "options": options}
+        )
+        self._mine = threading.local()
+        self._all: set[psycopg.Connection[Any]] = set()
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def mine(self) -> psycopg.Connection[Any]:
+        """This thread's connection."""
+        connection: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
+        if connection is not None and not connection.closed:
+            return connection
+        fresh = self._mine.connection = self.connect()
+        with self._lock:
+            self._all = {known for known in self._all if not known.closed} | {fresh}
+            if not self._is_closed:
+                return fresh
+        self.close()  # what nobody waits for any more came after the end
+        raise StoreUnavailableError(f"the task store {self.shown} is closed")
+
+    def connect(self) -> psycopg.Connection[Any]:
+        """A new connection, for whoever calls; every number is sent as eight bytes, so that a
+        statement is prepared once."""
+        from psycopg.rows import dict_row
+        from psycopg.types.numeric import Int8Dumper
+
+        connection = BoundedConnection.connect(
+            self._conninfo, autocommit=True, prepare_threshold=0, row_factory=dict_row
+        )
+        connection.adapters.register_dumper(int, Int8Dumper)
+        connection.prepared_max = None
+        return connection
+
+    def has_pid(self, pid: int) -> bool:
+        """Whether the server's process of this number serves one of these connections."""
+        return any(
+            not connection.closed and connection.info.backend_pid == pid
+            for connection in tuple(self._all)
+        )
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
+            while self._all:
+                self._all.pop().close()
+
+
+@contextmanager
+def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
+    """What was begun is not left open, whatever is raised."""
+    try:
+        yield
+    except BaseException:
+        with suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+# --------------------------------------------------------------------------------------------------
+# Hearing of what others commit: one connection and one thread per store, which reconnect by
+# themselves.
+# --------------------------------------------------------------------------------------------------
+
+# a connection that nobody cut, and that is silent for so long, is asked whether it is alive
+PING_S = 15.0
+RECONNECT_PAUSE_S = 1.0
+
+
+class Listener:
+    """Counts the commits of others. Its thread starts with the first question.
+
+    Args:
+        connect: gives a new connection. pieces: the named SQL.
+        is_own: whether the server's process of this number is one of ours.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], psycopg.Connection[Any]],
+        *,
+        pieces: Mapping[str, str],
+        is_own: Callable[[int], bool],
+    ) -> None:
+        self._connect = connect
+        self._pieces = pieces
+        self._is_own = is_own
+        self._n_heard = -1
+        self._on_heard: Callable[[], None] = lambda: None
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed_fd, self._close_fd = os.pipe()
+
+    def n_heard(self) -> int:
+        """A number that changes when somebody else has committed, and when listening begins: nobody
+        knows what was missed; -1 before."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="taskstore-listener", daemon=True
+                )
+                self._thread.start()
+        return self._n_heard
+
+    def watch(self, on_heard: Callable[[], None]) -> None:
+        """Begin to listen; call it in the thread whenever the number changes."""
+        self._on_heard = on_heard
+        self.n_heard()
+
+    def close(self) -> None:
+        """End the thread. A second call does nothing."""
+        if self._close_fd < 0:
+            return
+        os.close(self._close_fd)
+        self._close_fd = -1
+        if self._thread is not None:
+            self._thread.join()
+        os.close(self._closed_fd)
+
+    def _run(self) -> None:
+        while not self._is_closed(0):
+            with suppress(psycopg.Error), self._connect() as connection:
+                connection.execute(self._pieces["listen"])
+                self._hear_one()
+                self._hear(connection)
+                return
+            if self._is_closed(RECONNECT_PAUSE_S):
+                return
+
+    def _hear(self, connection: psycopg.Connection[Any]) -> None:
+        """Returns when the store is closed, raises when the connection is lost."""
+        while True:
+            readable, _, _ = select.select([connection.fileno(), self._closed_fd], [], [], PING_S)
+            if self._closed_fd in readable:
+                return
+            if not readable:
+                connection.execute(self._pieces["ping"])
+            for notice in connection.notifies(timeout=0):
+                if not self._is_own(notice.pid):
+                    self._hear_one()
+
+    def _hear_one(self) -> None:
+        self._n_heard += 1
+        self._on_heard()
+
+    def _is_closed(self, timeout_s: float) -> bool:
+        return bool(select.select([self._closed_fd], [], [], timeout_s)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The schema that a connection sees.
+
+    Args:
+        pieces: the named SQL. scripts: what makes the schema, one script per version. where: the
+            URL, masked.
+    """
+
+    connection: psycopg.Connection[Any]
+    pieces: Mapping[str, str]
+    scripts: Sequence[str]
+    where: str
+
+    def require_current(self) -> None:
+        """Make the schema of an empty database. Raises `StoreUnusableError` when there is one of
+        another version, or none of ours."""
+        self._require_utf8()
+        version = self.version()
+        if version == 0:
+            version = self.migrate()[1]
+        database.require_known(version, known=len(self.scripts), where=self.where)
+        if version < len(self.scripts):
+            raise StoreUnusableError(
+                f"the task store {self.where} was written by an older babyagi",
+                why=(
+                    f"its schema has version {version}, this program needs version "
+                    f"{len(self.scripts)}"
+                ),
+                fix="stop every worker, make a backup (pg_dump), then: babyagi migrate",
+                guide="store",
+            )
+
+    def migrate(self) -> tuple[int, int]:
+        """Bring the schema to this program's version, each version in one transaction; never under
+        living workers.
+
+        Returns:
+            The version before and after.
+        """
+        before = after = self.version()
+        database.require_known(before, known=len(self.scripts), where=self.where)
+        while after < len(self.scripts):
+            after = self._step_up()
+        return before, after
+
+    def version(self) -> int:
+        """0 when there is none."""
+        names = [row["name"] for row in self.connection.execute(self.pieces["tables"])]
+        row = self._row("schema_version") if "meta" in names else None
+        return database.parse_version(
+            names, None if row is None else row["value"], where=self.where
+        )
+
+    def _step_up(self) -> int:
+        """One version more, or in an empty database all of them at once, unless another process was
+        faster; returns the version then."""
+        with rolled_back_on_error(self.connection):
+            self.connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+            self._row("lock_schema")
+            version = self.version()
+            if version == 0:
+                if self._row("has_schema") is None:
+                    self.connection.execute(self.pieces["create_schema"])
+                self._run(self.scripts)
+            elif version < len(self.scripts):
+                self._require_no_worker(version)
+                self._run(self.scripts[version : version + 1])
+            version = self.version()
+            self.connection.execute("COMMIT")
+        return version
+
+    def _run(self, scripts: Sequence[str]) -> None:
+        for script in scripts:
+            self.connection.execute(script, prepare=False)  # several statements
+
+    def _require_no_worker(self, version: int) -> None:
+        tx = Transaction(self.connection, pieces=self.pieces, now_us=self._row("clock")["now_us"])
+        if tx.has("has_living_worker"):
+            raise database.held_up(version, self.scripts, where=self.where)
+
+    def _require_utf8(self) -> None:
+        encoding = self._row("encoding")["encoding"]
+        if encoding != "UTF8":
+            raise StoreUnusableError(
+                f"the task store {self.where} cannot be used",
+                why=f"its database has the encoding {encoding}",
+                fix="create a database with ENCODING 'UTF8'",
+                guide="store",
+            )
+
+    def _row(self, piece: str) -> Any:
+        return self.connection.execute(self.pieces[piece]).fetchone()
+
+
+# --------------------------------------------------------------------------------------------------
+# The PostgreSQL driver: locks, transactions and commits. It knows no verb and no rule.
+#
+# One connection per thread that asks; a process needs two to four, however many tasks it works on.
+# Everything lies in the schema `babyagi` of the database that the URL names. A write locks its
+# objective's row first (or, for a verb over several objectives, all writers out), then reads the
+# server's clock, and then does what the verb says, at READ COMMITTED; reads are REPEATABLE READ.
+#
+# Every wait has a bound: connecting, locks, statements, a network that is cut (keepalives), a
+# client that freezes in a transaction. LISTEN and the session's settings need a connection of their
+# own: no pooler in transaction mode in between.
+# --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
 
@@ -82,7 +461,7 @@ class PostgresDatabase:
         self._listener = Listener(
             self._connections.connect, pieces=self._pieces, is_own=self._connections.has_pid
         )
-        scripts = pieces.load_scripts("postgres") if scripts is None else scripts
+        scripts = database.load_scripts("postgres") if scripts is None else scripts
         self.known_version = len(scripts)
         try:
             with in_our_words(self.where):
@@ -155,8 +534,6 @@ class PostgresDatabase:
     def _persist(self, transact: Callable[[psycopg.Connection[Any]], T]) -> T:
         """Run the transaction; again when it was rolled back or cut off before its commit, for then
         nothing was changed."""
-        import psycopg
-
         with in_our_words(self.where):
             for _ in range(TRIES - 1):
                 connection = self._connections.mine()
@@ -179,8 +556,6 @@ class PostgresDatabase:
     def _commit(self, connection: psycopg.Connection[Any], transaction: str) -> None:
         """Commit. When the connection is lost over it, ask on another what became of it: it may
         have been committed."""
-        import psycopg
-
         try:
             connection.execute("COMMIT")
         except psycopg.Error:
@@ -189,8 +564,6 @@ class PostgresDatabase:
 
     def _was_committed(self, transaction: str) -> bool:
         """Raises `StoreUnavailableError` when that cannot be learned in time."""
-        import psycopg
-
         deadline = time.monotonic() + COMMIT_DOUBT_S
         while time.monotonic() < deadline:
             with suppress(psycopg.OperationalError):
@@ -210,7 +583,7 @@ def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int
     """Bring the schema to this program's version; returns the version before and after. Raises as
     `PostgresDatabase`."""
     connections = Connections(url)
-    scripts = pieces.load_scripts("postgres") if scripts is None else scripts
+    scripts = database.load_scripts("postgres") if scripts is None else scripts
     with in_our_words(connections.shown), closing(connections):
         return Schema(
             connection=connections.mine(),
@@ -222,7 +595,7 @@ def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int
 
 def load_pieces() -> dict[str, str]:
     """The named SQL as the driver wants it: `%(name)s` for `:name`."""
-    return {name: _in_dialect(piece) for name, piece in pieces.load_pieces("postgres").items()}
+    return {name: _in_dialect(piece) for name, piece in database.load_pieces("postgres").items()}
 
 
 def _in_dialect(piece: str) -> str:

@@ -1,31 +1,316 @@
-"""SQLite in a file: the file, its lock, its upgrades and its closing.
+"""SQLite as a driver of the SQL store: a file that several processes share, or memory.
 
-Writers of all processes queue on an flock beside the file: SQLite's own waiting is not fair (of
-eight writers one starved for seconds),
-and the lock is also held while the file is opened, checkpointed and closed.
-
-Needs a local disk: flock and WAL do not work over most network file systems.
-"""
+One lock for writing, WAL, and a thread that notices commits of other processes."""
 
 from __future__ import annotations
 
+import asyncio
+import fcntl
 import os
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 from babyagi import private
-from babyagi.errors import StoreUnusableError
-from babyagi.taskstore import pieces
-from babyagi.taskstore.database import Transaction
-from babyagi.taskstore.sqlite_engine import SqliteEngine
-from babyagi.taskstore.sqlite_lock import FileLock
-from babyagi.taskstore.sqlite_watch import FileWatch
+from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.taskstore.sql import database
+from babyagi.taskstore.sql.database import Transaction, load_scripts, run_inline
+from babyagi.taskstore.sql.rows import from_time
+from babyagi.taskstore.sql.store import SqlTaskStore
+
+LOCK_TIMEOUT_S = 10.0
+
+
+class FileLock:
+    """Held by one process at a time, and used by one thread of it.
+
+    Args:
+        open_file: opens the lock's file, for each wait anew: a lock belongs to an opening.
+    """
+
+    def __init__(self, path: Path, *, open_file: Callable[[Path], int]) -> None:
+        self._path = path
+        self._open_file = open_file
+        self._fd = open_file(path)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Raises `StoreUnavailableError` when another process keeps it, so that a writer frozen by
+        a debugger hangs nobody for ever."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fd = self._wait()
+            try:
+                yield
+            finally:
+                os.close(fd)
+            return
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _wait(self) -> int:
+        """The file, opened once more and locked."""
+        fd = self._open_file(self._path)
+        if not _Wait(fd).is_over(LOCK_TIMEOUT_S):
+            raise StoreUnavailableError(
+                f"the task store {self._path.with_suffix('')} is locked",
+                why=f"another process held {self._path} for {LOCK_TIMEOUT_S:g} s",
+                guide="store",
+            )
+        return fd
+
+
+class _Wait:
+    """Waiting for the lock in a thread; whoever gives up leaves file and thread behind, to end when
+    the lock is free."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._is_left = False
+        self._mutex = threading.Lock()
+        self._got = threading.Event()
+        threading.Thread(target=self._run, name="taskstore-lock", daemon=True).start()
+
+    def is_over(self, timeout_s: float) -> bool:
+        """True when the lock is held; after False the file is not the caller's any more."""
+        self._got.wait(timeout_s)
+        with self._mutex:
+            self._is_left = not self._got.is_set()
+        return not self._is_left
+
+    def _run(self) -> None:
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        with self._mutex:
+            if self._is_left:
+                os.close(self._fd)
+            else:
+                self._got.set()
+
+
+# --------------------------------------------------------------------------------------------------
+# Seeing that somebody has committed to a file: a thread that looks at its write-ahead log.
+#
+# A look costs half as much in a thread that does nothing else as in the event loop, which wakes up
+# in many steps (the figures are in `docs/log.md`).
+# --------------------------------------------------------------------------------------------------
+
+LOOK_S = 0.08  # who waits is awake within 100 ms of a commit
+
+
+class FileWatch:
+    """Calls `on_sign` at the first look, when the file's time or size has changed, and at the look
+    after that: two commits close together may leave the same time and size, and the second come
+    after whoever was called has looked."""
+
+    def __init__(self, path: Path, *, on_sign: Callable[[], None]) -> None:
+        self._path = str(path)
+        self._on_sign = on_sign
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="taskstore-watch", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread. A second call does nothing."""
+        self._closed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        seen, looks_again = self._glance(), True
+        while not self._closed.wait(LOOK_S):
+            sign = self._glance()
+            if sign != seen or looks_again:
+                self._on_sign()
+            seen, looks_again = sign, sign != seen
+
+    def _glance(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116  # a Path costs a sixth of the whole look
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size
+
+
+# --------------------------------------------------------------------------------------------------
+# SQLite's connection, transactions, schema and errors, wherever the database lies: in a file
+# (`sqlite`) or in memory (`memory`).
+#
+# One connection, used by one thread at a time. It knows no verb and no rule. Needs SQLite 3.35 or
+# later.
+# --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
+
+BUSY_TIMEOUT_S = 10.0
+PASSING_CODES = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_INTERRUPT,
+)
+LASTING_CODES = (
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_AUTH,
+    sqlite3.SQLITE_FORMAT,
+    sqlite3.SQLITE_NOLFS,
+)
+
+
+class SqliteEngine:
+    """A database of SQLite. Whoever derives from it opens the connection and brings the schema to
+    this program's version.
+
+    Args:
+        where: the file, or what else names the database, for a person.
+        scripts: what makes the schema, one script per version, when not those of this program.
+    """
+
+    is_told = False
+
+    def __init__(
+        self, where: str, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
+    ) -> None:
+        self._clock = clock
+        self._scripts = database.load_scripts("schema") if scripts is None else scripts
+        self.where, self.known_version = where, len(self._scripts)
+        self._pieces = database.load_pieces("sqlite")
+        self._connection: sqlite3.Connection | None = None
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        with self._errors():
+            return self._transact("BEGIN", work)
+
+    def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
+        connection = self._open()
+        connection.text_factory = lambda content: content.decode("utf-8", "surrogateescape")
+        try:
+            return self.read(work)
+        finally:
+            connection.text_factory = str
+
+    def find_damage(self) -> list[str]:
+        with self._errors():
+            found = [str(row[0]) for row in self._open().execute("PRAGMA integrity_check(20)")]
+        return [] if found == ["ok"] else found
+
+    def data_version(self) -> int:
+        """A number that changes when another connection has committed."""
+        with self._errors():
+            return int(self._open().execute("PRAGMA data_version").fetchone()[0])
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StoreUnavailableError(f"the task store {self.where} is closed")
+        return self._connection
+
+    def _transact(self, begin: str, work: Callable[[Transaction], T]) -> T:
+        connection = self._open()
+        connection.execute(begin)
+        try:
+            done = work(
+                Transaction(connection, pieces=self._pieces, now_us=from_time(self._clock()))
+            )
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+        return done
+
+    def _connect(self, *pragmas: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.where, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        connection.row_factory = sqlite3.Row
+        try:
+            for pragma in (*pragmas, "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _run_scripts(self, version: int) -> None:
+        """Bring the schema from this version to the program's, each version in one transaction."""
+        connection = self._open()
+        for script in self._scripts[version:]:
+            try:
+                connection.executescript(f"BEGIN IMMEDIATE;\n{script}\nCOMMIT;")
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Say SQLite's errors in our words. A statement that is wrong is a programmer's error and
+        stays as it is."""
+        try:
+            yield
+        except UnicodeDecodeError as error:  # a damaged schema, in what SQLite says of it
+            raise self._damaged(str(error)) from error
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", None)
+            if code is not None and code & 0xFF in PASSING_CODES:
+                raise StoreUnavailableError(
+                    f"the task store {self.where} cannot answer now", why=str(error), guide="store"
+                ) from error
+            if (code is not None and code & 0xFF in LASTING_CODES) or "decode to UTF-8" in str(
+                error
+            ):
+                raise self._damaged(str(error)) from error
+            # the text of the schema is in the file, too
+            if str(error).startswith(("no such table", "no such column")):
+                raise self._damaged(str(error)) from error
+            if code == sqlite3.SQLITE_CONSTRAINT_CHECK:
+                raise self._contradictory(str(error)) from error
+            raise
+
+    def _contradictory(self, why: str) -> StoreUnusableError:
+        """A count would fall below nothing: what this program writes fits what it wrote before."""
+        fix = (
+            "babyagi journal verify names every damaged row; then restore a backup of the "
+            "task store"
+        )
+        return StoreUnusableError(
+            f"the task store {self.where} is damaged: its rows contradict each other",
+            why=why,
+            fix=fix,
+            guide="store",
+        )
+
+    def _damaged(self, why: str) -> StoreUnusableError:
+        return StoreUnusableError(
+            f"the task store {self.where} cannot be used", why=why, guide="store"
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# SQLite in a file: the file, its lock, its upgrades and its closing.
+#
+# Writers of all processes queue on an flock beside the file: SQLite's own waiting is not fair (of
+# eight writers one starved for seconds),
+# and the lock is also held while the file is opened, checkpointed and closed.
+#
+# Needs a local disk: flock and WAL do not work over most network file systems.
+# --------------------------------------------------------------------------------------------------
 
 # read in about 0.1 s; a larger file is checked row by row as it is read
 QUICK_CHECK_MAX_BYTES = 64_000_000
@@ -125,7 +410,7 @@ class SqliteDatabase(SqliteEngine):
         """Bring the schema to this program's version, each version in one transaction; never under
         living workers, and with a copy of the file as it was beside it."""
         version = self._schema_version()
-        pieces.require_known(version, known=self.known_version, where=self.where)
+        database.require_known(version, known=self.known_version, where=self.where)
         connection = self._open()
         # the first change, and made to no file but our own
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -159,13 +444,13 @@ class SqliteDatabase(SqliteEngine):
             if "meta" in names
             else None
         )
-        return pieces.parse_version(
+        return database.parse_version(
             names, None if row is None else str(row["value"]), where=str(self.path)
         )
 
     def _require_no_worker(self, version: int) -> None:
         if self.read(lambda tx: tx.has("has_living_worker")):
-            raise pieces.held_up(version, self._scripts, where=str(self.path))
+            raise database.held_up(version, self._scripts, where=str(self.path))
 
     def _back_up(self, version: int) -> None:
         """Copy the file, whole or not at all, to `<name>.version-<n>`."""
@@ -203,3 +488,64 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
+
+
+# --------------------------------------------------------------------------------------------------
+# The task store in memory: the SQL store on a SQLite database that lives and dies with the process.
+# For rehearsals that nobody keeps, simulations, and an agent in a program.
+#
+# One connection, no file, no lock and no thread, so that a simulation's time may pass while it
+# waits.
+# --------------------------------------------------------------------------------------------------
+
+
+class MemoryDatabase(SqliteEngine):
+    """An empty store in memory. No other connection can reach it."""
+
+    def __init__(self, *, clock: Callable[[], datetime]) -> None:
+        super().__init__(":memory:", clock=clock)
+        connection = self._connection = self._connect()
+        # a store that nobody closes takes its connection along: from Python 3.13 on a connection
+        # that is only dropped is a warning
+        self._close = weakref.finalize(self, connection.close)
+        connection.deserialize(_blank_store())
+
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
+        with self._errors():
+            return self._transact("BEGIN", work)
+
+    def watch(self, on_sign: Callable[[], None]) -> None:
+        """There are no others who could commit."""
+
+    def close(self) -> None:
+        self._close()
+        self._connection = None
+
+
+@cache
+def _blank_store() -> bytes:
+    """A store without a row, as SQLite writes it: read in a tenth of the time that the statements
+    of the schema take."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        for script in load_scripts("schema"):
+            connection.executescript(script)
+        return connection.serialize()
+
+
+class MemoryTaskStore(SqlTaskStore):
+    """All the state there is, for one process.
+
+    Args:
+        clock: now, as an aware UTC datetime; not asked before the first verb.
+    """
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        super().__init__(MemoryDatabase(clock=clock), offload=run_inline, tell=lambda _: None)
+
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        await asyncio.sleep(timeout_s)  # nobody else can write here
+
+    async def _next_commit(self, written: asyncio.Event, version: int) -> None:
+        await written.wait()

@@ -1,14 +1,21 @@
-"""What an agent can do besides writing: a named function with a schema, an effect and bounds."""
+"""A tool: its schema, effect and bounds, how arguments are checked, and how it is run."""
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import json
+import logging
+import math
 import re
+import threading
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from babyagi.llm.base import Completion
+from babyagi.errors import ToolError
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.tasks import Effect, Passage, Role
 
@@ -138,3 +145,248 @@ def takes_text(parameter: str, description: str) -> Mapping[str, Any]:
 async def run_composed(arguments: Mapping[str, Any]) -> Passage:
     """The `run` of a tool that has `compose`."""
     raise NotImplementedError("a composed tool is run through its `compose`")
+
+
+# --------------------------------------------------------------------------------------------------
+# A model's argument text to checked arguments, against the small subset of JSON Schema that tools
+# use.
+#
+# Covers type, properties, required, additionalProperties (always refused), enum, minimum, maximum,
+# items, maxItems. Does not cover: references, combinations, patterns. A keyword that is not covered
+# checks nothing.
+# --------------------------------------------------------------------------------------------------
+
+MAX_ARGUMENT_CHARS = 50_000
+
+Schema = Mapping[str, Any]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) != len(pairs):
+        raise ValueError("a key stands twice")
+    return value
+
+
+def _number(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written} is no number of JSON")
+    return number
+
+
+# JSON from a model: what could be read in two ways, or is no JSON though Python takes it, is
+# refused.
+DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=_number, parse_constant=_number, strict=False
+)
+
+
+def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
+    """Return the arguments that a model wrote for the tool, each of the type that the schema names.
+
+    Empty text is no arguments, and so is null for a tool that takes none; any other bare value
+    stands for the only parameter, and a list for all of them in their order; `"12"` and `12.0` are
+    integers.
+
+    Raises:
+        ToolError: one line that says what to write instead.
+    """
+    value = _load(tool, arguments)
+    properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
+    required = tool.parameters.get("required", ())
+    if value is None and not properties:
+        value = {}
+    if not isinstance(value, dict):
+        value = _name_bare(tool, value, arguments)
+    if unknown := [key for key in value if key not in properties]:
+        raise ToolError(
+            f"{tool.name} has no parameter {unknown[0][:100]!r}; it takes {_usage(tool)}"
+        )
+    checked = {
+        key: _check(key, given, properties[key])
+        for key, given in value.items()
+        if given is not None or key in required
+    }
+    if missing := [key for key in required if key not in checked]:
+        raise ToolError(f"{tool.name} needs {missing[0]!r}; it takes {_usage(tool)}")
+    return checked
+
+
+def _name_bare(tool: Tool, value: Any, written: str) -> dict[str, Any]:
+    """The arguments that a bare value means: the only parameter, as it was written where that takes
+    text; or a list of all, in order."""
+    properties: Mapping[str, Schema] = tool.parameters.get("properties", {})
+    required = tool.parameters.get("required", ())
+    if value is not None and (len(properties) == 1 or len(required) == 1):
+        name = required[0] if len(required) == 1 else next(iter(properties))
+        is_text = properties.get(name, {}).get("type") == "string" and isinstance(
+            value, int | float
+        )
+        return {name: written.strip() if is_text else value}
+    if isinstance(value, list) and 0 < len(value) <= len(properties):
+        return dict(zip(properties, value, strict=False))
+    raise ToolError(f"the arguments of {tool.name} must be {_usage(tool)}")
+
+
+def _load(tool: Tool, arguments: str) -> Any:
+    if len(arguments) > MAX_ARGUMENT_CHARS:
+        raise ToolError(f"the arguments of {tool.name} are over {MAX_ARGUMENT_CHARS} characters")
+    if not arguments.strip():
+        return {}
+    try:
+        return DECODER.decode(arguments)
+    except (ValueError, RecursionError):
+        if arguments.lstrip()[0] in "{[":
+            raise ToolError(
+                f"the arguments of {tool.name} are not valid JSON; write {_usage(tool)}"
+            ) from None
+        return arguments.strip()
+
+
+def _usage(tool: Tool) -> str:
+    required = tool.parameters.get("required", ())
+    named = [
+        f'"{name}": {schema.get("type", "value")}{"" if name in required else " (optional)"}'
+        for name, schema in tool.parameters.get("properties", {}).items()
+    ]
+    return f"a JSON object {{{', '.join(named)}}}"
+
+
+def _check(name: str, value: Any, schema: Schema) -> Any:
+    value = _convert(name, value, schema.get("type", ""))
+    if "enum" in schema and value not in schema["enum"]:
+        raise ToolError(
+            f"{name!r} must be one of {', '.join(map(repr, schema['enum']))}, got {_show(value)}"
+        )
+    if isinstance(value, int | float) and not schema.get(
+        "minimum", -math.inf
+    ) <= value <= schema.get("maximum", math.inf):
+        bounds = [
+            f"{word} {schema[key]}"
+            for key, word in (("minimum", "at least"), ("maximum", "at most"))
+            if key in schema
+        ]
+        raise ToolError(f"{name!r} must be {' and '.join(bounds)}, got {_show(value)}")
+    if isinstance(value, list) and len(value) > schema.get("maxItems", math.inf):
+        raise ToolError(
+            f"{name!r} must not have more than {schema['maxItems']} items, got {len(value)}"
+        )
+    if isinstance(value, list) and "items" in schema:
+        return [_check(f"{name}[{i}]", item, schema["items"]) for i, item in enumerate(value)]
+    return value
+
+
+def _convert(name: str, value: Any, type_: str) -> Any:
+    """The value as the schema's type; numbers may be written as text, integers as `12.0`."""
+    if (
+        type_ in ("integer", "number")
+        and isinstance(value, str | int | float)
+        and not isinstance(value, bool)
+    ):
+        try:
+            number = float(value)
+            if type_ == "integer" and number.is_integer():
+                return (
+                    int(value)
+                    if isinstance(value, int | str) and str(value).strip().lstrip("+-").isdigit()
+                    else int(number)
+                )
+            if type_ == "number" and math.isfinite(number):
+                return number if isinstance(value, str) else value
+        except (ValueError, OverflowError):
+            pass
+    python_type = {"string": str, "boolean": bool, "array": list, "object": dict}.get(type_)
+    if type_ in ("integer", "number") or (
+        python_type is not None and not isinstance(value, python_type)
+    ):
+        raise ToolError(f"{name!r} must be of type {type_}, got {_show(value)}")
+    return value
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 100 else text[:100] + "…"
+
+
+# --------------------------------------------------------------------------------------------------
+# One call of a tool within its time: whatever the tool does, whoever waits for it goes on.
+# --------------------------------------------------------------------------------------------------
+
+logger = logging.getLogger(__name__)
+
+GRACE_S = 1.0  # for a cancelled tool to tidy up
+
+
+class OutOfTimeError(Exception):
+    """The call took longer than the tool may."""
+
+
+class ToolExitError(Exception):
+    """The tool tried to end the process or the task that it runs in."""
+
+
+async def run_in_time(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
+    """Return what the tool gives.
+
+    It runs in a task of its own: one that does not end when it is cancelled is left behind after
+    `GRACE_S`.
+
+    Raises:
+        OutOfTimeError: `timeout_s` is over. ToolExitError: see there. Any other Exception that the
+        tool raises.
+    """
+    call = asyncio.get_running_loop().create_task(_run(tool, arguments))
+    try:
+        await asyncio.wait([call], timeout=tool.timeout_s)
+        if not call.done():
+            raise OutOfTimeError
+    finally:
+        if not call.done():
+            await _let_go(call, tool.name)
+    error = asyncio.CancelledError() if call.cancelled() else call.exception()
+    if error is not None and not isinstance(error, Exception):
+        raise ToolExitError from error
+    return call.result()
+
+
+async def _run(tool: Tool, arguments: Mapping[str, Any]) -> Passage:
+    try:
+        return await tool.run(arguments)
+    except SystemExit as error:  # a task would pass it on to the event loop
+        raise ToolExitError from error
+
+
+async def _let_go(call: asyncio.Task[Passage], name: str) -> None:
+    call.cancel()
+    # so that nobody is told that it was never looked at
+    call.add_done_callback(lambda call: call.cancelled() or call.exception())
+    await asyncio.wait([call], timeout=GRACE_S)
+    if not call.done():
+        logger.warning("%s goes on although it was cancelled; nobody waits for it any more", name)
+
+
+async def in_thread(function: Callable[[], Any]) -> Any:
+    """Return what the function returns, called in a thread of its own.
+
+    Python cannot stop a thread. Neither the event loop nor the process waits for this one at its
+    end, so that a function that hangs cannot hold up a run whose time is over.
+    """
+    outcome: Future[Any] = Future()
+    outcome.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            outcome.set_result(context.run(function))
+        except StopIteration as error:  # no future takes it
+            outcome.set_exception(RuntimeError(f"the function raised {error!r}"))
+        except Exception as error:
+            outcome.set_exception(error)
+        except BaseException as error:
+            fault = ToolExitError()
+            fault.__cause__ = error
+            outcome.set_exception(fault)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(outcome)

@@ -1,16 +1,41 @@
-"""The tools that ship: which there are, which an objective is granted, and opening those."""
+"""The tools that a run can be given, by name."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from babyagi.errors import SettingsError
-from babyagi.files.folder import Folder
-from babyagi.tasks import Effect, ToolGrant
-from babyagi.tools.base import Tool
+from babyagi.errors import SettingsError, ToolError
+from babyagi.files import Folder
+from babyagi.tasks import Effect, Passage, ToolGrant
+from babyagi.tools.base import Tool, takes_text
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.files import Offload, build_file_tools, build_write_file
-from babyagi.tools.person import ASK_USER, build_ask_user
+
+ASK_USER = "ask_user"
+
+
+def build_ask_user() -> Tool:
+    return Tool(
+        name=ASK_USER,
+        description=(
+            "Ask the person who gave the objective. The task waits until they answer, so ask "
+            "only what nobody else can know."
+        ),
+        parameters=takes_text("question", "One question that can be understood without the task."),
+        effect=Effect.IDEMPOTENT,
+        run=_run,
+        asks_person=True,
+    )
+
+
+async def _run(arguments: Mapping[str, Any]) -> Passage:
+    raise ToolError("nobody can be asked here")
+
+
+# --------------------------------------------------------------------------------------------------
+# The tools that ship: which there are, which an objective is granted, and opening those.
+# --------------------------------------------------------------------------------------------------
 
 READING = ("list_files", "read_file", "search_files")
 ON_DEMAND = ("calculator", "write_file")

@@ -19,8 +19,7 @@ from functools import partial
 from typing import Any, Literal, Union, overload
 
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
-from babyagi.tools.running import in_thread
+from babyagi.tools.base import Tool, in_thread
 
 _TYPES: Mapping[Any, str] = {
     str: "string",

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from babyagi.errors import ToolError
-from babyagi.resultstore.cutting import cut_passage
-from babyagi.resultstore.projector import Embed
-from babyagi.resultstore.search import ResultSearch
+from babyagi.index.excerpts import cut_passage
+from babyagi.index.indexer import Embed
+from babyagi.index.search import ResultSearch
 from babyagi.tasks import Effect, Passage, Result, find_sources
 from babyagi.text import shorten
 from babyagi.tools.base import Tool, takes

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from babyagi.addresses import Proxies
 from babyagi.errors import ToolError
+from babyagi.net.addresses import Proxies
 from babyagi.net.get import get_json, require_https
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, takes_text

@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from babyagi.journal import Gate
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, bound_tokens
 from babyagi.loop import Bounds, Loop
-from babyagi.settings import Settings
+from babyagi.settings.fields import Settings
 from babyagi.tasks import Limits, Objective, Planning, Reservation, Role
-from babyagi.worker import Pace
+from babyagi.worker.serving import Pace
 from benchmarks.worlds.generator import World
 from benchmarks.worlds.model import SimulatedModel
 from benchmarks.worlds.noise import NO_NOISE, Noise

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from babyagi.agents.check import look_up, settle, still_shown
-from babyagi.agents.replies import CheckedPart, CheckReply
+from babyagi.agents.replies.check import CheckedPart, CheckReply
 from babyagi.tasks import Result
 
 OBJECTIVE = "Find the value of K-30 and the licence of Flask"

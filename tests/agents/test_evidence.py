@@ -2,7 +2,7 @@
 
 import pytest
 
-from babyagi.agents.evidence import is_claim, is_evidence
+from babyagi.agents.check import is_claim, is_evidence
 from babyagi.tasks import Result
 from tests.world import START
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.agents.replies import parse_check, parse_creation, parse_order, split_combined
+from babyagi.agents.replies.check import parse_check
+from babyagi.agents.replies.creation import parse_creation, split_combined
+from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
 from benchmarks.fuzz_replies import SHAPES, fuzz, read_s
 from tests.linear import grows_faster_than_linearly

@@ -7,15 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from babyagi.agents.replies import (
-    CheckedPart,
-    ProposedTask,
-    Unanswered,
-    parse_check,
-    parse_creation,
-    parse_order,
-    split_combined,
-)
+from babyagi.agents.replies.check import CheckedPart, parse_check
+from babyagi.agents.replies.creation import ProposedTask, Unanswered, parse_creation, split_combined
+from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
 
 DATA = Path(__file__).parent.parent / "data"

@@ -4,10 +4,10 @@ import asyncio
 import os
 from pathlib import Path
 
-from babyagi.settings import load_settings
-from babyagi.stores import open_store
+from babyagi.backends import open_store
+from babyagi.settings.load import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
-from babyagi.taskstore.base import Planned
+from babyagi.taskstore.port import Planned
 from tests.cli import samples
 from tests.workers import join
 

@@ -3,10 +3,10 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from babyagi import log
+from babyagi import events
+from babyagi.index.indexer import CheckReport
+from babyagi.index.search import RankedResult, Ranking
 from babyagi.results import IndexStatus
-from babyagi.resultstore.projector import CheckReport
-from babyagi.resultstore.search import RankedResult, Ranking
 from babyagi.tasks import (
     Effect,
     Event,
@@ -136,7 +136,7 @@ def event(**changes):
         "id": 17,
         "objective_id": 3,
         "task_id": 4,
-        "kind": log.TASK_DONE,
+        "kind": events.TASK_DONE,
         "data": {"n_added": 2, "n_duplicates": 0},
         "at": at(9),
     }

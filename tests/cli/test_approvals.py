@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
-from babyagi.files.folder import Folder
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
+from babyagi.files import Folder
 from babyagi.home import make_home, remember_folder
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.tasks import Effect, Passage, Role, StopReason
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.files import build_file_tools, build_write_file
 from tests.cli.screen import Terminal, apply_difference, read_arguments, read_rows

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from babyagi.cli.exits import ExitCode, code_of_run
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from babyagi.react.steps import Stopped
 from tests.components.test_walkthrough import (
     CODE,

@@ -7,8 +7,8 @@ import shutil
 import pytest
 from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from tests.llm.onnx_files import make_files
 
 RUN = [

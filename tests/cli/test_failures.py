@@ -6,8 +6,8 @@ import sys
 import click
 import pytest
 
-from babyagi.cli import failures
-from babyagi.cli.logfile import close_log, open_log
+from babyagi.cli import root
+from babyagi.cli.session import close_log, open_log
 from babyagi.errors import CredentialsError, SettingsError
 from tests.cli.samples import HOSTILE
 
@@ -19,9 +19,7 @@ def closed_log():
 
 
 def test_an_error_that_a_person_can_mend_is_told_in_four_lines(capsys):
-    code = failures._tell(
-        CredentialsError("no key", why="it is not set", fix="set it", guide="models")
-    )
+    code = root._tell(CredentialsError("no key", why="it is not set", fix="set it", guide="models"))
 
     assert code == 4
     assert capsys.readouterr().err.splitlines() == [
@@ -38,19 +36,19 @@ def test_an_error_inside_a_task_group_is_told_as_itself(capsys):
         [BaseExceptionGroup("inner", [SettingsError("wrong flag")]), ValueError("later")],
     )
 
-    assert failures._tell(failures._single(nested)) == 2
+    assert root._tell(root._single(nested)) == 2
     assert "babyagi: wrong flag" in capsys.readouterr().err
 
 
 def test_hostile_words_in_an_error_do_not_reach_the_terminal(capsys):
-    failures._tell(SettingsError(HOSTILE))
+    root._tell(SettingsError(HOSTILE))
 
     assert "\x1b" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
 def test_an_interrupt_exits_with_130(error):
-    assert failures._tell(error) == 130
+    assert root._tell(error) == 130
 
 
 def test_an_unexpected_error_shows_one_line_and_its_traceback_is_in_the_log_file(tmp_path, capsys):
@@ -58,7 +56,7 @@ def test_an_unexpected_error_shows_one_line_and_its_traceback_is_in_the_log_file
     try:
         raise ZeroDivisionError("by nought")
     except ZeroDivisionError as error:
-        code = failures._tell(error)
+        code = root._tell(error)
 
     err = capsys.readouterr().err
     assert code == 1
@@ -73,7 +71,7 @@ def test_an_unexpected_error_before_there_is_a_log_file_leaves_its_traceback_som
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
 
-    assert failures._tell(ZeroDivisionError("by nought")) == 1
+    assert root._tell(ZeroDivisionError("by nought")) == 1
 
     (written,) = tmp_path.iterdir()
     assert str(written) in capsys.readouterr().err
@@ -125,7 +123,7 @@ def log_of(tmp_path, log):
     return (tmp_path / "babyagi.log").read_text(encoding="utf-8").split("\n")
 
 
-FORGED = "2026-01-01 00:00:00,000 INFO 1 babyagi.worker: all is well"
+FORGED = "2026-01-01 00:00:00,000 INFO 1 babyagi.worker.process: all is well"
 
 
 def raise_chain(text):

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from babyagi.cli.follow import Follower, LoggedView
-from babyagi.cli.plain import PlainView
+from babyagi.cli.run import Follower, LoggedView
+from babyagi.cli.views import PlainView
 from babyagi.tasks import Event
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
 from tests.cli import homes, samples
 from tests.workers import join
 

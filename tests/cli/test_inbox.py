@@ -3,10 +3,10 @@ import json
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.backends import open_store
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from babyagi.inbox import write_request
-from babyagi.stores import open_store
 from babyagi.tasks import StopReason
 from tests.cli import homes
 from tests.cli.samples import HOSTILE

@@ -9,16 +9,15 @@ from contextlib import AsyncExitStack
 import pytest
 
 from babyagi.app import open_app
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
-from babyagi.opening import open_index
-from babyagi.resultstore.chroma import OWNER_FILE
-from babyagi.resultstore.projector import collection_of
-from babyagi.stores import open_store
+from babyagi.backends import open_index, open_store
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
+from babyagi.index.indexer import collection_of
+from babyagi.index.vendors.chroma import OWNER_FILE
 from babyagi.tasks import Duty, Proposal
-from babyagi.taskstore.base import Planned
+from babyagi.taskstore.port import Planned
 from tests.cli import homes, samples
-from tests.resultstore.library import TEXTS
+from tests.index.library import TEXTS
 from tests.workers import join
 
 STORES = ["builtin", "chroma"]

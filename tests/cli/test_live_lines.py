@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.cli.live_lines import Snapshot, build_lines
+from babyagi.cli.live import Snapshot, build_lines
 from babyagi.cli.text import cell_width
 from babyagi.tasks import TaskStatus
 from tests.cli import samples

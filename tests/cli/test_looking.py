@@ -8,9 +8,9 @@ import sys
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
-from babyagi.stores import open_store
+from babyagi.backends import open_store
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from babyagi.tasks import Reservation, StopReason
 from tests.cli import homes
 from tests.workers import join

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
-from babyagi.settings import find_keys_in_clear, load_here, load_settings
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
+from babyagi.settings.load import find_keys_in_clear, load_here, load_settings
 
 KEY = "sk-of-the-endpoint"
 

@@ -3,8 +3,8 @@ import os
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.person import _read_lines, find_person
+from babyagi.cli.root import run_guarded
+from babyagi.cli.run import _read_lines, find_person
 
 
 @pytest.fixture

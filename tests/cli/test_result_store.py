@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from tests import pinecone_server, weaviate_server
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -193,9 +193,7 @@ def test_the_doctor_calls_no_store_ok_that_does_not_answer(store, closed_port, m
 def test_the_doctor_waits_a_bounded_time_for_a_store_that_says_nothing(
     store, silent_port, monkeypatch, capsys
 ):
-    monkeypatch.setattr(
-        f"babyagi.resultstore.{store.replace('chroma', 'chroma_server')}.PING_TIMEOUT_S", 0.5
-    )
+    monkeypatch.setattr(f"babyagi.index.vendors.{store}.PING_TIMEOUT_S", 0.5)
     choose(monkeypatch, store, silent_port)
 
     found, _ = doctor_of_store(capsys)
@@ -218,7 +216,7 @@ def test_the_doctor_calls_a_store_ok_that_took_the_key_and_none_that_refused_it(
 
 
 def test_the_doctor_looks_at_the_second_port_of_weaviate_too(closed_port, monkeypatch, capsys):
-    monkeypatch.setattr("babyagi.resultstore.weaviate.PING_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("babyagi.index.vendors.weaviate.PING_TIMEOUT_S", 0.5)
     with answering("weaviate") as (_, port, _):
         choose(monkeypatch, "weaviate", port, grpc_port=closed_port)
         found, _ = doctor_of_store(capsys)

@@ -5,8 +5,7 @@ import sys
 import click
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.root import COMMANDS, route
+from babyagi.cli.root import COMMANDS, route, run_guarded
 
 
 @pytest.mark.parametrize(
@@ -99,7 +98,7 @@ def test_help_loads_nothing_heavy_and_no_store():
     """What makes help come at once; how fast it comes, `benchmarks.overhead` measures."""
     code = (
         "import sys; before = set(sys.modules)\n"
-        "from babyagi.cli.failures import run_guarded; run_guarded(['--help'])\n"
+        "from babyagi.cli.root import run_guarded; run_guarded(['--help'])\n"
         "heavy = {'asyncio', 'sqlite3', 'babyagi.app', 'babyagi.agents.report'}\n"
         "names = set(sys.modules) - before; roots = {name.partition('.')[0] for name in names}\n"
         "print(sorted(heavy & names), sorted(roots - sys.stdlib_module_names), file=sys.stderr)"

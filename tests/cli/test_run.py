@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 
 REHEARSAL = "REHEARSAL: no language model was asked"
 DOCUMENTS = {

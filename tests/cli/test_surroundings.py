@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from babyagi.cli import doctor
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.cli import about
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from tests.cli.homes import fill_home
 
 KEY = "sk-never-to-be-seen"
@@ -169,7 +169,7 @@ def test_the_quick_doctor_opens_the_store_and_asks_nobody(monkeypatch, capsys):
 
 def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
     code = (
-        "import sys; from babyagi.cli.failures import run_guarded; run_guarded(['doctor', "
+        "import sys; from babyagi.cli.root import run_guarded; run_guarded(['doctor', "
         "'--quick']); print(*sys.modules)"
     )
 
@@ -187,9 +187,9 @@ def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
 
 
 def test_a_slow_or_full_disk_is_a_warning():
-    assert doctor._check_fsync(0.5).state == "warn"
-    assert doctor._check_fsync(0.001).state == "ok"
-    assert doctor._check_free_space(10).state == "warn"
+    assert about._check_fsync(0.5).state == "warn"
+    assert about._check_fsync(0.001).state == "ok"
+    assert about._check_free_space(10).state == "warn"
 
 
 def test_every_page_that_the_guide_lists_can_be_read(capsys):

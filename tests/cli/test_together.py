@@ -2,11 +2,11 @@ import json
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
-from babyagi.cli.together import Wanted
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
+from babyagi.cli.worker import Wanted
 from babyagi.tasks import StopReason
-from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.cli import homes, samples
 from tests.taskstore.contract import Clock
 

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 import babyagi
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from babyagi.errors import SettingsError
 from tests.cli.homes import fill_home
 
@@ -142,6 +142,8 @@ def test_trust_follows_the_files_that_a_trusted_file_names(write, folder, capsys
 def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, capsys):
     write(
         'BABYAGI_TASK_STORE=postgresql://me:top5ecret@db/agi\nPINECONE_API_KEY=sk-file\nDOTENV_EXTENSIONS="a.env\n '
+        ""
+        ""
         ""
         ""
         ' LLM_MODEL=b"\n'

@@ -1,12 +1,6 @@
 from datetime import timedelta
 
-from babyagi.cli.worker_lines import (
-    count_serving,
-    render_serving,
-    render_workers,
-    serving,
-    worker_shape,
-)
+from babyagi.cli.views import count_serving, render_serving, render_workers, serving, worker_shape
 from babyagi.tasks import Duty
 from tests.cli import samples
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.agent import Agent
-from babyagi.components.source import MAX_FILE_BYTES, MAX_VALUES, parse_yaml
+from babyagi.components.document import MAX_FILE_BYTES, MAX_VALUES, parse_yaml
 from babyagi.errors import SettingsError
 
 FILE = Path(__file__).parent.parent / "data" / "agents.haystack.yaml"

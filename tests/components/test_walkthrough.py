@@ -10,8 +10,7 @@ import pytest
 from babyagi.agent import Agent
 from babyagi.llm.prompt import Prompt
 from babyagi.react.executor import Executor
-from babyagi.react.signals import StepEnded, ToolEnded
-from babyagi.react.steps import Act, Stopped
+from babyagi.react.steps import Act, StepEnded, Stopped, ToolEnded
 from tests.react.test_walkthroughs import Killed, MortalCalls
 from tests.react.walkthroughs import Walkthrough
 from tests.scripted import ScriptedModel

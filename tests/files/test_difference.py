@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from babyagi.files.difference import MAX_COMPARED_LINES, compare
+from babyagi.tools.files import MAX_COMPARED_LINES, compare
 from tests.cli.screen import apply_difference
 
 LINES = [f"line {n}" for n in range(100)]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from babyagi import files as room
 from babyagi.errors import ToolError
-from babyagi.files import folder as room
-from babyagi.files.folder import Folder
+from babyagi.files import Folder
 
 
 @pytest.fixture

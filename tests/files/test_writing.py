@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from babyagi import files
+from babyagi import files as room
 from babyagi.errors import ToolError
-from babyagi.files import beneath
-from babyagi.files import folder as room
-from babyagi.files.beneath import FOLDER_FLAGS, open_beneath, open_step_by_step
-from babyagi.files.folder import Folder
+from babyagi.files import FOLDER_FLAGS, Folder, open_beneath, open_step_by_step
 
 HOSTILE = json.loads(
     (Path(__file__).parents[1] / "data" / "hostile_paths.json").read_text(encoding="utf-8")
@@ -58,9 +57,9 @@ def root(tmp_path):
 
 @pytest.fixture(params=["openat2", "step by step"])
 def way(request, monkeypatch):
-    if request.param == "openat2" and not beneath.has_openat2():
+    if request.param == "openat2" and not files.has_openat2():
         pytest.skip("this kernel has no openat2, or forbids it")
-    monkeypatch.setattr(beneath, "has_openat2", lambda: request.param == "openat2")
+    monkeypatch.setattr(files, "has_openat2", lambda: request.param == "openat2")
 
 
 def everything(folder):
@@ -68,8 +67,8 @@ def everything(folder):
     found = {}
     for path in (
         Path(parent) / name
-        for parent, folders, files in os.walk(folder)
-        for name in files + folders
+        for parent, folders, found in os.walk(folder)
+        for name in folders + found
     ):
         is_file = path.is_file() and not path.is_symlink()
         found[str(path)] = (

@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.llm.endpoint import Endpoint
+from babyagi.llm.client import Endpoint
 from tests.local_server import LocalServer, echo_answer
 
 

@@ -6,7 +6,7 @@ import struct
 import tarfile
 from pathlib import Path
 
-from babyagi.llm.onnx import FILES
+from babyagi.llm.embeddings import FILES
 
 DIMENSION = 384
 WORDS = (

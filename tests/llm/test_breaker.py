@@ -1,7 +1,7 @@
 import pytest
 
 from babyagi.errors import ModelUnavailableError
-from babyagi.llm.breaker import N_FAILURES, PROBE_EVERY_S, WINDOW_S, Breaker
+from babyagi.llm.retry import N_FAILURES, PROBE_EVERY_S, WINDOW_S, Breaker
 
 OUTAGE = ModelUnavailableError("down")
 

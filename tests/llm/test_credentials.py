@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.llm.credentials import missing_key
+from babyagi.llm.client import missing_key
 
 
 @pytest.mark.parametrize(

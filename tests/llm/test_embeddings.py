@@ -10,8 +10,8 @@ from babyagi.errors import (
     MalformedReplyError,
     ModelRejectedError,
 )
+from babyagi.llm.client import Endpoint
 from babyagi.llm.embeddings import MAX_TEXTS_PER_REQUEST, OpenAIEmbedder
-from babyagi.llm.endpoint import Endpoint
 from babyagi.llm.prices import Price
 from tests.llm.conftest import no_sleep
 from tests.llm.embedder_contract import EmbedderContract, unpack

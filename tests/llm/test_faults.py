@@ -9,7 +9,7 @@ from babyagi.errors import (
     RequestRefusedError,
     ToolsUnsupportedError,
 )
-from babyagi.llm.faults import (
+from babyagi.llm.errors import (
     MAX_WHY_CHARS,
     Place,
     build_refusal,

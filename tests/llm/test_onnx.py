@@ -15,8 +15,8 @@ import pytest
 from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2
 
 from babyagi.errors import IndexUnavailableError, SettingsError
-from babyagi.llm.onnx import OnnxEmbedder, fetch_files, missing_files
-from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.index.hashing import HashEmbedder
+from babyagi.llm.embeddings import OnnxEmbedder, fetch_files, missing_files
 from tests.llm.embedder_contract import LocalEmbedderContract, cosine
 from tests.llm.onnx_files import make_archive, make_files
 
@@ -90,7 +90,7 @@ class OnnxContract(LocalEmbedderContract):
             "from pathlib import Path\n"
             "from chromadb.utils.embedding_functions.onnx_mini_lm_l6_v2 import ONNXMiniLM_L6_V2\n"
             f"ONNXMiniLM_L6_V2.DOWNLOAD_PATH = Path({str(ONNXMiniLM_L6_V2.DOWNLOAD_PATH)!r})\n"
-            "from babyagi.llm.onnx import OnnxEmbedder\n"
+            "from babyagi.llm.embeddings import OnnxEmbedder\n"
             "embedder = OnnxEmbedder(offload=asyncio.to_thread)"
         )
 
@@ -153,7 +153,7 @@ def test_neither_an_env_file_nor_other_programs_variables_keep_the_files_from_be
     command = [
         sys.executable,
         "-c",
-        "from babyagi.llm.onnx import missing_files; print(missing_files())",
+        "from babyagi.llm.embeddings import missing_files; print(missing_files())",
     ]
 
     done = subprocess.run(

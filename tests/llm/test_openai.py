@@ -17,13 +17,11 @@ from babyagi.errors import (
     ToolError,
     ToolsUnsupportedError,
 )
-from babyagi.llm.endpoint import Endpoint
-from babyagi.llm.openai import OpenAIModel
+from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, bound_tokens
 from babyagi.tasks import Effect, Role
-from babyagi.tools.base import Tool
-from babyagi.tools.validate import parse_arguments
+from babyagi.tools.base import Tool, parse_arguments
 from tests.llm.conftest import no_sleep
 from tests.local_server import FAULTS, Answer, applies_to, fault_named
 

@@ -42,7 +42,7 @@ def test_a_wrong_price_cannot_be_built(wrong):
 
 def test_importing_the_backends_loads_no_client():
     program = (
-        "import sys, babyagi.llm.openai, babyagi.llm.embeddings, babyagi.llm.prices, "
+        "import sys, babyagi.llm.client, babyagi.llm.embeddings, babyagi.llm.prices, "
         "babyagi.llm.human;"
         "print(sorted({'openai', 'httpx2', 'genai_prices', 'numpy', 'pydantic'} & "
         "set(sys.modules)))"

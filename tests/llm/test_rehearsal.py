@@ -4,7 +4,7 @@ import re
 import pytest
 
 from babyagi.agents.prompting import build_messages, load_prompt
-from babyagi.files.folder import Folder
+from babyagi.files import Folder
 from babyagi.llm.prompt import Prompt
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.react.protocols.choice import PROTOCOL_NAMES

@@ -1,7 +1,7 @@
 import pytest
 
 from babyagi.llm.prices import Price
-from babyagi.llm.usage import Call, least_tokens, read_usage
+from babyagi.llm.reading import Call, least_tokens, read_usage
 
 PRICE = Price(prompt_usd_per_mtok=1.0, completion_usd_per_mtok=4.0)
 CALL = Call(least_prompt=100, least_output=10, reserved_prompt=900, reserved_output=500)

@@ -9,8 +9,7 @@ import pytest
 
 from babyagi.llm import prompt
 from babyagi.llm.prompt import ToolCall
-from babyagi.react.executor import NO_ANSWER, Executor
-from babyagi.react.nesting import build_agent_tool
+from babyagi.react.executor import NO_ANSWER, Executor, build_agent_tool
 from babyagi.react.steps import AtLimit, Bounds, Stopped
 from babyagi.tasks import Limits
 from tests.react.test_executor import (

@@ -21,6 +21,8 @@ def make_prompt(*observations):
         f"this.\n{objective}\n{said('R' * 600 + FORGED, 'result:1')}\n{said('S' * 600, 'result:2')}\nAnd "
         ""
         ""
+        ""
+        ""
         "this."
     )
     calls = tuple(

@@ -6,21 +6,27 @@ import pytest
 
 from babyagi.errors import LeaseLostError, RequestRefusedError, ToolsUnsupportedError
 from babyagi.journal import Journal
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
 from babyagi.react.calling import MAX_CALLS_PER_STEP
 from babyagi.react.executor import NO_ANSWER, Executor, _Deadline
 from babyagi.react.protocols.base import ANSWER_NOW
-from babyagi.react.signals import (
+from babyagi.react.steps import (
+    Act,
+    AtLimit,
+    Bounds,
+    Finish,
     ModelAsked,
     ModelDecided,
     RunEnded,
     RunStarted,
+    Step,
     StepEnded,
+    Stopped,
     ToolEnded,
     ToolStarted,
+    keep_last,
 )
-from babyagi.react.steps import Act, AtLimit, Bounds, Finish, Step, Stopped, keep_last
 from babyagi.tasks import Approval, Effect, Passage, Usage
 from babyagi.tools.base import Observation, Tool
 from tests.test_journal import open_desk

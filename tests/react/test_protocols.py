@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from babyagi.errors import MalformedReplyError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import UNMARKED, Message, Speaker, ToolCall
 from babyagi.react.protocols.base import WRITTEN_CALL, Conversation, Protocol
 from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol

@@ -10,14 +10,8 @@ from pathlib import Path
 import pytest
 
 from babyagi.errors import SettingsError
-from babyagi.settings import (
-    Loaded,
-    declared_fields,
-    distrust_file,
-    load_settings,
-    trust_file,
-    trusted_paths,
-)
+from babyagi.settings.fields import declared_fields
+from babyagi.settings.load import Loaded, distrust_file, load_settings, trust_file, trusted_paths
 from babyagi.settings.values import (
     anything,
     lower_limit,

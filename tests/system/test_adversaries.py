@@ -8,11 +8,11 @@ from itertools import count
 import pytest
 
 from babyagi.errors import RequestRefusedError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Role, StopReason, TaskStatus, Usage
 from babyagi.tools.base import Tool
-from babyagi.worker import Pace
+from babyagi.worker.serving import Pace
 from tests.prompts import results_in
 from tests.scripted import ScriptedModel, agree, is_check
 from tests.virtual import VirtualWorld, run_virtually

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from babyagi.cli.failures import run_guarded
-from babyagi.cli.logfile import close_log
+from babyagi.cli.root import run_guarded
+from babyagi.cli.session import close_log
 from tests.system.processes import ROOT
 
 SHELL_KEYS = {

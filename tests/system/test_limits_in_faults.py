@@ -24,10 +24,9 @@ from pathlib import Path
 
 import pytest
 
-from babyagi import log
+from babyagi import events
 from babyagi.errors import BabyagiError
-from babyagi.llm.endpoint import Endpoint
-from babyagi.llm.openai import OpenAIModel
+from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.reporting import load_report
 from babyagi.tasks import Limits, TaskStatus
 from tests.local_server import Answer, LocalServer, agreeing
@@ -193,7 +192,9 @@ def test_half_a_minute_after_the_limit_of_time_there_is_a_report_whatever_the_en
     assert "the model could not be reached" in trouble.report
     assert trouble.took_s <= END_WITHIN_S
     assert [task.failures for task in trouble.tasks] == [0] * len(trouble.tasks)
-    assert trouble.kinds[log.MODEL_UNAVAILABLE] >= 1 and trouble.kinds[log.MODEL_AVAILABLE] == 0
+    assert (
+        trouble.kinds[events.MODEL_UNAVAILABLE] >= 1 and trouble.kinds[events.MODEL_AVAILABLE] == 0
+    )
     assert trouble.ended.held.calls == 0
 
 

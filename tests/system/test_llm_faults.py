@@ -17,15 +17,14 @@ from pathlib import Path
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from babyagi import log
+from babyagi import events
 from babyagi.errors import BabyagiError, CredentialsError, ModelRejectedError
-from babyagi.files.folder import Folder
-from babyagi.llm.breaker import PROBE_EVERY_S
+from babyagi.files import Folder
+from babyagi.index.hashing import HashEmbedder
+from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.embeddings import OpenAIEmbedder
-from babyagi.llm.endpoint import Endpoint
-from babyagi.llm.openai import OpenAIModel
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.resultstore.hashing import HashEmbedder
+from babyagi.llm.retry import PROBE_EVERY_S
 from babyagi.tasks import ObjectiveStatus, TaskStatus
 from babyagi.tools.files import build_file_tools
 from tests.local_server import Answer, LocalServer, agree_answer, applies_to, fault_named
@@ -189,9 +188,9 @@ class Stage:
         intended = {}
         for event in self.events:
             at = (event.data.get("owner"), event.data.get("key"))
-            if event.kind == log.STEP_INTENDED:
+            if event.kind == events.STEP_INTENDED:
                 intended[at] = event.at
-            elif event.kind in (log.STEP_RECORDED, log.STEP_ABANDONED) and at in intended:
+            elif event.kind in (events.STEP_RECORDED, events.STEP_ABANDONED) and at in intended:
                 assert (event.at - intended.pop(at)).total_seconds() <= TIMEOUT_S + 2
         if self.error is None:
             assert self.objective.status is ObjectiveStatus.ENDED and self.objective.has_report
@@ -201,8 +200,8 @@ class Stage:
         assert self.error is None and self.objective.has_report
         kinds = [event.kind for event in self.events]
         assert (
-            log.STEP_OVERSPENT in kinds
-            and log.STEP_INTENDED not in kinds[kinds.index(log.STEP_OVERSPENT) :]
+            events.STEP_OVERSPENT in kinds
+            and events.STEP_INTENDED not in kinds[kinds.index(events.STEP_OVERSPENT) :]
         )
 
     def check_all_done(self):
@@ -336,7 +335,7 @@ def test_what_can_be_mended_is_mended_with_one_more_request(folder, row, agent):
         stage.strike(row["fault"], agent, n=None if is_parameter else 1)
         await stage.run()
         stage.check_all_done()
-        assert stage.kinds[log.MODEL_UNAVAILABLE] == 0
+        assert stage.kinds[events.MODEL_UNAVAILABLE] == 0
 
     on_stage(folder, work)
 
@@ -351,7 +350,7 @@ def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_o
         assert stage.error is None
         struck = stage.tasks["One"]
         n_tries = max(
-            1, stage.kinds[log.OBJECTIVE_CHECKED] if agent == "check" else struck.failures
+            1, stage.kinds[events.OBJECTIVE_CHECKED] if agent == "check" else struck.failures
         )
         asked_ever = (
             3 if NO_TOOLS_ASKED.get(row["fault"]) and agent != "execution" else row["max_requests"]
@@ -372,7 +371,9 @@ def test_what_cannot_be_mended_ends_one_task_with_the_reason_and_the_others_go_o
         else:
             assert struck.status is TaskStatus.DONE
         assert bool(struck.error) == (struck.status is TaskStatus.DEAD)
-        failed = [event.data["task_ids"] for event in stage.events if event.kind == log.PLAN_FAILED]
+        failed = [
+            event.data["task_ids"] for event in stage.events if event.kind == events.PLAN_FAILED
+        ]
         assert [struck.id in task_ids for task_ids in failed] == (
             [True] if agent == "creation" else []
         )
@@ -418,11 +419,12 @@ def test_an_outage_is_waited_for_and_fails_nothing(folder, row, agent):
         stage.strike(row["fault"], agent, until_s=OUTAGE_S)
         await stage.run()
         stage.check_all_done()
-        n_waits = stage.kinds[log.MODEL_UNAVAILABLE]
+        n_waits = stage.kinds[events.MODEL_UNAVAILABLE]
         assert len(stage.hits) <= row["max_requests"] * (n_waits + 1)
         if row["right"] == "BREAKER":
             assert len(stage.hits) <= 5 + OUTAGE_S / PROBE_EVERY_S
-        assert n_waits >= 1
+        # a report from the results does not wait until a long outage is over
+        assert n_waits >= 1 or agent == "report"
 
     on_stage(folder, work)
 

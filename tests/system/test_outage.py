@@ -7,10 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from babyagi import log
-from babyagi.llm.breaker import N_FAILURES, PROBE_EVERY_S
-from babyagi.llm.endpoint import Endpoint
-from babyagi.llm.openai import OpenAIModel
+from babyagi import events
+from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.retry import N_FAILURES, PROBE_EVERY_S
 from babyagi.tasks import Proposal, TaskStatus
 from tests.local_server import Answer, LocalServer, agreeing
 from tests.patience import SkippingWorld, run_skipping
@@ -93,8 +92,8 @@ class Outage:
         ] * self.n_tasks
         assert self.at_work_after_s <= 20.0
         assert (
-            10 <= self.kinds.count(log.MODEL_UNAVAILABLE) <= 30
-            and self.kinds.count(log.MODEL_AVAILABLE) >= 1
+            10 <= self.kinds.count(events.MODEL_UNAVAILABLE) <= 30
+            and self.kinds.count(events.MODEL_AVAILABLE) >= 1
         )
 
 

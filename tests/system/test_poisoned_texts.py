@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from babyagi.agents.check import DOUBTING, SETTLING, look_up
-from babyagi.agents.replies import CheckedPart, CheckReply
-from babyagi.disarm import disarm
-from babyagi.files.folder import Folder
+from babyagi.agents.replies.check import CheckedPart, CheckReply
+from babyagi.files import Folder
 from babyagi.tasks import Effect, Passage, Planning, Result, StopReason, TaskStatus
-from babyagi.taskstore.offload import run_inline
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.text import disarm
 from babyagi.tools.base import Tool, takes
 from babyagi.tools.files import build_file_tools, build_write_file
 from tests.obeying import Obeying

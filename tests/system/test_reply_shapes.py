@@ -10,9 +10,9 @@ import pytest
 
 from babyagi.react.asking import MAX_REASKS
 from babyagi.tasks import Limits, Role, StopReason, TaskStatus
-from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.taskstore.offload import ThreadOffload
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.scripted import ScriptedModel
 from tests.world import Clock, World
 

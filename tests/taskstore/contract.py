@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from babyagi import log
+from babyagi import events
 from babyagi.errors import (
     LeaseLostError,
     LimitReachedError,
@@ -16,7 +16,7 @@ from babyagi.errors import (
     SettingsError,
     StaleOrderError,
 )
-from babyagi.resultstore.words import searchable
+from babyagi.index.trigrams import searchable
 from babyagi.tasks import (
     CheckedPart,
     Checks,
@@ -39,9 +39,8 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
-from babyagi.taskstore import rules
-from babyagi.taskstore.base import Checked, Plan, Planned
-from babyagi.taskstore.base_workers import Lease
+from babyagi.taskstore import lifecycle
+from babyagi.taskstore.port import Checked, Lease, Plan, Planned
 from tests.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -247,7 +246,7 @@ class TaskStoreContract:
         ended = await store.end_objective(objective_id, reason=StopReason.CANCELLED, detail="two")
         assert (ended.stop_reason, ended.stop_detail) == (StopReason.FAILED, "one")
         assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Make a list"]
-        assert (await kinds_of(store, objective_id)).count(log.OBJECTIVE_ENDED) == 1
+        assert (await kinds_of(store, objective_id)).count(events.OBJECTIVE_ENDED) == 1
 
     async def test_cancelling_cancels_what_is_queued_and_what_comes_back_later(self, store):
         objective_id = await begin(store, "B")
@@ -695,7 +694,7 @@ class TaskStoreContract:
             "their\ufffd prices?"
         ]
         assert (await store.verify(objective_id)).damages == ()
-        assert (await events_of(store, objective_id, log.TASK_RECORDED))[0][1][
+        assert (await events_of(store, objective_id, events.TASK_RECORDED))[0][1][
             "lack"
         ] == "their\ufffd prices?"
 
@@ -786,7 +785,7 @@ class TaskStoreContract:
             await store.results(objective_id),
             await store.recorded_ids(objective_id, limit=5),
         ) == ([], [1])
-        assert await events_of(store, objective_id, log.TASK_LACKED) == [
+        assert await events_of(store, objective_id, events.TASK_LACKED) == [
             (1, {"lack": "their\ufffd prices?", "n_lacks": 1})
         ]
         assert await store.task_names(objective_id, limit=5) == [
@@ -812,7 +811,7 @@ class TaskStoreContract:
             1,
             0,
         )
-        assert await events_of(store, objective_id, log.TASK_REQUEUED) == [
+        assert await events_of(store, objective_id, events.TASK_REQUEUED) == [
             (1, {"try_no": 2, "waits_for": [2]})
         ]
         assert (await finish_one(store, objective_id))[0] == 2
@@ -928,7 +927,7 @@ class TaskStoreContract:
             Lack(what="prices", shown=(4,)),
             1,
         )
-        assert await events_of(store, objective_id, log.TASK_LACKED) == [
+        assert await events_of(store, objective_id, events.TASK_LACKED) == [
             (1, {"lack": "prices", "n_lacks": 1})
         ]
         with pytest.raises(LeaseLostError):
@@ -958,7 +957,9 @@ class TaskStoreContract:
         task = await store.task(objective_id, 1)
         assert (task.status, task.n_lacks, task.failures) == (TaskStatus.DEAD, 3, 0)
         assert task.error == "after 3 tries it still lacked: prices 3"
-        assert await events_of(store, objective_id, log.TASK_DEAD) == [(1, {"error": task.error})]
+        assert await events_of(store, objective_id, events.TASK_DEAD) == [
+            (1, {"error": task.error})
+        ]
         assert await store.results(objective_id) == []
         assert await store.claim_duty(objective_id, "w", Duty.PLAN) is None
         assert (await store.claim_task(objective_id, "w")).task.id == 2, "nobody waits for it"
@@ -990,7 +991,7 @@ class TaskStoreContract:
         await store.record_result(other, text=text, origins=[])
 
         assert (await store.claim_task(objective_id, "w")).task.id == (1 if is_woken else 3)
-        assert await events_of(store, objective_id, log.TASK_WOKEN) == (
+        assert await events_of(store, objective_id, events.TASK_WOKEN) == (
             [(1, {"by": 2})] if is_woken else []
         )
         assert (await store.task(objective_id, 1)).after == (() if is_woken else (3,))
@@ -1107,10 +1108,10 @@ class TaskStoreContract:
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         await plan_from(store, objective_id, dropped=("Too much\ud800",), failure="no JSON\x00")
         assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
-        assert await events_of(store, objective_id, log.TASK_PROPOSAL_DROPPED) == [
+        assert await events_of(store, objective_id, events.TASK_PROPOSAL_DROPPED) == [
             (None, {"name": "Too much?"})
         ]
-        assert await events_of(store, objective_id, log.PLAN_FAILED) == [
+        assert await events_of(store, objective_id, events.PLAN_FAILED) == [
             (None, {"task_ids": [1], "reason": "no JSON\ufffd"})
         ]
 
@@ -1124,7 +1125,7 @@ class TaskStoreContract:
         await store.record_plan(planner, task_ids=[1], plan=Planned())
         assert (await store.task(objective_id, 1)).status is TaskStatus.CANCELLED
         kinds = await kinds_of(store, objective_id)
-        assert (kinds[-1], log.TASK_REQUEUED in kinds) == (log.TASK_CANCELLED, False)
+        assert (kinds[-1], events.TASK_REQUEUED in kinds) == (events.TASK_CANCELLED, False)
 
     async def test_a_task_that_is_given_up_while_a_call_of_it_may_have_been_made_waits_and_is_not_called_dead(
         self, store
@@ -1138,7 +1139,7 @@ class TaskStoreContract:
         task = await store.record_lack(claim, lack=Lack(what="prices"))
         assert task.status is TaskStatus.WAITING
         kinds = await kinds_of(store, objective_id)
-        assert (log.TASK_PARKED in kinds, log.TASK_DEAD in kinds) == (True, False)
+        assert (events.TASK_PARKED in kinds, events.TASK_DEAD in kinds) == (True, False)
 
     # -- which proposals are there already
     # -----------------------------------------------------------------------------------
@@ -1195,7 +1196,7 @@ class TaskStoreContract:
 
         assert made == Plan(added=(), duplicates=("Please find the population of Peru",))
         assert len(await store.tasks(objective_id)) == n_tasks
-        assert await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED) == [
+        assert await events_of(store, objective_id, events.TASK_DUPLICATE_DROPPED) == [
             (1, {"name": proposal.name, "repeats": 2})
         ]
 
@@ -1213,7 +1214,7 @@ class TaskStoreContract:
             [names[0], names[2]],
             (names[1],),
         )
-        assert (await events_of(store, objective_id, log.TASK_DUPLICATE_DROPPED))[0][1][
+        assert (await events_of(store, objective_id, events.TASK_DUPLICATE_DROPPED))[0][1][
             "repeats"
         ] == 2
 
@@ -1344,7 +1345,7 @@ class TaskStoreContract:
         }
         dropped = [
             (names[task_id], data["named"])
-            for task_id, data in await events_of(store, objective_id, log.TASK_AFTER_DROPPED)
+            for task_id, data in await events_of(store, objective_id, events.TASK_AFTER_DROPPED)
         ]
         return after, dropped
 
@@ -1441,7 +1442,7 @@ class TaskStoreContract:
             (3, ()),
             (4, (2,)),
         ]
-        dropped = await events_of(store, objective_id, log.TASK_AFTER_DROPPED)
+        dropped = await events_of(store, objective_id, events.TASK_AFTER_DROPPED)
         assert dropped == [(3, {"named": "1"}), (1, {"named": "4"}), (1, {"named": "2"})]
         assert [(await finish_one(store, objective_id))[0] for _ in range(4)] == [3, 1, 2, 4]
 
@@ -1489,7 +1490,7 @@ class TaskStoreContract:
         self, store, clock
     ):
         objective_id = await begin(store)
-        for n in range(1, rules.MAX_LOST):
+        for n in range(1, lifecycle.MAX_LOST):
             task = await self.lose_worker(store, clock, objective_id, f"w{n}", steps=["inputs"])
             assert (task.status, task.n_lost, task.failures, task.try_no) == (
                 TaskStatus.QUEUED,
@@ -1497,11 +1498,11 @@ class TaskStoreContract:
                 0,
                 1,
             )
-            clock.tick(rules.MAX_LOST_PAUSE_S)
+            clock.tick(lifecycle.MAX_LOST_PAUSE_S)
         task = await self.lose_worker(store, clock, objective_id, "last")
         assert (task.status, task.n_lost, task.failures) == (TaskStatus.DEAD, 10, 0)
         assert task.error == "10 workers in a row were lost while they worked on it"
-        assert (await kinds_of(store, objective_id))[-2:] == [log.TASK_DEAD, log.WORKER_LOST]
+        assert (await kinds_of(store, objective_id))[-2:] == [events.TASK_DEAD, events.WORKER_LOST]
         assert await store.workers() == []
         task = await store.retry_task(objective_id, 1)
         assert (task.status, task.n_lost) == (TaskStatus.QUEUED, 0)
@@ -1510,7 +1511,7 @@ class TaskStoreContract:
         self, store, clock
     ):
         objective_id = await begin(store)
-        for n in range(2 * rules.MAX_LOST):
+        for n in range(2 * lifecycle.MAX_LOST):
             task = await self.lose_worker(
                 store, clock, objective_id, f"w{n}", steps=["inputs", "tool"]
             )
@@ -1553,7 +1554,7 @@ class TaskStoreContract:
     async def test_the_waits_between_lost_workers_grow_and_the_first_costs_none(self, store, clock):
         objective_id = await begin(store)
         waits_s = []
-        for n in range(1, rules.MAX_LOST):
+        for n in range(1, lifecycle.MAX_LOST):
             task = await self.lose_worker(store, clock, objective_id, f"w{n}")
             waits_s.append((task.not_before - clock.now).total_seconds() if task.not_before else 0)
             clock.tick(waits_s[-1])
@@ -1561,12 +1562,12 @@ class TaskStoreContract:
 
     async def test_no_worker_holds_two_tasks_that_may_be_what_kills_workers(self, store, clock):
         objective_id = await begin(store, "B", "C")
-        for _ in range(rules.SUSPECT_FROM):
+        for _ in range(lifecycle.SUSPECT_FROM):
             await join(store, make_worker("w"), objective_id)
             assert [(await store.claim_task(objective_id, "w")).task.id for _ in range(2)] == [1, 2]
             clock.tick(31)
             await store.reap_workers()
-            clock.tick(rules.MAX_LOST_PAUSE_S)
+            clock.tick(lifecycle.MAX_LOST_PAUSE_S)
         await join(store, make_worker("v"), objective_id)
         await join(store, make_worker("u"), objective_id)
         claims = [
@@ -1663,7 +1664,7 @@ class TaskStoreContract:
         clock.tick(11)
         assert await store.reap_workers() == 2
         assert [(await kinds_of(store, objective_id))[-1] for objective_id in (first, second)] == [
-            log.WORKER_LOST
+            events.WORKER_LOST
         ] * 2
 
     async def test_who_has_not_joined_is_given_nothing(self, store):
@@ -1710,7 +1711,7 @@ class TaskStoreContract:
         assert (await store.task(first, 1)).status is TaskStatus.QUEUED
         assert await store.claim_task(first, "w") is None
         await store.record_result(claims[1], text="in time", origins=[])
-        assert (await kinds_of(store, first))[-1] == log.WORKER_LEFT
+        assert (await kinds_of(store, first))[-1] == events.WORKER_LEFT
 
     async def test_the_workers_are_seen_with_what_they_hold_and_what_keeps_them(self, store, clock):
         objective_id = await begin(store, "B", "C")
@@ -1806,7 +1807,7 @@ class TaskStoreContract:
         await store.remove_worker("unknown")
         task = await store.task(objective_id, 1)
         assert (task.status, task.failures) == (TaskStatus.QUEUED, 0)
-        assert (await kinds_of(store, objective_id))[-1] == log.WORKER_LEFT
+        assert (await kinds_of(store, objective_id))[-1] == events.WORKER_LEFT
 
     # -- time
     # ----------------------------------------------------------------------------------------------
@@ -1913,7 +1914,7 @@ class TaskStoreContract:
         objective_id = await begin(store, "B", "C")
         running = await store.claim_task(objective_id, "w")
         await finish_one(store, objective_id, is_met=True)
-        assert (await events_of(store, objective_id, log.OBJECTIVE_CLAIMED_MET)) == [
+        assert (await events_of(store, objective_id, events.OBJECTIVE_CLAIMED_MET)) == [
             (2, {"task_id": 2})
         ]
         assert await store.claim_task(objective_id, "w") is None
@@ -2007,7 +2008,7 @@ class TaskStoreContract:
         assert (objective.status, objective.checks.parts) == (ObjectiveStatus.ACTIVE, (part,))
         assert await names_of(store, objective_id, TaskStatus.QUEUED) == ["Find prices", "Sum up"]
         assert (await store.task(objective_id, 3)).after == (2,)
-        assert await events_of(store, objective_id, log.OBJECTIVE_CHECKED) == [
+        assert await events_of(store, objective_id, events.OBJECTIVE_CHECKED) == [
             (
                 None,
                 {
@@ -2039,7 +2040,7 @@ class TaskStoreContract:
         assert await names_of(store, objective_id, TaskStatus.QUEUED) == added
         assert [
             data["is_met"]
-            for _, data in await events_of(store, objective_id, log.OBJECTIVE_CHECKED)
+            for _, data in await events_of(store, objective_id, events.OBJECTIVE_CHECKED)
         ] == [False]
 
     async def test_a_lost_check_changes_nothing(self, store, clock):
@@ -2121,7 +2122,7 @@ class TaskStoreContract:
         await check(store, objective_id)
         await self.repeat(store, objective_id, 1)
         await finish_one(store, objective_id, is_met=True, repeats=(3,))
-        assert len(await events_of(store, objective_id, log.OBJECTIVE_CLAIMED_MET)) == 1
+        assert len(await events_of(store, objective_id, events.OBJECTIVE_CLAIMED_MET)) == 1
         assert await store.claim_duty(objective_id, "w", Duty.CHECK) is None
         await finish_one(store, objective_id, is_met=True)
         assert (await store.claim_duty(objective_id, "w", Duty.CHECK)).fence.owner == "check:2"
@@ -2230,7 +2231,7 @@ class TaskStoreContract:
         await store.reap_workers()
         assert (await store.objective(objective_id)).held == Reservation()
         assert (await store.objective(objective_id)).usage == UNCONFIRMED
-        assert log.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
+        assert events.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
         await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
         await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
@@ -2389,7 +2390,7 @@ class TaskStoreContract:
                 fence, key="3", kind="model", request_hash="h", reservation=CALL
             )
         assert (caught.value.limit, caught.value.is_final) == (limit, True)
-        assert (await kinds_of(store, objective_id)).count(log.STEP_OVERSPENT) == 1
+        assert (await kinds_of(store, objective_id)).count(events.STEP_OVERSPENT) == 1
         # what was in flight is counted
         await store.record_step(fence, key="2", output="2", usage=SPENT)
         await store.release_task(await self._again(store, objective_id, fence))
@@ -2593,8 +2594,8 @@ class TaskStoreContract:
         assert [
             kind
             for kind in await kinds_of(store, objective_id)
-            if kind in (log.STEP_UNCONFIRMED, log.STEP_LEFT_UNKNOWN)
-        ] == [log.STEP_LEFT_UNKNOWN]
+            if kind in (events.STEP_UNCONFIRMED, events.STEP_LEFT_UNKNOWN)
+        ] == [events.STEP_LEFT_UNKNOWN]
         await store.answer_step(unknown.id, output='"it was paid"')
         await join(store, make_worker("v"), objective_id)
         again = await store.claim_task(objective_id, "v")
@@ -2648,23 +2649,23 @@ class TaskStoreContract:
     async def test_events_tell_a_turn_in_its_order_with_rising_ids(self, store):
         objective_id = await begin(store)
         await finish_one(store, objective_id, proposals=[Proposal(name="B")])
-        events = await store.events(objective_id)
-        assert [event.kind for event in events] == [
-            log.OBJECTIVE_CREATED,
-            log.TASK_ADDED,
-            log.WORKER_JOINED,
-            log.TASK_CLAIMED,
-            log.TASK_RECORDED,
-            log.TASK_ADDED,
-            log.TASK_DONE,
+        rows = await store.events(objective_id)
+        assert [event.kind for event in rows] == [
+            events.OBJECTIVE_CREATED,
+            events.TASK_ADDED,
+            events.WORKER_JOINED,
+            events.TASK_CLAIMED,
+            events.TASK_RECORDED,
+            events.TASK_ADDED,
+            events.TASK_DONE,
         ]
-        ids = [event.id for event in events]
+        ids = [event.id for event in rows]
         assert ids == sorted(set(ids))
         assert await store.last_event_id(objective_id) == ids[-1]
         assert [
             event.id for event in await store.events(objective_id, after_id=ids[2], limit=2)
         ] == ids[3:5]
-        assert events[5].data == {"name": "B", "parent_id": 1, "after": []}
+        assert rows[5].data == {"name": "B", "parent_id": 1, "after": []}
 
     async def test_an_appended_event_is_kept_as_it_is(self, store):
         objective_id = await begin(store)
@@ -2843,7 +2844,7 @@ class TaskStoreContract:
         await store.add_tasks(objective_id, [Proposal(name="Sum up", after=(5,))])
         await self.repeat(store, objective_id, 5)
         assert [
-            data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)
+            data["n_barren"] for _, data in await events_of(store, objective_id, events.TASK_DONE)
         ] == [1, 2, 3, 4, 0]
 
     async def test_a_new_task_counts_for_the_task_that_it_comes_from_and_not_for_those_it_was_planned_with(
@@ -2858,7 +2859,7 @@ class TaskStoreContract:
             store, objective_id, proposals=(Proposal(name="new", parent_id=4),), repeats=(4, 5)
         )
         assert [
-            data["n_barren"] for _, data in await events_of(store, objective_id, log.TASK_DONE)
+            data["n_barren"] for _, data in await events_of(store, objective_id, events.TASK_DONE)
         ] == [1, 2, 3, 0, 1]
 
     async def test_a_task_that_runs_when_the_fifth_is_counted_may_still_bring_something_new(

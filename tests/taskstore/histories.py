@@ -22,8 +22,8 @@ from babyagi.tasks import (
     Usage,
     Worker,
 )
-from babyagi.taskstore.base import TaskStore
-from babyagi.taskstore.rules import countable_usage, kept_back, to_microusd
+from babyagi.taskstore.limits import countable_usage, kept_back, to_microusd
+from babyagi.taskstore.port import TaskStore
 from tests.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)

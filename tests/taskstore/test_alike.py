@@ -19,10 +19,10 @@ from babyagi.tasks import (
     Unanswered,
     Usage,
 )
-from babyagi.taskstore.base import Checked, Planned
-from babyagi.taskstore.memory import MemoryTaskStore
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_postgres
+from babyagi.taskstore.port import Checked, Planned
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, make_spec, make_worker
 
 WORKERS = ("w1", "w2", "w3")

@@ -1,4 +1,4 @@
-from babyagi.taskstore.full_text import COMMON_WORD, choose_words, order_by_words
+from babyagi.taskstore.sql.store import COMMON_WORD, choose_words, order_by_words
 
 
 def test_the_rarest_words_are_looked_for_as_long_as_their_results_together_are_few():

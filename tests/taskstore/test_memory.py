@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from babyagi.errors import StoreUnavailableError
-from babyagi.taskstore.memory import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, TaskStoreContract, begin, make_spec
 from tests.virtual import VirtualClock, run_virtually
 

@@ -16,15 +16,15 @@ from typing import Any
 import psycopg
 import pytest
 
-from babyagi import log
-from babyagi.files.folder import Folder
+from babyagi import events
+from babyagi.files import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StepState, TaskStatus
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import migrate_postgres, open_postgres, open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import migrate_postgres, open_postgres, open_sqlite
+from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools
-from babyagi.tools.person import build_ask_user
 from tests.world import Clock, World
 
 HOMES = Path(__file__).parents[1] / "data" / "old_homes"
@@ -147,11 +147,11 @@ def outcomes(steps):
 
 async def calls_since(store, old):
     """Owner and key of each model call that was recorded after the old home was left."""
-    events = await store.events(old["id"], after_id=old["events"][-1][0], limit=10_000)
+    rows = await store.events(old["id"], after_id=old["events"][-1][0], limit=10_000)
     recorded = [
         event.data
-        for event in events
-        if event.kind == log.STEP_RECORDED and event.data["kind"] == "model"
+        for event in rows
+        if event.kind == events.STEP_RECORDED and event.data["kind"] == "model"
     ]
     return [(data["owner"], data["key"]) for data in recorded]
 
@@ -313,9 +313,9 @@ async def test_a_planning_that_was_paid_for_but_not_committed_is_asked_for_once_
 
     await home.world.run(await home.store.objective(old["id"]))
 
-    events = await home.store.events(old["id"], after_id=old["events"][-1][0])
-    (done,) = [event.id for event in events if event.kind == log.TASK_DONE and event.task_id == 2]
-    calls = [event.data for event in events if event.kind == log.STEP_RECORDED and event.id < done]
+    rows = await home.store.events(old["id"], after_id=old["events"][-1][0])
+    (done,) = [event.id for event in rows if event.kind == events.TASK_DONE and event.task_id == 2]
+    calls = [event.data for event in rows if event.kind == events.STEP_RECORDED and event.id < done]
     assert (
         sum(
             call["key"].endswith("create") and call["owner"].startswith(("task:2", "plan:"))

@@ -21,19 +21,13 @@ from babyagi.errors import (
 )
 from babyagi.redaction import redact_url
 from babyagi.tasks import Duty, Proposal, TaskStatus
-from babyagi.taskstore import (
-    pieces,
-    postgres,
-    postgres_bounded,
-    postgres_connections,
-    postgres_errors,
-    postgres_listener,
-)
-from babyagi.taskstore.base import Planned
-from babyagi.taskstore.offload import ThreadOffload, run_inline
+from babyagi.taskstore import postgres
+from babyagi.taskstore.port import Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
-from babyagi.taskstore.sql import open_postgres, open_sqlite
-from babyagi.taskstore.sql_waiting import POLL_S
+from babyagi.taskstore.sql import database
+from babyagi.taskstore.sql.access import POLL_S
+from babyagi.taskstore.sql.database import ThreadOffload, run_inline
+from babyagi.taskstore.sql.store import open_postgres, open_sqlite
 from tests.postgres_server import PASSWORD, PostgresServer
 from tests.taskstore.contract import (
     CALL,
@@ -223,7 +217,7 @@ def test_a_database_that_cannot_hold_every_text_is_unusable(postgres_server):
 # -- an upgrade
 # --------------------------------------------------------------------------------------------------
 
-SCRIPTS = pieces.load_scripts("postgres")
+SCRIPTS = database.load_scripts("postgres")
 SECOND = statements_of(SCRIPTS[1], is_whole=lambda text: text.count("$$") % 2 == 0)
 NEXT = f"UPDATE meta SET value = '{len(SCRIPTS) + 1}' WHERE key = 'schema_version';"
 
@@ -414,11 +408,9 @@ def test_every_error_of_the_driver_is_ours_to_say_or_a_programmers():
     }
     codes = {error for error in named.values() if issubclass(error, psycopg.Error)}
     classes = {error.sqlstate[:2] for error in codes if error.sqlstate}
-    known = postgres_errors.PASSING | postgres_errors.LASTING | postgres_errors.OURS
+    known = postgres.PASSING | postgres.LASTING | postgres.OURS
     assert classes == known
-    assert len(known) == len(postgres_errors.PASSING) + len(postgres_errors.LASTING) + len(
-        postgres_errors.OURS
-    )
+    assert len(known) == len(postgres.PASSING) + len(postgres.LASTING) + len(postgres.OURS)
     assert {error.__name__ for error in codes if not error.sqlstate} == {
         *(
             "Error",
@@ -456,7 +448,7 @@ def test_every_error_of_the_driver_is_ours_to_say_or_a_programmers():
     ],
 )
 def test_who_mends_what(error, ours):
-    assert type(postgres_errors.translate(error, "postgresql://h/db")) is (ours or type(None))
+    assert type(postgres.translate(error, "postgresql://h/db")) is (ours or type(None))
 
 
 # -- a server that goes away
@@ -505,8 +497,8 @@ async def test_a_commit_whose_answer_is_lost_is_known_to_be_done(postgres_server
 async def test_a_server_that_takes_every_byte_and_answers_none_is_not_waited_for_for_ever(
     postgres_server, postgres_url, monkeypatch
 ):
-    monkeypatch.setattr(postgres_bounded, "ANSWER_S", 0.3)
-    monkeypatch.setitem(postgres_connections.CONNECTING, "connect_timeout", 2)
+    monkeypatch.setattr(postgres, "ANSWER_S", 0.3)
+    monkeypatch.setitem(postgres.CONNECTING, "connect_timeout", 2)
     proxy = Proxy(postgres_server.port)
     store = await open_postgres(
         postgres_url.replace(str(postgres_server.port), str(proxy.port)), offload=run_inline
@@ -749,7 +741,7 @@ async def test_whoever_waits_hears_of_every_commit(store, other):
 async def test_a_listener_that_was_cut_off_hears_again(
     store, other, postgres_server, postgres_url, monkeypatch
 ):
-    monkeypatch.setattr(postgres_listener, "RECONNECT_PAUSE_S", 0.05)
+    monkeypatch.setattr(postgres, "RECONNECT_PAUSE_S", 0.05)
     objective_id = await begin(other)
     await store.wait_for_change(timeout_s=60)
     cut_connections(postgres_server, postgres_url)

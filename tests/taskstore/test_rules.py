@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from babyagi import names
 from babyagi.tasks import (
     CheckedPart,
     Checks,
@@ -14,8 +15,8 @@ from babyagi.tasks import (
     TaskStatus,
     Usage,
 )
-from babyagi.taskstore import rules
-from babyagi.taskstore.pieces import parse_pieces
+from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore.sql.database import parse_pieces
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ from babyagi.taskstore.pieces import parse_pieces
     ],
 )
 def test_names_that_read_the_same_share_a_key(one, other):
-    assert rules.name_key(one) == rules.name_key(other)
+    assert names.name_key(one) == names.name_key(other)
 
 
 @pytest.mark.parametrize(
@@ -54,18 +55,18 @@ def test_names_that_read_the_same_share_a_key(one, other):
     ],
 )
 def test_names_that_differ_in_a_number_path_address_or_word_keep_apart(one, other):
-    assert rules.name_key(one) != rules.name_key(other)
+    assert names.name_key(one) != names.name_key(other)
 
 
 @given(st.text())
 def test_a_name_that_is_not_blank_has_a_key(name):
-    assert bool(rules.name_key(name)) == bool(name.strip())
+    assert bool(names.name_key(name)) == bool(name.strip())
 
 
 @given(st.lists(st.integers(0, 30), unique=True), st.lists(st.integers(-3, 40)))
 def test_dealing_ranks_only_permutes_the_ranks_of_the_named_tasks(ids, wanted):
     current = [(task_id, 100 - task_id) for task_id in ids]
-    dealt = rules.deal_ranks(current, wanted)
+    dealt = lifecycle.deal_ranks(current, wanted)
     named = [task_id for task_id in dict.fromkeys(wanted) if task_id in ids]
     assert sorted(dealt, key=dealt.__getitem__) == named
     assert sorted(dealt.values()) == sorted(100 - task_id for task_id in named)
@@ -75,24 +76,24 @@ def test_dealing_ranks_only_permutes_the_ranks_of_the_named_tasks(ids, wanted):
 def test_without_a_report_exactly_the_limits_that_were_set_can_be_used(calls, tokens, microusd):
     set_ = Limits(max_calls=calls, max_tokens=tokens, max_cost_usd=microusd / 1e6)
 
-    limits = rules.raise_by_kept_back(set_)
-    kept = rules.kept_back(limits, "task:1")
+    raised = limits.raise_by_kept_back(set_)
+    kept = limits.kept_back(raised, "task:1")
 
-    assert (limits.max_calls - kept.calls, limits.max_tokens - kept.tokens) == (calls, tokens)
-    assert rules.to_microusd(limits.max_cost_usd) - rules.to_microusd(kept.cost_usd) == microusd
+    assert (raised.max_calls - kept.calls, raised.max_tokens - kept.tokens) == (calls, tokens)
+    assert limits.to_microusd(raised.max_cost_usd) - limits.to_microusd(kept.cost_usd) == microusd
 
 
 def test_what_is_kept_back_for_a_check_and_the_report_is_out_of_reach_for_everybody_else():
-    limits = Limits(max_calls=20, max_tokens=100_000, max_cost_usd=1.0)
+    set_ = Limits(max_calls=20, max_tokens=100_000, max_cost_usd=1.0)
     work, check, report = (
-        rules.kept_back(limits, owner) for owner in ("task:1", "check:1", "report")
+        limits.kept_back(set_, owner) for owner in ("task:1", "check:1", "report")
     )
     assert work == Reservation(calls=3, tokens=20_000, cost_usd=0.1)
     assert check == Reservation(calls=1, tokens=10_000, cost_usd=0.05)
     assert report == Reservation()
 
     def refused(usage, wanted, *, owner="plan:1"):
-        return rules.refuse_reservation(limits, usage, Reservation(), wanted, owner=owner)
+        return limits.refuse_reservation(set_, usage, Reservation(), wanted, owner=owner)
 
     assert refused(Usage(calls=17), Reservation(calls=1)) == "calls"
     assert refused(Usage(calls=17), Reservation(calls=2), owner="check:1") is None
@@ -106,7 +107,7 @@ def test_what_is_kept_back_for_a_check_and_the_report_is_out_of_reach_for_everyb
 
 
 def test_of_few_calls_none_is_kept_back_for_a_check():
-    assert rules.kept_back(Limits(max_calls=19), "task:1").calls == 1
+    assert limits.kept_back(Limits(max_calls=19), "task:1").calls == 1
 
 
 @pytest.mark.parametrize(
@@ -114,15 +115,15 @@ def test_of_few_calls_none_is_kept_back_for_a_check():
     [(0.0, 0), (0.0000001, 1), (0.000002, 2), (0.1 + 0.2, 300_000), (-1.0, 0), (float("nan"), 0)],
 )
 def test_money_is_rounded_up_to_whole_micro_dollars(usd, microusd):
-    assert rules.to_microusd(usd) == microusd
+    assert limits.to_microusd(usd) == microusd
 
 
 def test_endless_usage_is_bounded():
-    usage = rules.countable_usage(Usage(calls=1, prompt_tokens=10**30, cost_usd=float("inf")))
+    usage = limits.countable_usage(Usage(calls=1, prompt_tokens=10**30, cost_usd=float("inf")))
     assert (usage.prompt_tokens, usage.cost_usd) == (10**12, 10**6)
 
 
-NOTHING = rules.Snapshot(
+NOTHING = lifecycle.Snapshot(
     limits=Limits(max_tasks=3, max_time_s=60),
     active_s=0,
     is_claimed_met=False,
@@ -182,7 +183,7 @@ READY = {"n_unblocked": 1}
 )
 def test_an_objective_is_concluded_only_when_nothing_more_can_happen(changes, needs_check, reason):
     snapshot = replace(NOTHING, **changes)
-    assert (rules.needs_check(snapshot), rules.conclude(snapshot)) == (needs_check, reason)
+    assert (lifecycle.needs_check(snapshot), lifecycle.conclude(snapshot)) == (needs_check, reason)
 
 
 def test_without_limits_no_number_and_no_time_ends_an_objective():
@@ -193,7 +194,7 @@ def test_without_limits_no_number_and_no_time_ends_an_objective():
         n_begun=10**9,
         n_unblocked=1,
     )
-    assert rules.conclude(snapshot) is None
+    assert lifecycle.conclude(snapshot) is None
 
 
 @pytest.mark.parametrize(
@@ -218,9 +219,9 @@ def test_without_limits_no_number_and_no_time_ends_an_objective():
 )
 def test_an_end_is_explained_where_its_reason_says_too_little(changes, detail):
     snapshot = replace(NOTHING, **changes)
-    reason = rules.conclude(snapshot)
+    reason = lifecycle.conclude(snapshot)
     assert reason is not None
-    assert rules.explain(reason, snapshot) == detail
+    assert lifecycle.explain(reason, snapshot) == detail
 
 
 @pytest.mark.parametrize(
@@ -240,7 +241,7 @@ def test_a_check_of_an_empty_list_is_in_vain_without_a_new_answer_or_without_few
     before, missing, n_answers, is_round, n_idle, n_stuck, least
 ):
     parts, names = (CheckedPart(part="a", task_id=1, quote="q"),), ("part",) * missing
-    checks = rules.after_check(
+    checks = lifecycle.after_check(
         before, parts=parts, missing=names, n_answers=n_answers, is_round=is_round
     )
     assert checks == Checks(
@@ -259,7 +260,7 @@ def test_a_check_of_an_empty_list_is_in_vain_without_a_new_answer_or_without_few
 def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_parts_missing(
     n_idle, n_stuck, is_in_vain
 ):
-    assert rules.is_in_vain(Checks(n_idle=n_idle, n_stuck=n_stuck)) == is_in_vain
+    assert lifecycle.is_in_vain(Checks(n_idle=n_idle, n_stuck=n_stuck)) == is_in_vain
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_pa
     [(0, 0, True, 1), (4, 0, True, 5), (4, 1, True, 0), (4, 0, False, 0), (4, 2, False, 0)],
 )
 def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, is_repeat, n_after):
-    assert rules.count_barren(n_before, n_added=n_added, is_repeat=is_repeat) == n_after
+    assert lifecycle.count_barren(n_before, n_added=n_added, is_repeat=is_repeat) == n_after
 
 
 @pytest.mark.parametrize(
@@ -280,40 +281,40 @@ def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, 
     ],
 )
 def test_a_proposed_name_becomes_one_bounded_line(name, line):
-    assert rules.one_line(name, max_chars=rules.MAX_NAME_CHARS) == line
+    assert lifecycle.one_line(name, max_chars=lifecycle.MAX_NAME_CHARS) == line
 
 
 def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
     assert (
-        rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=False)
+        lifecycle.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=False)
         is TaskStatus.CANCELLED
     )
     assert (
-        rules.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST, is_asking=False)
+        lifecycle.status_when_freed(TaskStatus.RUNNING, StopReason.LIMIT_COST, is_asking=False)
         is TaskStatus.QUEUED
     )
     assert (
-        rules.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=True)
+        lifecycle.status_when_freed(TaskStatus.RUNNING, StopReason.CANCELLED, is_asking=True)
         is TaskStatus.CANCELLED
     )
-    assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=True) is TaskStatus.WAITING
-    assert rules.status_when_freed(TaskStatus.DEAD, None, is_asking=False) is TaskStatus.DEAD
+    assert lifecycle.status_when_freed(TaskStatus.DEAD, None, is_asking=True) is TaskStatus.WAITING
+    assert lifecycle.status_when_freed(TaskStatus.DEAD, None, is_asking=False) is TaskStatus.DEAD
     assert (
-        rules.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED, is_asking=False)
+        lifecycle.status_when_freed(TaskStatus.RECORDED, StopReason.CANCELLED, is_asking=False)
         is TaskStatus.RECORDED
     )
 
 
 def test_every_planning_order_and_check_and_each_later_report_has_steps_of_its_own():
     row = {"order_revision": 3, "plan_no": 4, "check_no": 5, "report_no": 1}
-    assert [rules.duty_owner(duty, row) for duty in Duty] == [
+    assert [lifecycle.duty_owner(duty, row) for duty in Duty] == [
         "order:3",
         "plan:4",
         "check:5",
         "report",
         "index",
     ]
-    assert rules.duty_owner(Duty.REPORT, {**row, "report_no": 2}) == "report:2"
+    assert lifecycle.duty_owner(Duty.REPORT, {**row, "report_no": 2}) == "report:2"
 
 
 def test_two_pieces_of_sql_with_one_name_are_refused():

@@ -16,13 +16,13 @@ import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import Duty, Memory, Proposal, StopReason
-from babyagi.taskstore import pieces, sqlite_lock
-from babyagi.taskstore.base import Planned
-from babyagi.taskstore.offload import ThreadOffload, run_inline
-from babyagi.taskstore.rows import from_time
-from babyagi.taskstore.sql import open_sqlite
-from babyagi.taskstore.sqlite import SqliteDatabase
-from babyagi.taskstore.sqlite_watch import LOOK_S
+from babyagi.taskstore import sqlite
+from babyagi.taskstore.port import Planned
+from babyagi.taskstore.sql import database
+from babyagi.taskstore.sql.database import ThreadOffload, run_inline
+from babyagi.taskstore.sql.rows import from_time
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase
 from tests.taskstore.contract import (
     CALL,
     SPENT,
@@ -270,7 +270,7 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
 async def test_a_store_that_another_program_locks_is_unavailable_and_not_for_ever(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(sqlite_lock, "LOCK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sqlite, "LOCK_TIMEOUT_S", 0.05)
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
     with (tmp_path / "tasks.db.lock").open("r+b") as other:
@@ -517,7 +517,7 @@ async def test_a_whole_store_has_no_damage_and_every_row_of_it_is_read(tmp_path,
 # -- an upgrade
 # --------------------------------------------------------------------------------------------------
 
-SCRIPTS = pieces.load_scripts("schema")
+SCRIPTS = database.load_scripts("schema")
 SECOND = statements_of(SCRIPTS[1], is_whole=sqlite3.complete_statement)
 NEXT = f"UPDATE meta SET value = '{len(SCRIPTS) + 1}' WHERE key = 'schema_version';"
 

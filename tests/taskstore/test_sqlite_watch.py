@@ -5,9 +5,9 @@ import queue
 
 import pytest
 
-from babyagi.taskstore.offload import ThreadOffload, run_inline
-from babyagi.taskstore.sql import open_sqlite
-from babyagi.taskstore.sqlite_watch import LOOK_S, FileWatch
+from babyagi.taskstore.sql.database import ThreadOffload, run_inline
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import LOOK_S, FileWatch
 from tests.taskstore.contract import Clock, begin
 
 

@@ -4,8 +4,8 @@ written."""
 import sqlite3
 from contextlib import closing
 
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, begin, plan_from
 
 SECTOR_BYTES = 512

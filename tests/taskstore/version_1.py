@@ -5,9 +5,10 @@ import json
 import re
 from dataclasses import replace
 
+from babyagi import names
 from babyagi.tasks import Checks, Duty, Limits, ObjectiveStatus, Planning, Result, TaskStatus
-from babyagi.taskstore import rules
-from babyagi.taskstore.rows import result_to_values, spec_to_json, to_json, to_time
+from babyagi.taskstore import lifecycle
+from babyagi.taskstore.sql.rows import result_to_values, spec_to_json, to_json, to_time
 from tests.taskstore.contract import NO_LIMITS, check, finish_one, make_spec, make_worker, plan_from
 from tests.workers import join
 
@@ -33,7 +34,7 @@ def rows_of_version_1():
     del spec["planning"]
     objective = {
         "uid": "old",
-        "identity": rules.identity_key(make_spec()),
+        "identity": lifecycle.identity_key(make_spec()),
         "spec": to_json(spec),
         "created_at_us": 1,
         "seen_us": 1,
@@ -50,7 +51,7 @@ def rows_of_version_1():
             "objective_id": 1,
             "id": task_id,
             "name": f"Task {task_id}",
-            "name_key": rules.name_key(f"Task {task_id}"),
+            "name_key": names.name_key(f"Task {task_id}"),
             "rank": task_id,
         }
         task |= {

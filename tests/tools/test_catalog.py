@@ -6,7 +6,7 @@ import json
 import pytest
 
 from babyagi.errors import SettingsError
-from babyagi.files.folder import Folder
+from babyagi.files import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.prompt import ToolCall
 from babyagi.tasks import Role, TaskStatus

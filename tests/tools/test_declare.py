@@ -8,9 +8,8 @@ import pytest
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
+from babyagi.tools.base import Tool, parse_arguments
 from babyagi.tools.declare import tool, tools_of
-from babyagi.tools.validate import parse_arguments
 
 
 @tool(effect="read")

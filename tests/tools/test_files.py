@@ -6,12 +6,12 @@ import re
 
 import pytest
 
+from babyagi import files
 from babyagi.errors import ToolError
-from babyagi.files import folder
-from babyagi.files.folder import Folder
+from babyagi.files import Folder
 from babyagi.tasks import Effect
+from babyagi.tools.base import parse_arguments
 from babyagi.tools.files import build_file_tools, build_write_file
-from babyagi.tools.validate import parse_arguments
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ async def test_a_listing_that_does_not_fit_says_how_to_see_the_rest(tools, tmp_p
 async def test_a_listing_of_a_folder_that_is_too_large_says_so_and_a_pattern_looks_into_one_folder(
     tools, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(folder, "MAX_WALKED", 20)
+    monkeypatch.setattr(files, "MAX_WALKED", 20)
     for place in ("a", "b", "c"):
         (tmp_path / place).mkdir()
         for n in range(15):

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from babyagi.errors import ToolError
-from babyagi.resultstore.builtin import BuiltinIndex
-from babyagi.resultstore.search import ResultSearch
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.search import ResultSearch
 from babyagi.tasks import Effect
 from babyagi.tools.recall import build_recall
-from tests.resultstore.library import TEXTS, Embedding, id_by_name, open_library
+from tests.index.library import TEXTS, Embedding, id_by_name, open_library
 
 
 async def open_recall(texts=TEXTS):

@@ -10,7 +10,7 @@ import pytest
 from babyagi.errors import ToolError
 from babyagi.journal import run_tool
 from babyagi.tasks import Effect, Passage
-from babyagi.tools import running
+from babyagi.tools import base
 from babyagi.tools.base import Tool
 from babyagi.tools.declare import tool
 
@@ -84,7 +84,7 @@ async def hold_on(until):
 
 
 async def test_a_tool_that_does_not_let_itself_be_cancelled_is_left_behind(monkeypatch, caplog):
-    monkeypatch.setattr(running, "GRACE_S", 0.01)
+    monkeypatch.setattr(base, "GRACE_S", 0.01)
     until = asyncio.Event()
 
     timed_out = await run_tool(tool_that(lambda arguments: hold_on(until), timeout_s=0.01), {})

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool
-from babyagi.tools.validate import parse_arguments
+from babyagi.tools.base import Tool, parse_arguments
 
 
 async def run(arguments):

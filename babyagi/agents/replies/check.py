@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from babyagi.agents.replies.loose_json import JsonValue, find_json, walk
 from babyagi.agents.replies.reading import (
     MAX_REASON_CHARS,
+    JsonValue,
+    find_json,
     first_of,
     fold_keys,
     is_false,
@@ -19,6 +20,7 @@ from babyagi.agents.replies.reading import (
     to_line,
     to_sentence,
     visible,
+    walk,
     without_echo,
 )
 

@@ -20,9 +20,12 @@ from babyagi.agents.replies.lists import (
     UNANSWERED_KEYS,
     read_listed,
 )
-from babyagi.agents.replies.loose_json import MAX_VALUES, CutObject, JsonValue, find_json
 from babyagi.agents.replies.reading import (
     MAX_REPLY_CHARS,
+    MAX_VALUES,
+    CutObject,
+    JsonValue,
+    find_json,
     first_of,
     fold,
     fold_keys,

@@ -7,8 +7,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from babyagi.agents.replies.loose_json import JsonValue, find_json, walk
-from babyagi.agents.replies.reading import first_of, fold, fold_keys, to_id, visible
+from babyagi.agents.replies.reading import (
+    JsonValue,
+    find_json,
+    first_of,
+    fold,
+    fold_keys,
+    to_id,
+    visible,
+    walk,
+)
 
 SHOWN_NAME_CHARS = 200  # a prompt may show a longer name cut here, and so may a reply
 

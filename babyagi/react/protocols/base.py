@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.react.steps import Act, Decision, Step
 from babyagi.tools.base import Observation, Tool

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from babyagi.errors import MalformedReplyError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
@@ -30,8 +30,7 @@ from babyagi.react.protocols.base import (
     origins_of,
 )
 from babyagi.react.steps import Act, Decision, Fail, Finish
-from babyagi.tools.base import Tool
-from babyagi.tools.validate import DECODER
+from babyagi.tools.base import DECODER, Tool
 
 FINAL_ANSWER = "final_answer"
 FAIL_TASK = "fail_task"

@@ -4,7 +4,7 @@ plain text is the answer."""
 from __future__ import annotations
 
 from babyagi.errors import MalformedReplyError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from babyagi.errors import MalformedReplyError
-from babyagi.llm.base import Completion
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (

@@ -27,15 +27,15 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.errors import RequestRefusedError
-from babyagi.files.folder import Folder
-from babyagi.llm.base import Completion
+from babyagi.files import Folder
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import ToolCall
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.tasks import Limits, Role, TaskStatus, Usage
-from babyagi.taskstore.offload import run_inline
-from babyagi.taskstore.sql import open_postgres, open_sqlite
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_postgres, open_sqlite
+from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools
-from babyagi.tools.person import build_ask_user
 from tests.postgres_server import PostgresServer
 from tests.world import World
 

@@ -1,0 +1,210 @@
+"""Opens the backends that the settings name: the task store and the index."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from importlib.util import find_spec
+from pathlib import Path
+
+from babyagi.errors import BabyagiError, SettingsError
+from babyagi.home import make_home
+from babyagi.index.indexer import collection_of
+from babyagi.index.port import VectorIndex
+from babyagi.settings.fields import Settings
+from babyagi.tasks import Objective
+from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.database import ThreadOffload
+from babyagi.taskstore.sql.store import migrate_postgres, open_postgres, open_sqlite
+
+N_SERVER_CONNECTIONS = 3
+
+
+@asynccontextmanager
+async def open_store(
+    settings: Settings, *, tell: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[TaskStore]:
+    """The task store that the settings name, to look at and to steer; opens no model and no result
+    store. `tell`: see `open_sqlite`."""
+    make_home(settings.home)
+    address = settings.task_store.reveal()
+    is_server = address.startswith("postgres")
+    offload = ThreadOffload(name="taskstore", n_threads=N_SERVER_CONNECTIONS if is_server else 1)
+    try:
+        if is_server:
+            store = await open_postgres(address, offload=offload, tell=tell)
+        else:
+            path = (
+                Path(address.removeprefix("sqlite://")) if address else settings.home / "tasks.db"
+            )
+            store = await open_sqlite(path, clock=utc_now, offload=offload, tell=tell)
+        try:
+            yield store
+        finally:
+            await store.close()
+    finally:
+        offload.close()
+
+
+async def migrate_store(settings: Settings) -> tuple[int, int]:
+    """Bring the schema of the task store up to date while no worker lives; returns its version
+    before and after.
+
+    Raises:
+        StoreUnusableError: a worker lives, or see `open_postgres`. SettingsError: a SQLite file
+        does that by itself when it is opened.
+    """
+    address = settings.task_store.reveal()
+    if not address.startswith("postgres"):
+        raise SettingsError(
+            "there is nothing to migrate",
+            why="a task store in a file is brought up to date when it is opened",
+            guide="machines",
+        )
+    offload = ThreadOffload(name="taskstore")
+    try:
+        return await migrate_postgres(address, offload=offload)
+    finally:
+        offload.close()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+# --------------------------------------------------------------------------------------------------
+# Opens the index that the settings name. The one place that knows which there are.
+# --------------------------------------------------------------------------------------------------
+
+MODULE_AND_PACKAGE = {
+    "chroma": ("chromadb", "chromadb"),
+    "weaviate": ("weaviate", "babyagi-daemon[weaviate]"),
+    "pinecone": ("pinecone", "babyagi-daemon[pinecone]"),
+}
+
+
+def require_result_store(settings: Settings) -> None:
+    """See, without asking anybody, that the chosen result store can be opened.
+
+    Raises:
+        SettingsError: its library is not installed, or a variable that it needs is not set.
+    """
+    store = settings.effective_result_store
+    module, package = MODULE_AND_PACKAGE.get(store, ("", ""))
+    if module and find_spec(module) is None:
+        other = "builtin" if store == "chroma" else "chroma"
+        raise SettingsError(
+            f"results are to go to {store.capitalize()}, and its library is not installed",
+            why=f"there is no Python module {module} here",
+            fix=f"pip install '{package}', or set BABYAGI_RESULT_STORE={other}",
+            guide="results",
+        )
+    if store == "weaviate" and not settings.weaviate_url and not settings.weaviate_use_embedded:
+        raise SettingsError(
+            "results are to go to Weaviate, and no server is named",
+            why="neither WEAVIATE_URL nor WEAVIATE_USE_EMBEDDED is set",
+            fix="set WEAVIATE_URL=http://HOST:8080, or BABYAGI_RESULT_STORE=chroma",
+            guide="results",
+        )
+    if store == "pinecone" and not settings.pinecone_api_key:
+        raise SettingsError(
+            "results are to go to Pinecone, and there is no key",
+            why="PINECONE_API_KEY is not set",
+            fix="set PINECONE_API_KEY, or BABYAGI_RESULT_STORE=chroma",
+            guide="results",
+        )
+
+
+async def ask_result_store(settings: Settings) -> None:
+    """Return when the chosen result store can be used; a server is asked, see `VectorIndex.ping`.
+
+    Raises:
+        IndexUnavailableError, StoreUnusableError: it cannot be used now. SettingsError: see
+        `require_result_store`.
+    """
+    async with AsyncExitStack() as stack:
+        await open_index(settings, stack).ping()
+
+
+def open_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
+    """The index, closed with the stack. Nothing is imported of a vendor, connected to or read
+    before its first call.
+
+    Raises:
+        SettingsError: see `require_result_store`.
+    """
+    require_result_store(settings)
+    index = _make_index(settings, stack)
+    stack.push_async_callback(index.close)
+    return index
+
+
+def _make_index(settings: Settings, stack: AsyncExitStack) -> VectorIndex:
+    match settings.effective_result_store:
+        case "builtin":
+            from babyagi.index.builtin import BuiltinIndex
+
+            return BuiltinIndex()
+        case "weaviate":
+            return _make_weaviate(settings)
+        case "pinecone":
+            return _make_pinecone(settings)
+    if settings.chroma_url:
+        from babyagi.index.vendors.chroma import ChromaServerIndex
+
+        return ChromaServerIndex(settings.chroma_url, proxies=settings.proxies)
+    from babyagi.index.vendors.chroma import ChromaIndex
+
+    offload = ThreadOffload(name="chroma")
+    stack.callback(offload.close)
+    return ChromaIndex(settings.home / "chroma", offload=offload)
+
+
+def _make_weaviate(settings: Settings) -> VectorIndex:
+    from babyagi.index.vendors.weaviate import WeaviateIndex
+
+    return WeaviateIndex(
+        settings.weaviate_url,
+        api_key=settings.weaviate_api_key.reveal(),
+        grpc_port=settings.weaviate_grpc_port,
+        is_embedded=not settings.weaviate_url,
+        proxies=settings.proxies,
+    )
+
+
+def _make_pinecone(settings: Settings) -> VectorIndex:
+    from babyagi.index.vendors.pinecone import PineconeIndex
+
+    cloud, region = settings.pinecone_place
+    return PineconeIndex(
+        settings.pinecone_api_key.reveal(), cloud=cloud, region=region, proxies=settings.proxies
+    )
+
+
+async def drop_collection(settings: Settings, objective: Objective) -> str:
+    """Remove what the index holds of an objective. Return what stands in the way of it, empty when
+    it is done."""
+    try:
+        async with AsyncExitStack() as stack:
+            await open_index(settings, stack).drop(collection_of(objective))
+    except BabyagiError as error:
+        return error.what
+    return ""
+
+
+def describe_index(settings: Settings) -> str:
+    """What a person calls the index."""
+    match settings.effective_result_store:
+        case "builtin":
+            return "built-in"
+        case "weaviate":
+            return (
+                f"Weaviate at {settings.weaviate_url}"
+                if settings.weaviate_url
+                else "Weaviate, embedded"
+            )
+        case "pinecone":
+            cloud, region = settings.pinecone_place
+            return f"Pinecone ({cloud}, {region})"
+    return f"Chroma at {settings.chroma_url}" if settings.chroma_url else "Chroma, embedded"

@@ -1,0 +1,488 @@
+"""The commands about the program itself: guide, config, trust, doctor."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import fcntl
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import socket
+import sqlite3
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+from babyagi import private
+from babyagi.backends import ask_result_store, describe_index
+from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
+from babyagi.cli.session import open_log_file
+from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, one_line, pad
+from babyagi.errors import BabyagiError, NotFoundError, SettingsError
+from babyagi.redaction import redact_url
+from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
+from babyagi.settings.load import Loaded, describe_waiting, find_keys_in_clear, render_value
+from babyagi.settings.values import Declared, parse_url
+
+
+def guide_folder() -> Path:
+    """Where the pages lie on disk."""
+    return Path(str(resources.files("babyagi") / "guide"))
+
+
+def list_topics() -> list[tuple[str, str]]:
+    """Each page's name and title, by name."""
+    return [(name, _title(page)) for name, page in sorted(_pages().items())]
+
+
+def read_page(topic: str) -> str:
+    """Return the page as Markdown. Raises `NotFoundError`."""
+    pages = _pages()
+    if topic not in pages:
+        near = difflib.get_close_matches(topic, pages, n=1)
+        fix = f"babyagi guide {near[0]}" if near else "babyagi guide lists the pages"
+        raise NotFoundError(f"the guide has no page {topic!r}", fix=fix)
+    return pages[topic].read_text(encoding="utf-8")
+
+
+def _pages() -> dict[str, Traversable]:
+    folder = resources.files("babyagi") / "guide"
+    if not folder.is_dir():
+        return {}
+    return {
+        page.name.removesuffix(".md"): page
+        for page in folder.iterdir()
+        if page.name.endswith(".md")
+    }
+
+
+def _title(page: Traversable) -> str:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
+
+
+# --------------------------------------------------------------------------------------------------
+# What `babyagi config` shows: every setting, its value, and where it was set.
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownValue:
+    """One setting; `value` is text that may be shown, None where nothing is set. `waits` says what
+    a file that nobody trusts has for it."""
+
+    name: str
+    label: str
+    value: str | None
+    source: str
+    help: str
+    waits: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        waits = {"waits": self.waits} if self.waits else {}
+        return {
+            "name": self.name,
+            "variable": self.label,
+            "value": self.value,
+            "source": self.source,
+            **waits,
+        }
+
+
+def list_values(loaded: Loaded) -> list[ShownValue]:
+    """Every declared setting, in the order of the example file."""
+    waits = {
+        found.name: f"{found.variable}={found.shown} in {found.file.name}"
+        for found in reversed(loaded.waiting)
+    }
+    return [
+        ShownValue(
+            name=name,
+            label=declared.label,
+            value=_show(declared, render_value(getattr(loaded.settings, name))) or None,
+            source=loaded.sources[name],
+            help=declared.default_text,
+            waits=waits.get(name, ""),
+        )
+        for name, declared in declared_fields().items()
+    ]
+
+
+def _show(declared: Declared, value: str) -> str:
+    return redact_url(value) if declared.parse is parse_url and value else value
+
+
+def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
+    label_width = max(len(value.label) for value in values)
+    source_width = max(len(value.source) for value in values)
+    lines = []
+    for value in values:
+        text = value.value if value.value is not None else f"({value.help or 'not set'})"
+        room = max(20, width - label_width - source_width - 4)
+        style = Style.DIM if value.source == "default" else Style.PLAIN
+        lines.append(
+            Line(
+                (
+                    f"{pad(value.label, label_width)}  {pad(value.source, source_width)}  "
+                    f"{fit(text, room)}"
+                ),
+                style,
+            )
+        )
+        if value.waits:
+            lines.append(
+                Line(
+                    f"{pad('', label_width)}  waits for trust: {one_line(value.waits)}",
+                    Style.YELLOW,
+                )
+            )
+    return lines
+
+
+# --------------------------------------------------------------------------------------------------
+# The checks of `babyagi doctor`: what a run will meet, found out without a model call.
+#
+# Does not cover: whether a key is accepted and whether a model exists, which only a paid call can
+# tell.
+# --------------------------------------------------------------------------------------------------
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+MIN_FREE_BYTES = 200_000_000
+SLOW_FSYNC_S = 0.1
+# the write-ahead log's reset could corrupt in 3.7 to 3.51.2, https://sqlite.org/wal.html
+FIXED_SQLITE = (3, 51, 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What was looked at, `ok`, `warn` or `fail`, what was found, and what to type."""
+
+    name: str
+    state: str
+    found: str
+    fix: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def run_checks(*, is_quick: bool = False) -> list[Check]:
+    """All checks, in the order in which a run would meet them; with `is_quick` only those of the
+    settings, the home and its store."""
+    from babyagi.cli.session import NOTHING, load
+
+    program = [] if is_quick else [_check_python(), _check_sqlite()]
+    try:
+        loaded = load(needs=NOTHING)
+    except BabyagiError as error:
+        return [*program, Check(name="settings", state=FAIL, found=error.what, fix=error.fix)]
+    settings = loaded.settings
+    checks = [
+        *program,
+        Check(name="settings", state=OK, found="every value can be read"),
+        *_check_trust(loaded),
+        *_check_home(settings),
+    ]
+    if is_quick:
+        return checks
+    checks += [_check_model(settings), _check_key(settings)]
+    if settings.openai_base_url:
+        checks.append(_check_address(settings))
+    return [
+        *checks,
+        *_check_network(settings),
+        _check_result_store(settings),
+        _check_embedder(settings),
+        _check_terminal(),
+        _check_log(settings.effective_log_file, home=settings.home),
+    ]
+
+
+def _check_python() -> Check:
+    return Check(name="python", state=OK, found=f"{platform.python_version()}, {sys.executable}")
+
+
+def _check_sqlite() -> Check:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < (3, 35):
+        return Check(
+            name="sqlite",
+            state=FAIL,
+            found=version,
+            fix="install a Python that is built with SQLite 3.35 or newer",
+        )
+    old = sqlite3.sqlite_version_info < FIXED_SQLITE
+    note = (
+        (
+            " (has the bug in resetting its write-ahead log; the lock that every writer here "
+            "takes avoids it)"
+        )
+        if old
+        else ""
+    )
+    return Check(name="sqlite", state=OK, found=version + note)
+
+
+def _check_trust(loaded: Loaded) -> list[Check]:
+    if not loaded.waiting:
+        return []
+    fix = (
+        "read them with `babyagi config`, then type `babyagi trust`, or take them out of the "
+        "file; until then nothing is run"
+    )
+    return [Check(name="trust", state=WARN, found=describe_waiting(loaded.waiting), fix=fix)]
+
+
+def _check_home(settings: Settings) -> list[Check]:
+    home = settings.home
+    try:
+        private.make_folder(home)
+        with tempfile.NamedTemporaryFile(dir=home, prefix=".doctor-") as file:
+            started_s = time.perf_counter()
+            file.write(b"x" * 4096)
+            file.flush()
+            os.fsync(file.fileno())
+            fsync_s = time.perf_counter() - started_s
+            lock = _check_lock(file.fileno())
+        free, private_check = shutil.disk_usage(home).free, _check_private(home)
+    except OSError as error:
+        fix = "set BABYAGI_HOME to a folder that this user may write"
+        return [
+            Check(
+                name="home",
+                state=FAIL,
+                found=f"{home} cannot be written: {error.strerror or error}",
+                fix=fix,
+            )
+        ]
+    return [
+        private_check,
+        _check_free_space(free),
+        lock,
+        _check_fsync(fsync_s),
+        _check_store(settings),
+    ]
+
+
+def _check_private(home: Path) -> Check:
+    """Whether only its owner may look into the home."""
+    wide = list(private.find_wide(home.resolve()))
+    if not wide:
+        return Check(name="home", state=OK, found=str(home))
+    mode = stat.S_IMODE(wide[0].lstat().st_mode)
+    more = f", and {len(wide) - 1} more below it" if len(wide) > 1 else ""
+    return Check(
+        name="home",
+        state=WARN,
+        found=f"{home}: others than you have rights on {wide[0]} (mode {mode:04o}){more}",
+        fix=f"chmod -R go= {shlex.quote(str(home))}",
+    )
+
+
+def _check_free_space(free: int) -> Check:
+    found = f"{free / 1e9:.1f} GB free"
+    if free < MIN_FREE_BYTES:
+        return Check(
+            name="space",
+            state=WARN,
+            found=found,
+            fix="free some space, or set BABYAGI_HOME to another disk",
+        )
+    return Check(name="space", state=OK, found=found)
+
+
+def _check_lock(descriptor: int) -> Check:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        fix = "set BABYAGI_HOME to a local disk; network file systems often cannot lock"
+        return Check(
+            name="locks",
+            state=FAIL,
+            found=f"the home's file system cannot lock: {error.strerror}",
+            fix=fix,
+        )
+    return Check(name="locks", state=OK, found="the home's file system locks files")
+
+
+def _check_fsync(fsync_s: float) -> Check:
+    found = f"{fsync_s * 1000:.1f} ms to make a write durable"
+    if fsync_s > SLOW_FSYNC_S:
+        return Check(
+            name="disk",
+            state=WARN,
+            found=found,
+            fix="set BABYAGI_HOME to a faster disk; every commit waits for it",
+        )
+    return Check(name="disk", state=OK, found=found)
+
+
+def _check_store(settings: Settings) -> Check:
+    """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place
+    gets one."""
+    from babyagi.cli.session import with_store
+
+    try:
+        n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))
+    except BabyagiError as error:
+        return Check(name="store", state=FAIL, found=error.what, fix=error.fix)
+    return Check(
+        name="store",
+        state=OK,
+        found=f"opens, and holds {n_objectives} objective{'' if n_objectives == 1 else 's'}",
+    )
+
+
+def _check_model(settings: Settings) -> Check:
+    name = settings.llm_model
+    if name == "rehearsal":
+        return Check(name="model", state=OK, found="rehearsal: no language model will be asked")
+    if settings.openai_base_url or name == "human":
+        return Check(name="model", state=OK, found=name)
+    try:
+        import httpx2  # noqa: F401  # whether it can be imported is the question
+    except Exception as error:  # a broken installation may raise anything
+        return Check(
+            name="model",
+            state=FAIL,
+            found=f"the HTTP client cannot be imported: {error}",
+            fix="pip install 'httpx2>=2.12'",
+        )
+    return Check(name="model", state=OK, found=f"{name} at OpenAI")
+
+
+def _check_key(settings: Settings) -> Check:
+    missing = missing_credentials(settings)
+    if missing is not None:
+        return Check(name="key", state=WARN, found=missing.what, fix=missing.fix)
+    return Check(
+        name="key",
+        state=OK,
+        found="OPENAI_API_KEY is set"
+        if settings.openai_api_key
+        else "none is set, and none is needed",
+    )
+
+
+def _check_address(settings: Settings) -> Check:
+    """Whether somebody listens at the endpoint, or at the proxy through which it is reached."""
+    base_url = settings.openai_base_url
+    proxy = settings.proxies.find(base_url)
+    host, port = host_and_port(proxy or base_url)
+    try:
+        with socket.create_connection((host, port), timeout=CONNECT_TIMEOUT_S):
+            shown = redact_url(base_url)
+            found = (
+                f"the proxy {host}:{port} listens; {shown} is asked through it"
+                if proxy
+                else f"{shown} answers"
+            )
+            return Check(name="address", state=OK, found=found)
+    except OSError as error:
+        fix = (
+            "correct the proxy, or name the host in NO_PROXY"
+            if proxy
+            else "start the server, or correct OPENAI_BASE_URL"
+        )
+        return Check(
+            name="address",
+            state=FAIL,
+            found=f"nobody listens at {host}:{port} ({error.strerror or error})",
+            fix=fix,
+        )
+
+
+def _check_network(settings: Settings) -> list[Check]:
+    """Which proxies are in use, without their passwords, and which keys everybody on the way can
+    read."""
+    shown = {"https": settings.https_proxy.reveal(), "http": settings.http_proxy.reveal()}
+    used = [
+        f"{scheme} addresses through {':'.join(map(str, host_and_port(proxy)))}"
+        for scheme, proxy in shown.items()
+        if proxy
+    ]
+    without = (
+        f", but for this machine and {settings.no_proxy}"
+        if settings.no_proxy
+        else ", but for this machine"
+    )
+    proxies = Check(
+        name="proxy",
+        state=OK,
+        found=", ".join(used) + without if used else "none is named, and none is used",
+    )
+    return [
+        proxies,
+        *(Check(name="keys", state=WARN, found=line) for line in find_keys_in_clear(settings)),
+    ]
+
+
+def _check_result_store(settings: Settings) -> Check:
+    """Fails where a run would refuse to begin, warns where it would go on without."""
+    try:
+        asyncio.run(ask_result_store(settings))
+    except SettingsError as error:
+        return Check(
+            name="result store", state=FAIL, found=f"{error.what}: {error.why}", fix=error.fix
+        )
+    except BabyagiError as error:
+        fix = f"{error.fix}; meanwhile results are found in the task store"
+        return Check(name="result store", state=WARN, found=f"{error.what}: {error.why}", fix=fix)
+    if settings.effective_result_store == "weaviate" and not settings.weaviate_url:
+        fix = "babyagi run starts it, and says whether results get into it"
+        return Check(
+            name="result store",
+            state=WARN,
+            found=f"{describe_index(settings)}, is not started yet",
+            fix=fix,
+        )
+    return Check(name="result store", state=OK, found=describe_index(settings))
+
+
+def _check_embedder(settings: Settings) -> Check:
+    name = settings.effective_embedding_model
+    if name != ONNX_EMBEDDING_MODEL or importlib.util.find_spec("chromadb") is None:
+        return Check(name="embedding", state=OK, found=name)
+    from babyagi.llm.embeddings import missing_files
+
+    if missing := missing_files():
+        return Check(
+            name="embedding",
+            state=WARN,
+            found=missing,
+            fix="they are fetched (80 MB) when a run begins; or set BABYAGI_EMBEDDING_MODEL=hash",
+        )
+    return Check(name="embedding", state=OK, found=f"{name}, its files are here")
+
+
+def _check_terminal() -> Check:
+    if not is_live_terminal():
+        return Check(name="terminal", state=OK, found="none on standard output: plain lines")
+    return Check(
+        name="terminal",
+        state=OK,
+        found="live view, " + ("with colour" if has_colour(sys.stdout) else "without colour"),
+    )
+
+
+def _check_log(path: Path, *, home: Path) -> Check:
+    try:
+        with open_log_file(path, home=home):
+            return Check(name="log", state=OK, found=str(path))
+    except OSError as error:
+        return Check(
+            name="log",
+            state=WARN,
+            found=f"{path}: {error.strerror or error}",
+            fix="set BABYAGI_LOG_FILE to a file that can be written",
+        )

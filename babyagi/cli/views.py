@@ -1,0 +1,305 @@
+"""Views of a run: the live picture on a terminal, plain lines, and JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from babyagi import events
+from babyagi.cli.json_shapes import event_shape
+from babyagi.cli.render import render_duration
+from babyagi.cli.text import Line, Style, echo, fit, print_json_line
+from babyagi.index.indexer import describe_trouble
+from babyagi.tasks import Event, Joined, Worker
+from babyagi.taskstore.port import TaskStore
+
+NAME_WIDTH = 80
+REPORT_LINE = (
+    "babyagi report --objective {id} shows what was found; the model is asked for its summary"
+)
+N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
+
+_TASK_WORDS = {
+    events.TASK_ADDED: "added",
+    events.TASK_CLAIMED: "started",
+    events.TASK_RECORDED: "has its result",
+    events.TASK_LACKED: "lacks something",
+    events.TASK_REQUEUED: "is queued again",
+    events.TASK_WOKEN: "can be tried again: a result holds what it lacked",
+    events.TASK_AFTER_DROPPED: "need not wait for a task that it named",
+    events.TASK_DONE: "done",
+    events.TASK_FAILED: "failed",
+    events.TASK_DEAD: "given up",
+    events.TASK_RELEASED: "put back",
+    events.TASK_CANCELLED: "cancelled",
+    events.TASK_MOVED: "moved in the list by a person",
+    events.TASK_RETRIED: "is tried again",
+    events.TASK_PARKED: "waits for a person",
+    events.TASK_ANSWERED: "got its answer and is queued",
+    events.TASK_TOO_DEEP_DROPPED: (
+        "proposed a task further from the first one than BABYAGI_MAX_DEPTH allows"
+    ),
+    events.TASK_DUPLICATE_DROPPED: "proposed a task that is there already",
+}
+
+_OTHER_WORDS = {
+    events.OBJECTIVE_CREATED: "objective {id} created",
+    events.OBJECTIVE_PAUSED: "objective {id} paused",
+    events.OBJECTIVE_RESUMED: "objective {id} goes on",
+    events.OBJECTIVE_EXTENDED: "objective {id} has new limits",
+    events.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded anew",
+    events.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; that is checked now",
+    events.OBJECTIVE_CHECKED: "checked whether the objective is met",
+    events.OBJECTIVE_ENDED: "objective {id} ended",
+    events.OBJECTIVE_REOPENED: "objective {id} is open again",
+    events.TASK_DUPLICATE_DROPPED: "a proposed task is there already",
+    events.TASK_PROPOSAL_DROPPED: (
+        "a proposed task was left out: more were proposed than may be, or it lies too deep"
+    ),
+    events.PLAN_FAILED: "nothing could be planned from a result",
+    events.CONTEXT_CUT: "a prompt does not hold all of what it needs",
+    events.ORDER_APPLIED: "the list was ordered",
+    events.REPORT_WRITTEN: "the report is written",
+    events.RESULTS_INDEXED: "the index catches up",
+    events.INDEX_UNAVAILABLE: "results do not get into the result store; the run goes on",
+    events.INDEX_AVAILABLE: "results get into the result store again",
+    events.STEP_UNCONFIRMED: "a call was cut off; it is counted as paid and made anew",
+    events.STEP_OVERSPENT: "the cost of an answer is not what it should be",
+    events.STEP_LEFT_UNKNOWN: (
+        "a tool call was cut off that must not be repeated; a person must say what came of it"
+    ),
+    events.STEP_REQUEST_CHANGED: (
+        "a finished call is used again although its request would be another now"
+    ),
+    events.MODEL_UNAVAILABLE: "waiting for the model",
+    events.MODEL_AVAILABLE: "the model answers again",
+    events.WORKER_HINDERED: "a worker cannot work on it",
+    events.WORKER_LOST: "a worker was lost; what it held is free again",
+}
+
+
+def describe_event(event: Event, task_name: str) -> str | None:
+    """Return the change of state in words, None for an event that changes none."""
+    if event.kind in _TASK_WORDS and event.task_id is not None:
+        name = f": {fit(task_name, NAME_WIDTH)}" if task_name else ""
+        return f"task {event.task_id} {_TASK_WORDS[event.kind]}{name}{_describe_data(event)}"
+    if event.kind == events.RESULTS_INDEXED and event.data.get("n", 0) < N_CATCHING_UP:
+        return None  # as results come
+    if event.kind in _OTHER_WORDS:
+        return _OTHER_WORDS[event.kind].format(id=event.objective_id) + _describe_data(event)
+    return None
+
+
+def _describe_data(event: Event) -> str:
+    """What the event says beside its kind: how many tasks came of it, a reason, an error."""
+    data = event.data
+    match event.kind:
+        case events.STEP_OVERSPENT:
+            return _describe_overspending(data)
+        case events.MODEL_UNAVAILABLE:
+            return (
+                f": {fit(str(data.get('reason', '')), 200)}, next try in "
+                f"{data.get('retry_in_s', 0):.0f} s"
+            )
+        case events.INDEX_UNAVAILABLE:
+            return f": {fit(describe_trouble(data), 400)}"
+        case events.RESULTS_INDEXED:
+            return f": {data['n']} results more, {data.get('n_owed', 0):,} are left"
+    words = "; ".join(str(word) for word in _words_of(event) if word)
+    return f" ({fit(words, 200)})" if words else ""
+
+
+def _describe_overspending(data: Mapping[str, Any]) -> str:
+    said = (
+        f"{data.get('tokens', 0):,} tokens, where {data.get('reserved_tokens', 0):,} were reserved"
+    )
+    if not data.get("is_said", True):
+        said = f"{fit(str(data.get('model', '')), 100)} does not say how many tokens it took"
+    end = (
+        f"; no further call is made, because the limit of {data['limit']} cannot be held"
+        if data.get("limit")
+        else ""
+    )
+    return f": {said}{end}"
+
+
+def _words_of(event: Event) -> list[Any]:
+    data = event.data
+    match event.kind:
+        case events.TASK_DONE:
+            return [f"{data['n_added']} new" if data.get("n_added") else ""]
+        case events.ORDER_APPLIED:
+            return [f"{data.get('n_moved', 0)} moved"]
+        case events.TASK_REQUEUED:
+            return [_after(data.get("waits_for", ()))]
+        case events.CONTEXT_CUT:
+            return [f"task {event.task_id}: of results {', '.join(map(str, data.get('cut', ())))}"]
+        case events.TASK_DUPLICATE_DROPPED | events.TASK_PROPOSAL_DROPPED:
+            return [data.get("name")]
+        case events.OBJECTIVE_CHECKED:
+            return ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
+    return [data.get(key) for key in ("reason", "error", "detail", "hindrance", "lack", "named")]
+
+
+def _after(task_ids: Sequence[int]) -> str:
+    return f"after {', '.join(map(str, task_ids))}" if task_ids else ""
+
+
+class EventNames:
+    """Renders events with the names of their tasks, which never change and are asked of the store
+    once."""
+
+    def __init__(self, store: TaskStore) -> None:
+        self._store = store
+        self._name_by_id: dict[int, str] = {}
+
+    async def render_event(self, event: Event) -> str | None:
+        """`12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event that
+        changes no state."""
+        text = describe_event(event, await self._name_of(event))
+        return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
+
+    async def _name_of(self, event: Event) -> str:
+        if event.task_id is None or event.kind not in _TASK_WORDS:
+            return ""
+        if event.task_id not in self._name_by_id:
+            self._name_by_id[event.task_id] = (
+                await self._store.task(event.objective_id, event.task_id)
+            ).name
+        name = self._name_by_id[event.task_id]
+        if event.kind in (events.TASK_DONE, events.TASK_DEAD, events.TASK_CANCELLED):
+            del self._name_by_id[event.task_id]
+        return name
+
+
+class PlainView:
+    """One plain line for each change of state."""
+
+    tick_s = 5.0
+    pause_s = 0.0
+
+    def __init__(self, store: TaskStore) -> None:
+        self._names = EventNames(store)
+        self._pending: list[str] = []
+
+    async def fetch(self, batch: Sequence[Event]) -> None:
+        self._pending = [line for event in batch if (line := await self._names.render_event(event))]
+        self._pending += [
+            REPORT_LINE.format(id=event.objective_id)
+            for event in batch
+            if event.kind == events.OBJECTIVE_ENDED
+        ]
+
+    def draw(self) -> None:
+        lines, self._pending = self._pending, []
+        for line in lines:
+            echo(line)
+
+    def close(self) -> None:
+        pass
+
+
+class JsonView:
+    """Every event as one line of JSON."""
+
+    tick_s = 5.0
+    pause_s = 0.0
+
+    def __init__(self) -> None:
+        self._pending: Sequence[Event] = ()
+
+    async def fetch(self, events: Sequence[Event]) -> None:
+        self._pending = events
+
+    def draw(self) -> None:
+        events, self._pending = self._pending, ()
+        for event in events:
+            print_json_line(event_shape(event))
+
+    def close(self) -> None:
+        pass
+
+
+# --------------------------------------------------------------------------------------------------
+# Workers as a person and a script see them: nouns in, lines and JSON out.
+# --------------------------------------------------------------------------------------------------
+
+
+def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
+    """Those with a living lease that serve the objective and are not hindered there."""
+    return [
+        worker
+        for worker in workers
+        if worker.lease_left_s >= 0
+        and any(one.objective_id == objective_id and not one.hindrance for one in worker.joined)
+    ]
+
+
+def count_serving(workers: Sequence[Worker], objective_id: int) -> str:
+    """`2 workers`, or that nobody is at work."""
+    n_serving = len(serving(workers, objective_id))
+    return (
+        f"{n_serving} worker{'' if n_serving == 1 else 's'}" if n_serving else "nobody is at work"
+    )
+
+
+def render_serving(workers: Sequence[Worker], objective_id: int) -> str:
+    """The same, with their names."""
+    names = ", ".join(worker.name for worker in serving(workers, objective_id))
+    return count_serving(workers, objective_id) + (f": {fit(names, 200)}" if names else "")
+
+
+def render_workers(workers: Sequence[Worker], width: int) -> list[Line]:
+    """A head and one line for each objective that a worker serves."""
+    lines = [Line(f"{'NAME':<20} {'PID':>8} {'LEASE':>7}  AT WORK", Style.DIM)]
+    for worker in workers:
+        head = f"{fit(worker.name, 20):<20} {worker.pid:>8} {_lease(worker):>7}  "
+        texts = [_describe(one, worker) for one in worker.joined] or [
+            ("waits for an objective", Style.PLAIN)
+        ]
+        for at, (text, style) in enumerate(texts):
+            start = head if at == 0 else " " * len(head)
+            lines.append(Line(start + fit(text, max(30, width - len(head))), style))
+    return lines
+
+
+def _lease(worker: Worker) -> str:
+    return f"{worker.lease_left_s:.0f} s" if worker.lease_left_s >= 0 else "over"
+
+
+def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
+    place = f"objective {joined.objective_id}"
+    if joined.hindrance:
+        return f"{place}: cannot work on it: {joined.hindrance}", Style.YELLOW
+    held = [f"task {task_id}" for task_id in joined.task_ids] + [
+        f"the {duty}" for duty in joined.duties
+    ]
+    # both by the store's clock
+    since_s = (worker.lease_until - joined.since).total_seconds() - worker.lease_left_s
+    return (
+        f"{place} for {render_duration(since_s)}: {', '.join(held) or 'nothing to do now'}",
+        Style.PLAIN,
+    )
+
+
+def worker_shape(worker: Worker) -> dict[str, Any]:
+    """One entry of `workers --json`."""
+    return {
+        "id": worker.id,
+        "name": worker.name,
+        "host": worker.host,
+        "pid": worker.pid,
+        "home": worker.home,
+        "since": worker.since.isoformat() if worker.since is not None else None,
+        "lease_left_s": worker.lease_left_s,
+        "objectives": [
+            {
+                "objective_id": one.objective_id,
+                "since": one.since.isoformat(),
+                "hindrance": one.hindrance,
+                "tasks": list(one.task_ids),
+                "duties": [duty.value for duty in one.duties],
+            }
+            for one in worker.joined
+        ],
+    }

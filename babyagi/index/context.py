@@ -1,0 +1,620 @@
+"""Chooses what earlier results go into a prompt, and how much of each: what a task needs and little
+else.
+
+A task is given the results that it comes after or was planned from; those that establish the names,
+codes and numbers it asks about; then what is near to it in words or meaning; and where none of
+these has to do with what it asks, what its parent was made from. A check or a report of the whole
+objective is shown every result, the decisive ones whole.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from babyagi.index.excerpts import cut_passage, cut_result
+from babyagi.index.hashing import STOP_WORDS, WORD
+from babyagi.index.indexer import Embed, text_of
+from babyagi.index.search import RankedResult, ResultSearch
+from babyagi.index.subjects import Subjects, head, phrases
+from babyagi.index.trigrams import Words, fold
+from babyagi.names import find_marks, held_marks
+from babyagi.tasks import Objective, Result, Task
+
+N_POOL = 50  # of the results nearest to what is asked, which are looked at one by one
+N_HOLDING = 100  # with its marks, found by full text
+MAX_MARKS = 24
+N_COMMON = 10  # results in whose texts a mark stands, from which on it says little
+N_COMMON_WORD = 2  # that for a single word that is no mark, or part of one
+N_LEADING = 2  # of such names that have it in front, from which on that says nothing
+COMMON_SHARE = 0.25  # of such a result's name that must be asked about
+N_NEAR = 3
+# How much of what is asked a result must hold to be near. With the queries of
+# `tests/data/retrieval*.json` the result that answers holds 0.22 to 0.44 of a task's name, and 0.12
+# to 0.26 of misspelt words; of what is asked about other things the best one holds 0.15 (95 of 100)
+# to 0.22.
+NEAR = 0.15
+# where others have the codes, names, numbers or phrases of the task: a query in a result's own
+# words holds 0.72
+NEAR_BESIDE_MARKS = 0.5
+NAME_SHARE = 0.6  # of the words of a result's own name that a task must hold to ask about it
+# of the words of a result's name that must stand in the task's, or what the result was made from is
+# looked at, too
+KIN_SHARE = 0.3
+BEST_SHARE = 0.6  # of the nearest one's nearness
+NEAR_EQUAL = 0.9  # share of words that two results have in common, of those that either has
+MIN_OWN_WORDS = 6  # that a text must have to say by itself what it is about
+BYTES_PER_TOKEN = 4
+MIN_EXCERPT_BYTES = 240
+MIN_NEEDED_BYTES = 600
+MAX_NEAR_BYTES = 1_500
+EXTRACT_BYTES = 240
+NEW_SHARE = 0.25  # of the words of a near one's name that no result before it brought
+# before and behind a place where a mark may stand; a longer word is cut, which makes it none
+WINDOW_CHARS = 40
+MAX_PLACES = 20  # of them that are looked at one by one
+_DIGIT = re.compile(r"\d")
+_GROUPING = re.compile(r"(?<=\d)[,'\u202f](?=\d{3})")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """As much of a result as the budget allows, how well it fits, and why it was chosen.
+
+    `reason`: `after` (the task comes after it), `parent` (the task was planned from it), `marks`
+    (it has the names, codes or numbers of the task), `near`, `provenance` (the task's parent was
+    made from it) or, of another objective, `shared`. `is_whole`: nothing of it is left out.
+    """
+
+    result: Result
+    text: str
+    score: float
+    reason: str
+    is_whole: bool
+
+
+async def choose_context(
+    task: Task,
+    *,
+    objective: Objective,
+    search: ResultSearch,
+    embed: Embed,
+    budget_tokens: int,
+    lack: str = "",
+) -> tuple[list[Chosen], str]:
+    """The results that the task needs, the most needed first, each fact once.
+
+    Args:
+        lack: what an earlier try of the task lacked; it counts as much as the task's name.
+        budget_tokens: a token is counted as 4 bytes of UTF-8.
+
+    Returns:
+        What was chosen, and what was wrong with the index or the embedder (empty when nothing was).
+    """
+    asked = "\n".join(filter(None, [task.name, lack]))
+    marks = sorted(find_marks(asked))[:MAX_MARKS]
+    reason_by_id = dict.fromkeys(task.after, "after")
+    if task.parent_id is not None:
+        reason_by_id.setdefault(task.parent_id, "parent")
+    kin = sorted(
+        await search.results(list(reason_by_id)),
+        key=lambda result: (reason_by_id[result.task_id] == "parent", result.task_id),
+    )
+    found = await search.relevant(asked, k=N_POOL, embed=embed, exclude={task.id})
+    holding = await search.holding(" ".join(marks), limit=N_HOLDING) if marks else []
+    pool = _Pool(
+        asked,
+        kin=kin,
+        ranked=found.ranked,
+        holding=[result for result in holding if result.task_id != task.id],
+    )
+    picked, n_needed = _pick(task, pool, asked=asked, marks=marks, reason_by_id=reason_by_id)
+    if (
+        task.parent_id is not None
+        and not pool.asked_about(asked)
+        and not any(pool.name_share(result) >= KIN_SHARE for result in picked.results)
+    ):
+        picked.add_all(await _load_provenance(task.parent_id, search), "provenance")
+    texts = fit(
+        picked.results,
+        budget_tokens * BYTES_PER_TOKEN,
+        n_needed=n_needed,
+        n_always=len(kin),
+        task_name=asked,
+    )
+    chosen = [
+        Chosen(
+            result=result,
+            text=text,
+            score=pool.score(result),
+            reason=reason if result.objective_id == objective.id else "shared",
+            is_whole=text == result.text,
+        )
+        for (result, reason), text in zip(picked.entries, texts, strict=True)
+        if text
+    ]
+    return chosen, found.degraded
+
+
+def _pick(
+    task: Task,
+    pool: _Pool,
+    *,
+    asked: str,
+    marks: Sequence[str],
+    reason_by_id: Mapping[int, str],
+) -> tuple[_Picked, int]:
+    """What the task comes after, then what holds its marks and words, then what is near; and how
+    many of these are needed."""
+    picked = _Picked()
+    picked.add_all(pool.kin, reason_by_id)
+    asked_about = pool.asked_about(asked)
+    named = [
+        *asked_about,
+        *pool.with_marks(marks, pool.kin, asked_about),
+        *pool.with_phrases(asked, asked_about),
+    ]
+    picked.add_all(named, "marks")
+    n_needed = len(picked.results)
+    if not _names_all_it_takes(task.name, marks, picked.results):
+        threshold = NEAR_BESIDE_MARKS if marks or named else NEAR
+        picked.add_all(pool.near(threshold, picked.results), "near")
+    return picked, n_needed
+
+
+def _names_all_it_takes(name: str, marks: Collection[str], results: Iterable[Result]) -> bool:
+    """Whether a name says, beside its subject, what it takes, and all of that is there."""
+    taken = set(marks) - _held(head(name), marks)
+    return bool(taken) and taken <= _held(
+        "\n".join(head(result.task_name) for result in results), taken
+    )
+
+
+async def _load_provenance(parent_id: int, search: ResultSearch) -> list[Result]:
+    """The results of what the parent was made from, the newest first."""
+    parent = await search.task(parent_id)
+    if parent is None:
+        return []
+    task_ids = [*parent.after, *([parent.parent_id] if parent.parent_id is not None else [])]
+    return sorted(await search.results(task_ids), key=lambda result: -result.task_id)
+
+
+class _Picked:
+    """Results with the reasons for them, in the order in which they were added, no fact twice: of
+    what says the same, the newest that answers stands in the place of the first."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[Result, str]] = []
+        self._signs: list[_Signs] = []
+
+    @property
+    def results(self) -> list[Result]:
+        return [result for result, _ in self.entries]
+
+    def add_all(self, results: Iterable[Result], reason: str | Mapping[int, str]) -> None:
+        for result in results:
+            self.add(result, reason if isinstance(reason, str) else reason[result.task_id])
+
+    def add(self, result: Result, reason: str) -> bool:
+        """Return whether it says something new."""
+        signs = _signs(result)
+        for place, (other, other_reason) in enumerate(self.entries):
+            if _key(other) == _key(result) or _are_near_equal(signs, self._signs[place]):
+                if _supersedes(result, other):
+                    self.entries[place], self._signs[place] = (result, other_reason), signs
+                return False
+        self.entries.append((result, reason))
+        self._signs.append(signs)
+        return True
+
+
+class _Pool:
+    """The results that a task may be given, compared with what it asks."""
+
+    def __init__(
+        self,
+        asked: str,
+        *,
+        kin: Sequence[Result],
+        ranked: Sequence[RankedResult],
+        holding: Sequence[Result],
+    ) -> None:
+        self._ranked = ranked
+        self.kin = kin
+        results = [*kin, *(entry.result for entry in ranked), *holding]
+        self._results = sorted(
+            {_key(result): result for result in results}.values(),
+            key=lambda result: result.created_at,
+        )
+        self._asked = _stems(asked)
+        self._subjects = Subjects([result.task_name for result in self._results])
+        self._stems_by_key = {_key(result): _stems(result.task_name) for result in self._results}
+        self._n_by_stem = Counter(stem for stems in self._stems_by_key.values() for stem in stems)
+        scores = Words(asked).score([text_of(result) for result in self._results])
+        self._score_by_key = {
+            _key(result): round(score, 3)
+            for result, score in zip(self._results, scores, strict=True)
+        }
+        self._score_by_key |= {_key(entry.result): entry.score for entry in ranked}
+
+    def score(self, result: Result) -> float:
+        return self._score_by_key.get(_key(result), 0.0)
+
+    def name_share(self, result: Result) -> float:
+        """How much of what the result was about is asked here, from 0 to 1; rare words count
+        more."""
+        stems = self._stems_by_key.get(_key(result)) or _stems(result.task_name)
+        whole = self._weigh(stems)
+        return self._weigh(stems & self._asked) / whole if whole else 0.0
+
+    def asked_about(self, asked: str) -> list[Result]:
+        """The results whose subject stands in what is asked, of each the newest that answers."""
+        found: list[Result] = []
+        taken: set[int] = set()
+        places = [
+            (one.share, one.span, self._results[one.place]) for one in self._subjects.find(asked)
+        ]
+        for _, span, result in sorted(
+            places,
+            key=lambda place: (-place[0], -len(place[1]), bool(place[2].lack), -place[2].task_id),
+        ):
+            if not taken.issuperset(span):
+                taken.update(span)
+                found.append(result)
+        return found
+
+    def with_marks(
+        self, marks: Collection[str], kin: Sequence[Result], asked_about: Sequence[Result]
+    ) -> list[Result]:
+        """For each mark but those of `asked_about` the results that establish it, or else one that
+        mentions it unless one of these does."""
+        names = {_key(result): _held(result.task_name, marks) for result in self._results}
+        unnamed = set(marks) - {mark for held in names.values() for mark in held}
+        texts = (
+            {_key(result): _held(result.text, unnamed) for result in self._results}
+            if unnamed
+            else {}
+        )
+        parts = {word for mark in marks if len(mark.split()) > 1 for word in mark.split()}
+        known = {mark for result in asked_about for mark in _held(head(result.task_name), marks)}
+        found: list[Result] = []
+        for mark in sorted(marks, key=lambda mark: (-len(mark.split()), mark)):
+            where = texts if mark in unnamed else names
+            holding = (
+                []
+                if mark in known
+                else [result for result in self._results if mark in where[_key(result)]]
+            )
+            known |= set(mark.split()) if holding else set()
+            if mark not in unnamed:
+                places = {
+                    _key(result): len(phrases(fold(result.task_name).partition(mark)[0]))
+                    for result in holding
+                }
+                found += self._establishing(places, is_word=mark in parts)
+            elif 0 < len(holding) <= N_COMMON and not any(
+                result in holding for result in [*kin, *asked_about, *found]
+            ):
+                found.append(max(holding, key=lambda result: (self.score(result), result.task_id)))
+        return found
+
+    def with_phrases(self, asked: str, asked_about: Sequence[Result]) -> list[Result]:
+        """For each phrase of what is asked, but those of `asked_about`, the results that establish
+        it."""
+        places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
+        for result in self._results:
+            for at, phrase in enumerate(phrases(result.task_name)):
+                places[phrase].setdefault(_key(result), at)
+        known = {phrase for result in asked_about for phrase in phrases(head(result.task_name))}
+        found: list[Result] = []
+        for phrase in dict.fromkeys(phrases(asked)):
+            if phrase not in known:
+                found += self._establishing(places[phrase], is_word=len(phrase) == 1)
+        return found
+
+    def _establishing(
+        self, place_by_key: Mapping[tuple[int, int], int], *, is_word: bool
+    ) -> list[Result]:
+        """Of the results whose names hold something, those that asked for it: the one whose name
+        has it nearest to the front, and the first in time, because it had to be found before others
+        could be made from it.
+
+        What very many hold, and with `is_word` what a few do, says little: then more of such a name
+        must be asked about.
+        """
+        if not place_by_key:
+            return []
+        named = [result for result in self._results if _key(result) in place_by_key]
+        leading = min(
+            named,
+            key=lambda result: (
+                bool(result.lack),
+                place_by_key[_key(result)],
+                result.created_at,
+                result.task_id,
+            ),
+        )
+        earliest = min(
+            named, key=lambda result: (bool(result.lack), result.created_at, result.task_id)
+        )
+        found = [leading] if leading is earliest else [leading, earliest]
+        n_common, least = (N_COMMON_WORD, NAME_SHARE) if is_word else (N_COMMON, COMMON_SHARE)
+        if len(named) <= n_common:
+            return found
+        n_leading = list(place_by_key.values()).count(place_by_key[_key(leading)])
+        return [
+            result
+            for result in (found if n_leading <= N_LEADING else [earliest])
+            if self.name_share(result) >= least
+        ]
+
+    def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
+        """Those whose names are mostly asked about, then those that hold most of what is asked. Of
+        the very nearest less is asked."""
+        covered = {stem for result in picked for stem in self._asked_stems(result)}
+        found: list[Result] = []
+        for result in sorted(
+            self._results,
+            key=lambda result: (-self._weigh(self._asked_stems(result)), -result.task_id),
+        ):
+            new = self._asked_stems(result) - covered
+            if self.name_share(result) >= NAME_SHARE and self._weigh(
+                new
+            ) >= NEW_SHARE * self._weigh(self._stems_by_key[_key(result)]):
+                found.append(result)
+                covered |= new
+        known = {_key(result) for result in [*picked, *found]}
+        best = max((entry.nearness for entry in self._ranked), default=0.0)
+        bounds = [NEAR, *[max(least, BEST_SHARE * best)] * len(self._ranked)]
+        near = [
+            entry.result
+            for entry, bound in zip(self._ranked, bounds, strict=False)
+            if entry.nearness >= bound
+        ]
+        room = max(
+            int(near[:1] == [entry.result for entry in self._ranked[:1]]),
+            N_NEAR - len(picked) - len(found),
+        )
+        return found + [result for result in near if _key(result) not in known][:room]
+
+    def _asked_stems(self, result: Result) -> frozenset[str]:
+        return self._stems_by_key[_key(result)] & self._asked
+
+    def _weigh(self, stems: Iterable[str]) -> float:
+        return sum(
+            math.log(1 + len(self._results) / max(1, self._n_by_stem[stem]))
+            for stem in sorted(stems)
+        )
+
+
+def _held(text: str, marks: Collection[str]) -> frozenset[str]:
+    """The marks that stand in the text as whole words. It is read word by word only where the
+    letters of one stand."""
+    folded = fold(text)
+    bare = _GROUPING.sub("", folded) if any(mark.isdecimal() for mark in marks) else folded
+    return frozenset(mark for mark in marks if _holds(bare if mark.isdecimal() else folded, mark))
+
+
+def _holds(folded: str, mark: str) -> bool:
+    first = fold(mark.split(maxsplit=1)[0])
+    at = folded.find(first)
+    for _ in range(MAX_PLACES):
+        if at < 0:
+            return False
+        start, end = max(0, at - WINDOW_CHARS), at + len(mark) + WINDOW_CHARS
+        if held_marks(folded[start:end], [mark]):
+            return True
+        at = folded.find(first, at + 1)
+    return bool(held_marks(folded, [mark]))
+
+
+def _key(result: Result) -> tuple[int, int]:
+    return result.objective_id, result.task_id
+
+
+def _supersedes(one: Result, other: Result) -> bool:
+    return (not one.lack, one.created_at, one.task_id) > (
+        not other.lack,
+        other.created_at,
+        other.task_id,
+    )
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stem for phrase in phrases(text) for stem in phrase)
+
+
+# -- for a check or a report
+# --------------------------------------------------------------------------------------------------
+
+
+def choose_for_objective(
+    results: Sequence[Result],
+    objective_text: str,
+    *,
+    budget_tokens: int,
+    leaf_ids: Collection[int] = (),
+) -> tuple[list[Chosen], list[Result]]:
+    """What a check or a report is shown: the decisive results whole, up to half of the budget, and
+    the best passage of each other one.
+
+    Args:
+        leaf_ids: tasks that no other task was built on.
+
+    Returns:
+        What was chosen, the decisive ones first and the others in the order of their tasks, and
+        what did not fit at all.
+    """
+    budget = budget_tokens * BYTES_PER_TOKEN
+    weights = _weigh_for_objective(results, objective_text, leaf_ids)
+    ordered = sorted(results, key=lambda result: (-weights[_key(result)][1], -result.task_id))
+    picked = _Picked()
+    whole: list[Chosen] = []
+    others: list[Chosen] = []
+    left_out: list[Result] = []
+    whole_left, left = budget // 2, budget
+    for result in ordered:
+        reason, weight = weights[_key(result)]
+        size = _size(result.text)
+        is_whole = size <= max(whole_left, 0) or size <= min(EXTRACT_BYTES, left)
+        text = (
+            result.text
+            if is_whole
+            else _extract(result, is_decisive=reason == "marks")
+            if left >= MIN_NEEDED_BYTES
+            else ""
+        )
+        if not text:
+            left_out.append(result)
+        elif picked.add(result, reason):
+            chosen = Chosen(
+                result=result,
+                text=text,
+                score=round(min(1.0, weight), 3),
+                reason=reason,
+                is_whole=is_whole,
+            )
+            (whole if is_whole else others).append(chosen)
+            left -= _size(text)
+            whole_left -= _size(text) if is_whole else 0
+    others.sort(key=lambda chosen: chosen.result.task_id)
+    left_out.sort(key=lambda result: result.task_id)
+    return [*whole, *others], left_out
+
+
+def _weigh_for_objective(
+    results: Sequence[Result], objective_text: str, leaf_ids: Collection[int]
+) -> Mapping[tuple[int, int], tuple[str, float]]:
+    """Why each bears on the objective, and how much."""
+    marks = frozenset(sorted(find_marks(objective_text))[:MAX_MARKS])
+    held = {_key(result): _held(text_of(result), marks) for result in results}
+    n_by_mark = Counter(mark for found in held.values() for mark in found)
+    scores = Words(objective_text).score([text_of(result) for result in results])
+    weights = {}
+    for place, (result, score) in enumerate(zip(results, scores, strict=True)):
+        by_marks = sum(1 / n_by_mark[mark] for mark in sorted(held[_key(result)]))
+        is_new = (place + 1) / len(results)
+        weight = by_marks + 0.5 * (result.task_id in leaf_ids) + 0.5 * score + 0.25 * is_new
+        weights[_key(result)] = ("marks" if by_marks >= 1 / N_COMMON else "near", weight)
+    return weights
+
+
+def _extract(result: Result, *, is_decisive: bool) -> str:
+    return (
+        cut_result(result, MIN_NEEDED_BYTES) if is_decisive else cut_passage(result, EXTRACT_BYTES)
+    )
+
+
+# -- a budget and no fact twice
+# -------------------------------------------------------------------------------------------------
+
+
+def fit(
+    results: Sequence[Result],
+    max_bytes: int,
+    *,
+    n_needed: int,
+    n_always: int = 0,
+    task_name: str = "",
+) -> list[str]:
+    """The texts of the results, cut so that they stay within `max_bytes` together; empty for what
+    is not worth a place.
+
+    Args:
+        results: the most needed first.
+        n_needed: so many get what they need: the first ones all, the others their best passages.
+            What is left is for those behind them.
+        n_always: so many of these get a share however small it is.
+        task_name: what is asked.
+    """
+    sizes = [_size(result.text) for result in results]
+    bounds = _allot(
+        sizes, max_bytes, n_needed=min(n_needed, len(sizes)), n_always=min(n_always, len(sizes))
+    )
+    return [
+        cut_result(result, bound, task_name=task_name) if bound else ""
+        for result, bound in zip(results, bounds, strict=True)
+    ]
+
+
+def _allot(sizes: Sequence[int], budget: int, *, n_needed: int, n_always: int) -> list[int]:
+    bounds = [min(size, MIN_NEEDED_BYTES) for size in sizes[:n_needed]]
+    if sum(bounds) > budget:
+        n_kept = max(n_always, min(n_needed, budget // MIN_EXCERPT_BYTES))
+        share = _equal_share(sizes[:n_kept], budget)
+        return [min(size, share) for size in sizes[:n_kept]] + [0] * (len(sizes) - n_kept)
+    left = budget - sum(bounds)
+    for place, size in enumerate(sizes[:n_needed]):
+        if size - bounds[place] <= left:
+            left -= size - bounds[place]
+            bounds[place] = size
+    cut = [place for place in range(n_needed) if bounds[place] < sizes[place]]
+    for place in cut:
+        bounds[place] += left // len(cut)
+    left -= sum(left // len(cut) for _ in cut)
+    for size in sizes[n_needed:]:
+        bound = min(size, MAX_NEAR_BYTES, left)
+        bounds.append(bound if bound >= min(size, MIN_EXCERPT_BYTES) else 0)
+        left -= bounds[-1]
+    return bounds
+
+
+def _equal_share(sizes: Sequence[int], budget: int) -> int:
+    """The largest bound under which the sizes, each cut at it, stay within the budget together."""
+    left = budget
+    for n_done, size in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - n_done)
+        if size > share:
+            return share
+        left -= size
+    return budget
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def drop_repetitions(
+    ranked: Sequence[RankedResult], *, limit: int, beside: Sequence[Result] = ()
+) -> list[RankedResult]:
+    """The first `limit`, without those that say, in nearly the same words and with the same
+    figures, what a better one (or one of `beside`) says."""
+    picked = _Picked()
+    for result in beside:
+        picked.add(result, "")
+    kept: list[RankedResult] = []
+    for entry in ranked:
+        if len(kept) == limit:
+            break
+        if picked.add(entry.result, ""):
+            kept.append(entry)
+    return kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Signs:
+    """The words of a result and those of them that must be equal in two results that say the
+    same."""
+
+    words: frozenset[str]
+    figures: frozenset[str]
+
+
+def _signs(result: Result) -> _Signs:
+    words = frozenset(WORD.findall(fold(result.text)))
+    if len(words) < MIN_OWN_WORDS:
+        words |= frozenset(WORD.findall(fold(result.task_name)))
+    return _Signs(words=words, figures=frozenset(word for word in words if _DIGIT.search(word)))
+
+
+def _are_near_equal(one: _Signs, other: _Signs) -> bool:
+    """Whether they have the same figures and nearly the same words, none of them in another one's
+    place."""
+    if one.figures != other.figures or len(one.words & other.words) < NEAR_EQUAL * len(
+        one.words | other.words
+    ):
+        return False
+    return not (one.words - other.words - STOP_WORDS and other.words - one.words - STOP_WORDS)

@@ -1,0 +1,168 @@
+"""Cuts a result to a bound, so that what it found stays: its passages are ranked by what it was
+about and by who reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from babyagi.index.trigrams import Words
+from babyagi.tasks import Result
+from babyagi.text import split_sentences
+
+MAX_CUT_CHARS = 64_000  # of a text in which passages are looked for
+MAX_PASSAGE_CHARS = 400  # what has no end of a sentence in it is cut between words
+MAX_HEAD_BYTES = 120  # of a heading that a passage brings along
+# of a passage's score that the one behind it has as well: "The mill was measured. It is 14 m high."
+NEXT_SHARE = 0.5
+BEFORE_SHARE = 0.3  # that the one before it has
+FIGURE_BONUS = 0.1  # for a passage with a digit: most values have one
+N_EXTRACTED = 2  # sentences that stand for a whole result
+GAP = "…"
+_HEADING = re.compile(r"#{1,6}\s|\*\*[^*]+\*\*:?$|[^.!?]{1,80}:$")
+_RULE = re.compile(r"[\s|:+=-]+")
+_DIGIT = re.compile(r"\d")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passage:
+    """A sentence, a row of a table or a line. `heads` are the places of its heading and of its
+    table's first row."""
+
+    text: str
+    line: int
+    heads: tuple[int, ...]
+
+
+def cut_result(
+    result: Result, max_bytes: int, *, task_name: str = "", max_passages: int = 0
+) -> str:
+    """Return the result's text, or as much of it as `max_bytes` of UTF-8 hold: the passages that
+    say most of what the result is about and of what the reader asks, in their order, with "…" where
+    something is left out.
+
+    A row of a table brings its first row and its heading along.
+
+    Args:
+        task_name: what the reader asks.
+        max_passages: so many at most, where the text does not fit; 0 for as many as fit.
+    """
+    if _size(result.text) <= max_bytes:
+        return result.text
+    passages = _split(result.text[:MAX_CUT_CHARS])
+    if not passages:
+        return _cut_end(result.text, max_bytes)
+    scores = _rank(passages, result.task_name, task_name)
+    kept = _keep(passages, scores, max_bytes, max_passages or len(passages))
+    if not kept:
+        return _cut_end(passages[scores.index(max(scores))].text, max_bytes)
+    return _join(passages, kept, is_more_behind=len(result.text) > MAX_CUT_CHARS)
+
+
+def cut_passage(result: Result, max_bytes: int, *, query: str = "") -> str:
+    """Return the one or two sentences that say what the result found, on one line; what is asked
+    counts as in `cut_result`."""
+    return " ".join(
+        cut_result(result, max_bytes, task_name=query, max_passages=N_EXTRACTED).split()
+    )
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+def _cut_end(text: str, max_bytes: int) -> str:
+    head = text.encode("utf-8", "replace")[: max(0, max_bytes - _size(GAP))]
+    return head.decode("utf-8", "ignore").rstrip() + GAP if max_bytes >= _size(GAP) else ""
+
+
+def _split(text: str) -> list[_Passage]:
+    passages: list[_Passage] = []
+    heading: tuple[int, ...] = ()
+    first_row: tuple[int, ...] = ()
+    for number, line in enumerate(text.splitlines()):
+        bare = line.strip()
+        is_row = bare.count("|") >= 2 or bare.count("\t") >= 2
+        if is_row and first_row and _RULE.fullmatch(bare):
+            continue
+        if _HEADING.match(bare):
+            heading, first_row = (len(passages),), ()
+        elif is_row and not first_row:
+            first_row = (len(passages),)
+        elif not is_row and bare:
+            first_row = ()
+        heads = (*heading, *first_row) if is_row else heading
+        for piece in _split_line(line):
+            passages.append(
+                _Passage(
+                    text=piece,
+                    line=number,
+                    heads=tuple(head for head in heads if head != len(passages)),
+                )
+            )
+    return passages
+
+
+def _split_line(line: str) -> list[str]:
+    pieces: list[str] = []
+    for sentence in split_sentences(line):
+        rest = sentence
+        while len(rest) > MAX_PASSAGE_CHARS:
+            at = rest.rfind(" ", MAX_PASSAGE_CHARS // 2, MAX_PASSAGE_CHARS)
+            at = at if at > 0 else MAX_PASSAGE_CHARS
+            pieces.append(rest[:at])
+            rest = rest[at:].lstrip()
+        pieces.append(rest)
+    return [piece for piece in pieces if piece]
+
+
+def _rank(passages: Sequence[_Passage], own_name: str, task_name: str) -> list[float]:
+    """How much each says of both names. What stands beside a passage that says much has a share of
+    it."""
+    texts = [passage.text for passage in passages]
+    own = Words(own_name).score(texts)
+    asked = Words(task_name).score(texts) if task_name else [0.0] * len(texts)
+    scores = [
+        one + other + FIGURE_BONUS * bool(_DIGIT.search(text))
+        for one, other, text in zip(own, asked, texts, strict=True)
+    ]
+    return [
+        max(score, NEXT_SHARE * before, BEFORE_SHARE * behind)
+        for score, before, behind in zip(
+            scores, [0.0, *scores[:-1]], [*scores[1:], 0.0], strict=True
+        )
+    ]
+
+
+def _keep(
+    passages: Sequence[_Passage], scores: Sequence[float], max_bytes: int, max_passages: int
+) -> set[int]:
+    """The places of the best that fit, with what they bring along."""
+    kept: set[int] = set()
+    left = max_bytes - _size(GAP) - 1
+    for place in sorted(range(len(passages)), key=lambda place: (-scores[place], place)):
+        if max_passages == 0:
+            break
+        heads = {
+            head for head in passages[place].heads if _size(passages[head].text) <= MAX_HEAD_BYTES
+        }
+        for wanted in ({place, *heads}, {place}):
+            cost = sum(_size(passages[one].text) + _size(GAP) + 2 for one in wanted - kept)
+            if cost <= left:
+                kept |= wanted
+                left -= cost
+                max_passages -= 1
+                break
+    return kept
+
+
+def _join(passages: Sequence[_Passage], kept: set[int], *, is_more_behind: bool) -> str:
+    text, last = "", -1
+    for place in sorted(kept):
+        gap = GAP if place > last + 1 else ""
+        is_same_line = last >= 0 and passages[place].line == passages[last].line
+        between = "" if last < 0 else " " if is_same_line else "\n"
+        text += f"{between}{gap}{' ' if gap else ''}{passages[place].text}"
+        last = place
+    return f"{text} {GAP}" if is_more_behind or last < len(passages) - 1 else text

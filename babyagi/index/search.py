@@ -1,0 +1,442 @@
+"""Finds the earlier results of an objective that bear on a text.
+
+Two ways bring candidates: the nearest vectors, and the full text of the task store. Their texts are
+then compared with what is asked,
+letter by letter, and that order is the answer where vectors are lexical themselves; vectors of a
+model have their say in it.
+
+Answers whatever happens to the index or the embedder: from the index where it is whole, else
+exactly over the vectors that the task
+store keeps, else by full text. Results that are not indexed yet are among those looked at: 200 of
+them, and the 100 finished last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from babyagi.errors import (
+    CredentialsError,
+    IndexUnavailableError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    NotFoundError,
+    StoreUnusableError,
+)
+from babyagi.index.builtin import BuiltinIndex, score
+from babyagi.index.indexer import Embed, ResultSource, collection_of, id_head, scores_of, text_of
+from babyagi.index.port import IndexItem, VectorIndex
+from babyagi.index.trigrams import MAX_CHARS, Words, searchable
+from babyagi.tasks import Objective, Result, Task
+
+# results not yet indexed that are looked at one by one; with more the index is passed over
+MAX_PENDING = 200
+# of them are embedded for one search, the latest; the projector embeds the others
+MAX_NEW_VECTORS = 32
+N_CANDIDATES = 100  # that each way brings; measured by `python -m benchmarks.retrieval`
+N_LATEST = 100  # candidates beside those with rare words while not all that are new have vectors
+MAX_WORDS = 24
+# results that are remembered for the next search, unless they are longer than is looked at
+MAX_KEPT = 500
+FILL_BATCH = 2_000
+# By which results may grow before what the index holds is counted again: that reads all of its ids,
+# which must not be done for each search.
+GROWTH_SHARE = 0.01
+BACKGROUND_SHARE = 0.25  # of what a text is asked for, beside the text itself
+# Of reciprocal rank fusion. With the usual 60 two middling places beat a first one, and two
+# paraphrases in three were lost that a model had found; from 5 down to 1 `python -m
+# benchmarks.retrieval --onnx-model` shows the same.
+RANK_DAMPING = 2
+# similarities, from which on what lies in their middle is taken for what has nothing to do with
+# what is asked
+MIN_FOR_MIDDLE = 10
+USUAL_MIDDLE = 0.15  # of all-MiniLM-L6-v2 and text-embedding-3-small
+EMBEDDING_TROUBLE = (
+    IndexUnavailableError,
+    ModelUnavailableError,
+    CredentialsError,
+    ModelRejectedError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedResult:
+    """A result and how well it fits what was searched for, from 0 to 1; scores of two searches
+    cannot be compared.
+
+    `nearness` is from 0 to 1, too, and says whether it fits at all: how much of what was asked
+    stands in it or, where vectors know meaning, how far it stands out from the others, whichever is
+    more.
+    """
+
+    result: Result
+    score: float
+    nearness: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Results, the best first. `degraded` says what was wrong with the index or the embedder; empty
+    when nothing was."""
+
+    ranked: tuple[RankedResult, ...]
+    degraded: str = ""
+
+    def __iter__(self) -> Iterator[RankedResult]:
+        return iter(self.ranked)
+
+    def __len__(self) -> int:
+        return len(self.ranked)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Tasks whose results may bear on a text: cosine similarities by id, and ids by common words,
+    the best first. `degraded` as in `Ranking`."""
+
+    nearest: Mapping[int, float] = field(default_factory=dict)
+    by_words: Sequence[int] = ()
+    degraded: str = ""
+
+
+class ResultSearch:
+    """Search in the results of one objective."""
+
+    def __init__(self, source: ResultSource, index: VectorIndex, *, objective: Objective) -> None:
+        self._source = source
+        self._index = index
+        self._objective_id = objective.id
+        self._uid = objective.uid
+        self._space = objective.spec.embedding_space
+        self._collection = collection_of(objective)
+        # the stored vectors, while the index cannot be asked
+        self._memory: BuiltinIndex | None = None
+        self._n_trusted = 0  # so many results the index is expected to hold without being counted
+        # by task id; a result that was planned from never changes
+        self._kept: dict[int, Result] = {}
+
+    async def relevant(
+        self,
+        text: str,
+        *,
+        k: int,
+        embed: Embed,
+        exclude: Collection[int] = (),
+        background: str = "",
+    ) -> Ranking:
+        """Return the `k` results that bear most on the text; fewer if there are fewer. Of equals
+        the latest comes first.
+
+        Args:
+            embed: called at most once, with the text first, then the background if there is one,
+                and behind them results that have no vector yet. It may give vectors for the first
+                alone.
+            exclude: ids of tasks whose results are not wanted.
+            background: what the text is asked for; it counts a quarter.
+
+        Raises:
+            Only what the task store raises, and what `embed` raises that is no trouble of an
+            embedder (a limit, a lost lease).
+        """
+        n_wanted = max(N_CANDIDATES, 2 * k) + len(exclude)
+        found = await self.candidates(text, n=n_wanted, embed=embed, background=background)
+        by_vectors = [task_id for task_id in best_first(found.nearest) if task_id not in exclude][
+            :n_wanted
+        ]
+        by_words = [task_id for task_id in found.by_words if task_id not in exclude]
+        ranked = await self._rank(
+            Words(text, background=background),
+            by_vectors=by_vectors,
+            by_words=by_words,
+            nearest=found.nearest,
+        )
+        return Ranking(ranked=tuple(ranked[:k]), degraded=found.degraded)
+
+    async def candidates(
+        self, text: str, *, n: int, embed: Embed, background: str = ""
+    ) -> Candidates:
+        """What may bear on the text: about `n` by either way. Arguments and errors are those of
+        `relevant`."""
+        # Counted first: what is recorded or indexed from here on can only make the index hold more
+        # than is expected of it.
+        n_results = await self._source.count_results(self._objective_id)
+        if n_results == 0:
+            return Candidates()
+        pending = await self._source.unindexed_results(self._objective_id, limit=MAX_PENDING)
+        nearest: dict[int, float] = {}
+        try:
+            query, vectors = await self._embed(
+                [text, background] if background else [text], pending, embed
+            )
+        except EMBEDDING_TROUBLE as error:
+            degraded = f"compared by words only: {error.what}"
+        else:
+            nearest, degraded = await self._by_vectors(
+                query, n_results=n_results, n_pending=len(pending), k=n
+            )
+            nearest |= score_all(vectors, query)
+        by_words = await self._by_words(
+            text, n, with_latest=not nearest or len(pending) == MAX_PENDING
+        )
+        return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
+
+    async def results(self, task_ids: Sequence[int]) -> list[Result]:
+        """The results of these tasks, as far as they have one, in any order. Those that were read
+        lately are not read again."""
+        # before others, who share it, change it
+        known = [self._kept[task_id] for task_id in task_ids if task_id in self._kept]
+        unknown = [task_id for task_id in task_ids if task_id not in self._kept]
+        read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
+        self._kept |= {
+            result.task_id: result
+            for result in read
+            if result.is_planned and len(result.text) <= MAX_CHARS
+        }
+        for task_id in list(self._kept)[:-MAX_KEPT]:
+            del self._kept[task_id]
+        return [*known, *read]
+
+    async def holding(self, text: str, *, limit: int) -> list[Result]:
+        """The results that have the rare words of the text, found by full text."""
+        words = searchable(text, limit=MAX_WORDS)
+        return (
+            await self.results(
+                await self._source.find_words(self._objective_id, words=words, limit=limit)
+            )
+            if words
+            else []
+        )
+
+    async def task(self, task_id: int) -> Task | None:
+        """The task of this number, None when the objective has none."""
+        try:
+            return await self._source.task(self._objective_id, task_id)
+        except NotFoundError:
+            return None
+
+    async def fill_memory(self) -> None:
+        """Put what the index lacks into it when it is one that lives in this process's memory."""
+        if self._index.is_memory:
+            await self._fill(self._index)
+
+    # -- by vectors
+    # ----------------------------------------------------------------------------------------------
+
+    async def _embed(
+        self, texts: Sequence[str], pending: Sequence[Result], embed: Embed
+    ) -> tuple[bytes, Mapping[int, bytes]]:
+        """Return the vector that is asked for, and those of the pending results by task id, storing
+        the new ones so that nobody pays again."""
+        task_ids = [result.task_id for result in pending]
+        vectors = (
+            dict(
+                await self._source.vectors(self._objective_id, space=self._space, task_ids=task_ids)
+            )
+            if task_ids
+            else {}
+        )
+        bare = [result for result in pending if result.task_id not in vectors][-MAX_NEW_VECTORS:]
+        embedded = await embed([*texts, *map(text_of, bare)])
+        asked, new = embedded[: len(texts)], embedded[len(texts) :]
+        if bare and len(new) == len(bare):
+            stored = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
+            await self._source.store_vectors(self._objective_id, space=self._space, vectors=stored)
+            vectors.update(stored)
+        return mix(asked), vectors
+
+    async def _by_vectors(
+        self, query: bytes, *, n_results: int, n_pending: int, k: int
+    ) -> tuple[dict[int, float], str]:
+        """Return scores by task id, and why the index was not asked."""
+        try:
+            if n_pending == MAX_PENDING:
+                raise IndexUnavailableError(f"it is {MAX_PENDING} results or more behind")
+            scores = await self._ask(query, k=k, n_expected=n_results - n_pending)
+        except (IndexUnavailableError, StoreUnusableError) as error:
+            # held here too: another search may find the index well meanwhile
+            memory = self._memory = self._memory or BuiltinIndex()
+            await self._fill(memory, n_bytes=len(query))
+            hits = await memory.query(self._collection, query, k=k)
+            return scores_of(self._uid, hits), f"the index was not used: {error.what}"
+        self._memory = None
+        return scores, ""
+
+    async def _ask(self, query: bytes, *, k: int, n_expected: int) -> dict[int, float]:
+        """Return scores by task id.
+
+        Raises:
+            IndexUnavailableError: also when the index lacks results that it should have: one that
+            was lost, one that is fed anew.
+        """
+        if n_expected <= 0:
+            return {}
+        if self._n_trusted < n_expected:
+            n_held = await self._count(n_expected)
+            if n_held < n_expected:
+                raise IndexUnavailableError(f"it holds {n_held} of {n_expected} results")
+            self._n_trusted = (
+                n_held if self._index.is_memory else n_held + int(GROWTH_SHARE * n_held)
+            )
+        hits = await self._index.query(self._collection, query, k=k)
+        if len(hits) < min(k, n_expected):
+            self._n_trusted = 0
+            raise IndexUnavailableError(f"it found {len(hits)} of the nearest {k}")
+        return scores_of(self._uid, hits)
+
+    async def _count(self, n_expected: int) -> int:
+        """How many results the index holds, once one in this process's memory has been given what
+        it lacks."""
+        n_held = len(await self._index.ids(self._collection))
+        if n_held < n_expected and self._index.is_memory:
+            await self.fill_memory()
+            n_held = len(await self._index.ids(self._collection))
+        return n_held
+
+    async def _fill(self, index: VectorIndex, *, n_bytes: int = 0) -> None:
+        """Put the stored vectors that the index lacks into it; with `n_bytes` those of that length
+        alone (not those of another model under the same name)."""
+        head, held = id_head(self._uid), set(await index.ids(self._collection))
+        missing = [
+            task_id
+            for task_id in await self._source.result_ids(self._objective_id)
+            if f"{head}{task_id:012x}" not in held
+        ]
+        for start in range(0, len(missing), FILL_BATCH):
+            task_ids = missing[start : start + FILL_BATCH]
+            vectors = await self._source.vectors(
+                self._objective_id, space=self._space, task_ids=task_ids
+            )
+            items = [
+                IndexItem(id=f"{head}{task_id:012x}", vector=vector, text="", task_id=task_id)
+                for task_id, vector in vectors.items()
+                if n_bytes in (0, len(vector))
+            ]
+            await index.upsert(self._collection, items)
+
+    # -- by words
+    # ----------------------------------------------------------------------------------------------
+
+    async def _by_words(self, text: str, n: int, *, with_latest: bool) -> list[int]:
+        """Ids of tasks whose results share words with the text, and with `with_latest` also those
+        that were finished last."""
+        words = searchable(text, limit=MAX_WORDS)
+        found = (
+            await self._source.find_words(self._objective_id, words=words, limit=n) if words else []
+        )
+        latest = (
+            await self._source.last_finished(self._objective_id, limit=N_LATEST)
+            if with_latest
+            else []
+        )
+        return [*found, *(task.id for task in latest)]
+
+    async def _rank(
+        self,
+        words: Words,
+        *,
+        by_vectors: Sequence[int],
+        by_words: Sequence[int],
+        nearest: Mapping[int, float],
+    ) -> list[RankedResult]:
+        """The candidates with their texts, the best first. What the task store does not know is a
+        ghost, and is left out."""
+        # sums depend on the order
+        results = sorted(
+            await self.results(list({*by_vectors, *by_words})), key=lambda result: result.task_id
+        )
+        scores = dict(
+            zip(
+                (result.task_id for result in results),
+                words.score([text_of(result) for result in results]),
+                strict=True,
+            )
+        )
+        near = scores
+        if by_vectors and not is_lexical(self._space):
+            near = find_nearness(scores, nearest)
+            scores = fuse(by_vectors, best_first(scores))
+        ranked = [
+            RankedResult(
+                result=result,
+                score=round(scores[result.task_id], 3),
+                nearness=round(near[result.task_id], 3),
+            )
+            for result in results
+        ]
+        return sorted(
+            ranked,
+            key=lambda entry: (
+                -entry.score,
+                -entry.result.created_at.timestamp(),
+                -entry.result.task_id,
+            ),
+        )
+
+
+def is_lexical(space: str) -> bool:
+    """Whether vectors of this space know nothing but spelling."""
+    return space.startswith("hash:")
+
+
+def best_first(scores: Mapping[int, float]) -> list[int]:
+    """Task ids by their scores; of equal ones, whose sums may differ in their last digits, the
+    latest first."""
+    return sorted(scores, key=lambda task_id: (-round(scores[task_id], 5), -task_id))
+
+
+def fuse(*orders: Sequence[int]) -> dict[int, float]:
+    """Reciprocal rank fusion: scores by task id, 1 for what is first everywhere."""
+    scores: dict[int, float] = {}
+    for order in orders:
+        for place, task_id in enumerate(order):
+            scores[task_id] = scores.get(task_id, 0.0) + (RANK_DAMPING + 1) / (
+                RANK_DAMPING + 1 + place
+            ) / len(orders)
+    return scores
+
+
+def find_nearness(
+    shares: Mapping[int, float], similarities: Mapping[int, float]
+) -> dict[int, float]:
+    """How near each is: the share of what was asked that stands in it, or how far its cosine
+    similarity stands out from the middle of all.
+
+    Models differ in what they give to texts that have nothing to do with each other, from 0.1 to
+    0.7; few similarities have no middle.
+    """
+    middle = (
+        max(0.0, median(similarities.values()))
+        if len(similarities) >= MIN_FOR_MIDDLE
+        else USUAL_MIDDLE
+    )
+    room = max(1 - middle, 1e-6)
+    return {
+        key: max(share, (similarities.get(key, 0.0) - middle) / room)
+        for key, share in shares.items()
+    }
+
+
+def mix(asked: Sequence[bytes]) -> bytes:
+    """The unit vector between what is asked and its background, nearer to the first; what is asked
+    itself where it has none."""
+    import numpy as np
+
+    if len(asked) == 1:
+        return asked[0]
+    mixed = np.frombuffer(asked[0], dtype="<f4") + BACKGROUND_SHARE * np.frombuffer(
+        asked[1], dtype="<f4"
+    )
+    return bytes((mixed / (np.linalg.norm(mixed) or 1.0)).astype("<f4").tobytes())
+
+
+def score_all(vectors: Mapping[int, bytes], query: bytes) -> dict[int, float]:
+    """Cosine similarities by task id; a vector of another length (another model under the same
+    name) is passed over."""
+    fitting = {task_id: vector for task_id, vector in vectors.items() if len(vector) == len(query)}
+    return (
+        dict(zip(fitting, score(b"".join(fitting.values()), query).tolist(), strict=True))
+        if fitting
+        else {}
+    )

@@ -1,0 +1,246 @@
+"""Finds earlier results in the objectives of the whole store, for an objective that shares their
+memory.
+
+Each other objective brings its candidates as it does for itself; they are compared together with
+the best of the objective's own results, so that all scores compare. Nothing of another objective is
+embedded or stored anew for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Protocol
+
+from babyagi.errors import BabyagiError, NotFoundError
+from babyagi.index.context import drop_repetitions
+from babyagi.index.indexer import Embed, ResultSource, text_of
+from babyagi.index.port import VectorIndex
+from babyagi.index.search import (
+    EMBEDDING_TROUBLE,
+    N_CANDIDATES,
+    Candidates,
+    RankedResult,
+    Ranking,
+    ResultSearch,
+    find_nearness,
+    fuse,
+    is_lexical,
+    mix,
+    score_all,
+)
+from babyagi.index.trigrams import Words
+from babyagi.tasks import Memory, Objective, Result
+
+N_OBJECTIVES = 20  # the newest others
+# of each of them: where the index is not theirs, their vectors are held in memory, 3 kB each
+MAX_RESULTS = 5_000
+N_BY_WORDS = 3  # results of each that are compared for their words alone
+# results of others that a task is given at most; wrong ones score too much like right ones for a
+# bound by score
+N_OTHERS = 2
+
+
+class SharedSource(ResultSource, Protocol):
+    """What is needed of the task store."""
+
+    async def objectives(self, *, limit: int | None = None) -> list[Objective]: ...
+
+
+class SharedSearch(ResultSearch):
+    """Search in the results of one objective and, with the same embedding space, of the newest
+    others.
+
+    Args:
+        n_others: how many results of others a search gives at most; None for as many as come before
+            its own.
+    """
+
+    def __init__(
+        self,
+        source: SharedSource,
+        index: VectorIndex,
+        *,
+        objective: Objective,
+        n_others: int | None = N_OTHERS,
+    ) -> None:
+        super().__init__(source, index, objective=objective)
+        self._objectives = source.objectives
+        self._n_others = n_others
+        self._searches: dict[tuple[str, str], ResultSearch] = {}  # of others, by uid and space
+
+    async def relevant(
+        self,
+        text: str,
+        *,
+        k: int,
+        embed: Embed,
+        exclude: Collection[int] = (),
+        background: str = "",
+    ) -> Ranking:
+        """As `ResultSearch.relevant`; `exclude` is about the own results alone, which win a tie.
+        `degraded` also says which objectives were passed over."""
+        asking = _Asking(embed, n_asked=2 if background else 1)
+        own = await super().relevant(
+            text, k=k, embed=asking.embed_all, exclude=exclude, background=background
+        )
+        others, notes = await self._search_others(text, asking, background=background)
+        ranked = (
+            await self._rank_together([*own, *others], Words(text, background=background), asking)
+            if others
+            else list(own)
+        )
+        foreign = [entry for entry in ranked if self._is_other(entry)]
+        best = drop_repetitions(
+            foreign,
+            limit=k if self._n_others is None else self._n_others,
+            beside=[entry.result for entry in own],
+        )
+        kept = [entry for entry in ranked if entry in best or not self._is_other(entry)]
+        return Ranking(
+            ranked=tuple(kept[:k]), degraded="; ".join(filter(None, [own.degraded, *notes]))
+        )
+
+    async def _search_others(
+        self, text: str, asking: _Asking, *, background: str
+    ) -> tuple[list[RankedResult], list[str]]:
+        """The candidates of the other objectives, not ranked yet, and which objectives were passed
+        over."""
+        found: dict[int, Candidates] = {}
+        notes: list[str] = []
+        for objective, search in await self._newest_others():
+            try:
+                n_results = await self._source.count_results(objective.id)
+                if n_results and (why := self._why_not(objective, n_results)):
+                    notes.append(f"objective {objective.id} was passed over: {why}")
+                elif n_results:
+                    found[objective.id] = await search.candidates(
+                        text, n=N_CANDIDATES, embed=asking.embed_asked, background=background
+                    )
+            except NotFoundError:
+                notes.append(f"objective {objective.id} was deleted meanwhile")
+        return await self._load(found), notes
+
+    async def _newest_others(self) -> list[tuple[Objective, ResultSearch]]:
+        """The newest first. What a search holds in memory is kept as long as its objective is among
+        them."""
+        newest = [
+            one
+            for one in await self._objectives(limit=N_OBJECTIVES + 1)
+            if one.id != self._objective_id
+        ][-N_OBJECTIVES:]
+        kept = self._searches
+        keys = [(one.uid, one.spec.embedding_space) for one in newest]
+        searches = [
+            kept.get(key) or ResultSearch(self._source, self._index, objective=one)
+            for key, one in zip(keys, newest, strict=True)
+        ]
+        self._searches = dict(zip(keys, searches, strict=True))
+        return list(zip(newest, searches, strict=True))[::-1]
+
+    def _why_not(self, objective: Objective, n_results: int) -> str:
+        if objective.spec.embedding_space != self._space:
+            return (
+                f"its results are embedded as {objective.spec.embedding_space}, not as "
+                f"{self._space}"
+            )
+        return f"it has more than {MAX_RESULTS:,} results" if n_results > MAX_RESULTS else ""
+
+    async def _load(self, found: Mapping[int, Candidates]) -> list[RankedResult]:
+        """The results that are nearest of all, and of each objective those that share most words;
+        their scores are still to be found."""
+        near = [
+            (score, objective_id, task_id)
+            for objective_id, one in found.items()
+            for task_id, score in one.nearest.items()
+        ]
+        ids = {objective_id: set(one.by_words[:N_BY_WORDS]) for objective_id, one in found.items()}
+        for _, objective_id, task_id in sorted(near, reverse=True)[:N_CANDIDATES]:
+            ids[objective_id].add(task_id)
+        results: list[Result] = []
+        for objective_id, task_ids in ids.items():
+            with suppress(NotFoundError):  # deleted meanwhile
+                results += await self._source.results(objective_id, task_ids=list(task_ids))
+        return [RankedResult(result=result, score=0.0) for result in results]
+
+    async def _rank_together(
+        self, entries: Sequence[RankedResult], words: Words, asking: _Asking
+    ) -> list[RankedResult]:
+        """The best first, with scores that compare; an own result before another's, a later one
+        before an earlier one."""
+        scores = dict(enumerate(words.score([text_of(entry.result) for entry in entries])))
+        near = scores
+        if asking.vectors and not is_lexical(self._space):
+            similarities = await self._similarities_to(mix(asking.vectors), entries)
+            by_vectors = sorted(
+                similarities, key=lambda place: (-round(similarities[place], 5), place)
+            )
+            near = find_nearness(scores, similarities)
+            scores = fuse(
+                by_vectors, sorted(scores, key=lambda place: (-round(scores[place], 5), place))
+            )
+        ranked = [
+            RankedResult(
+                result=entry.result, score=round(scores[place], 3), nearness=round(near[place], 3)
+            )
+            for place, entry in enumerate(entries)
+        ]
+        return sorted(ranked, key=self._weigh)
+
+    def _weigh(self, entry: RankedResult) -> tuple[float, bool, float]:
+        return -entry.score, self._is_other(entry), -entry.result.created_at.timestamp()
+
+    def _is_other(self, entry: RankedResult) -> bool:
+        return entry.result.objective_id != self._objective_id
+
+    async def _similarities_to(
+        self, query: bytes, entries: Sequence[RankedResult]
+    ) -> Mapping[int, float]:
+        """Cosine similarities by place in `entries`, of those that have a vector."""
+        similarities: dict[int, float] = {}
+        for objective_id in {entry.result.objective_id for entry in entries}:
+            place_by_id = {
+                entry.result.task_id: place
+                for place, entry in enumerate(entries)
+                if entry.result.objective_id == objective_id
+            }
+            vectors: Mapping[int, bytes] = {}
+            with suppress(NotFoundError):  # deleted meanwhile
+                vectors = await self._source.vectors(
+                    objective_id, space=self._space, task_ids=list(place_by_id)
+                )
+            similarities |= {
+                place_by_id[task_id]: score for task_id, score in score_all(vectors, query).items()
+            }
+        return similarities
+
+
+class _Asking:
+    """The vectors of what is asked, which are asked for once, whatever came of it."""
+
+    def __init__(self, embed: Embed, *, n_asked: int) -> None:
+        self.vectors: list[bytes] = []
+        self._embed = embed
+        self._n_asked = n_asked
+        self._trouble: BabyagiError | None = None
+
+    async def embed_all(self, texts: Sequence[str]) -> list[bytes]:
+        try:
+            vectors = await self._embed(texts)
+        except EMBEDDING_TROUBLE as error:
+            self._trouble = error
+            raise
+        self.vectors = vectors[: self._n_asked]
+        return vectors
+
+    async def embed_asked(self, texts: Sequence[str]) -> list[bytes]:
+        """Without the texts behind what is asked, which are another objective's."""
+        if self._trouble is not None:
+            raise self._trouble
+        return self.vectors or await self.embed_all(texts[: self._n_asked])
+
+
+def open_search(source: SharedSource, index: VectorIndex, *, objective: Objective) -> ResultSearch:
+    """The search that finds the context of the objective's tasks."""
+    kind = SharedSearch if objective.spec.memory is Memory.SHARED else ResultSearch
+    return kind(source, index, objective=objective)

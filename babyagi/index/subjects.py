@@ -1,0 +1,165 @@
+"""What names of tasks are about, by their words alone: "Find the height of Oak Hill, given its map"
+is about the height of Oak Hill.
+
+A subject is looked for in what somebody asks or lacks: its words must stand there close together,
+in any order. It is lexical: a subject
+in other words is another one.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from babyagi.index.hashing import STOP_WORDS, WORD
+from babyagi.index.trigrams import fold
+
+SHARE = 0.8  # of the words of a subject that must stand together, rare ones counting more
+N_CACHED = 4000
+MIN_SUBJECT_WORDS = 2
+
+# `K-17`, one word, else `M-17` would have half of it
+_CODE = r"(?=[^\W_]*[-_/#.]?[^\W_]*\d)[^\W_]+(?:[-_/#.][^\W_]+)+"
+_WORD_OR_BREAK = re.compile(f'({_CODE}|{WORD.pattern})|[,;:.!?()\\[\\]"«»“”\n]')
+_DIGIT = re.compile(r"\d")
+# What a name says behind its subject, and the adjective of a question for a measure.
+_TAKING = re.compile(
+    r"[;([]|,(?= (?:\w+(?:ed|ing)|given|if|with|which|that|who|where|as|from|by)\b)"
+    r"|\b(?:given|giving|knowing|if|using|with|needs?|needing|takes?|requires?|depends?"
+    r"|builds?|based|from(?= \S*\d))\b"
+)
+_MEASURING = re.compile(
+    r"\bhow (?:much|many|large|big|small|long|short|tall|high|low|old|far|deep|wide|heavy"
+    r"|fast|often|great)\b"
+)
+_ASKING = frozenset(
+    "s ask tell say know knowing take takes require requires depend depends build builds "
+    "giving find determine identify establish get look"
+    " research obtain compute calculate work task use used using need needs needed given "
+    "give based value".split()
+)
+
+
+def phrases(text: str) -> list[tuple[str, ...]]:
+    """Return what stands between the commonest words and the signs of punctuation: words without
+    the ending of an English plural."""
+    found: list[tuple[str, ...]] = [()]
+    for match in _WORD_OR_BREAK.finditer(fold(text)):
+        word = match[0]
+        if not match[1] or word in STOP_WORDS or word in _ASKING:
+            found.append(())
+        else:
+            found[-1] += (
+                word[:-1]
+                if len(word) > 3 and word.endswith("s") and not word.endswith("ss")
+                else word,
+            )
+    return [phrase for phrase in found if phrase]
+
+
+@lru_cache(maxsize=N_CACHED)
+def content(text: str) -> tuple[str, ...]:
+    """Return the words of all phrases, without the adjective of a question such as "how large"."""
+    return tuple(stem for phrase in phrases(_MEASURING.sub(" ", fold(text))) for stem in phrase)
+
+
+@lru_cache(maxsize=N_CACHED)
+def head(name: str) -> str:
+    """Return the name up to where it says what its subject takes, where that is enough to know the
+    subject by."""
+    first = _TAKING.split(fold(name), maxsplit=1)[0]
+    return first if len(content(first)) > 1 or _DIGIT.search(first) else name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A subject in a text: whose it is (the place of its name), how much of it stands there, and on
+    which of the text's words."""
+
+    place: int
+    share: float
+    span: range
+
+
+class Subjects:
+    """What some names are about, to be looked for in texts. A word that few of the names have
+    counts more.
+
+    A name is about what stands in it before it mentions what another one is about: "A, weighed
+    against B" after "Find B" is about A.
+
+    Args:
+        names: the oldest first, so that what a name mentions was named before it.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._n_by_word = Counter(word for name in names for word in set(content(name)))
+        self._n = len(names)
+        self.subjects: list[tuple[str, ...]] = []
+        known: dict[frozenset[str], None] = {}
+        for name in names:
+            subject = _without(content(head(name)), known)
+            self.subjects.append(subject)
+            known[frozenset(subject)] = None
+
+    def find(self, text: str) -> list[Found]:
+        """Return the subjects that stand in the text, each at its best place, most of it first."""
+        words = content(text)
+        known = frozenset(words)
+        found = [
+            self._look(place, subject, words)
+            for place, subject in enumerate(self.subjects)
+            if not known.isdisjoint(subject)
+        ]
+        return sorted(
+            (one for one in found if one.share >= SHARE),
+            key=lambda one: (-one.share, -len(one.span), one.place),
+        )
+
+    def weigh(self, words: Iterable[str]) -> float:
+        return sum(math.log(1 + self._n / max(1, self._n_by_word[word])) for word in sorted(words))
+
+    def _look(self, place: int, subject: Sequence[str], words: Sequence[str]) -> Found:
+        """Where most of the subject stands with no other word between."""
+        wanted = frozenset(subject)
+        whole = self.weigh(wanted)
+        best, span = 0.0, range(0)
+        if self.weigh(wanted.intersection(words)) >= SHARE * whole:
+            for run in _runs(words, wanted):
+                for start in range(run.start, max(run.start + 1, run.stop - len(subject) + 1)):
+                    part = range(start, min(run.stop, start + len(subject)))
+                    share = self.weigh(frozenset(words[part.start : part.stop])) / whole
+                    best, span = (share, part) if share > best else (best, span)
+        return Found(place=place, share=best, span=span)
+
+
+def _runs(words: Sequence[str], wanted: Collection[str]) -> Iterator[range]:
+    """The places in a row whose words are wanted."""
+    start = None
+    for at, word in enumerate([*words, ""]):
+        if word in wanted:
+            start = at if start is None else start
+        elif start is not None:
+            yield range(start, at)
+            start = None
+
+
+def _without(words: tuple[str, ...], known: Iterable[frozenset[str]]) -> tuple[str, ...]:
+    """The words before the first of the known subjects, or where a name begins with one of them,
+    those behind the last."""
+    there = frozenset(words)
+    spans = [
+        (start, start + len(subject))
+        for subject in known
+        if 1 < len(subject) < len(words) and subject < there
+        for start in range(len(words) - len(subject) + 1)
+        if subject.issuperset(words[start : start + len(subject)])
+    ]
+    if not spans:
+        return words
+    start, end = min(start for start, _ in spans), max(end for _, end in spans)
+    return words[:start] if start >= MIN_SUBJECT_WORDS else words[end:] or words

@@ -1,0 +1,590 @@
+"""Chroma as an index: embedded in this process, or a server that all workers share."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+from babyagi import private
+from babyagi.chroma_import import import_chroma, showing_no_environment
+from babyagi.errors import (
+    BabyagiError,
+    IndexOwnedElsewhereError,
+    IndexUnavailableError,
+    StoreUnusableError,
+)
+from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
+from babyagi.net.addresses import Proxies
+from babyagi.redaction import redact
+
+if TYPE_CHECKING:
+    from chromadb.api import AsyncClientAPI
+    from chromadb.api.client import Client
+    from chromadb.api.models.AsyncCollection import AsyncCollection
+    from chromadb.api.models.Collection import Collection
+
+
+MAX_BATCH = 500  # Chroma takes 5,461 at once; 500 of 1,536 numbers are 3 MB
+EXCERPT_CHARS = 1_000  # for people who look into Chroma; the task store has the text
+# Chroma rewrites its graph in place after so many records, and a kill just then is what damages it.
+# Most objectives never have so many results. More would be safer still, and slow: 5,000 take 2.7 s
+# to open and 65 ms a batch of any size; 1,000 take 0.2 s and 24 ms.
+SYNC_THRESHOLD = 2_000
+# Of 352 results that differ in two numbers alone, Chroma's own 16 and 100 lose 98 for good, these
+# 10, at 3 ms a result instead of 1; of prose both lose none.
+MAX_NEIGHBORS, EF_CONSTRUCTION = 64, 400
+TIME_MENDS = (
+    "disk is full",
+    "database is locked",
+    "readonly database",
+    "no space left",
+    "too many open files",
+)
+
+
+def batches(items: Sequence[IndexItem]) -> Iterator[Sequence[IndexItem]]:
+    """The items in as many parts as Chroma takes at once."""
+    for start in range(0, len(items), MAX_BATCH):
+        yield items[start : start + MAX_BATCH]
+
+
+def to_records(items: Sequence[IndexItem]) -> dict[str, Any]:
+    """What a collection's `upsert` is given."""
+    import numpy as np
+
+    return {
+        "ids": [item.id for item in items],
+        "embeddings": [np.frombuffer(item.vector, dtype="<f4") for item in items],
+        "documents": [_excerpt(item.text) for item in items],
+        "metadatas": [{"task_id": item.task_id} for item in items],
+    }
+
+
+def collection_settings(sync_threshold: int = SYNC_THRESHOLD) -> Any:
+    """The configuration of a new collection."""
+    graph = {"space": "cosine", "max_neighbors": MAX_NEIGHBORS, "ef_construction": EF_CONSTRUCTION}
+    return {
+        "hnsw": {**graph, "sync_threshold": sync_threshold, "batch_size": min(100, sync_threshold)}
+    }
+
+
+def require_cosine(name: str, configuration: Mapping[str, Any]) -> None:
+    """A collection that does not measure by cosine is not ours to trust."""
+    # the second is a distributed server's
+    space = (configuration.get("hnsw") or configuration.get("spann") or {}).get("space")
+    if space != "cosine":
+        raise StoreUnusableError(
+            f"the collection {name} measures by {space}, not by cosine", guide="results"
+        )
+
+
+def _excerpt(text: str) -> str:
+    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Turn whatever Chroma and the disk raise into this project's two errors for an index."""
+    try:
+        yield
+    except BabyagiError:
+        raise
+    except ImportError as error:
+        fix = "pip install chromadb, or set BABYAGI_RESULT_STORE=builtin"
+        raise IndexUnavailableError(
+            "Chroma cannot be imported", why=str(error), fix=fix, guide="results"
+        ) from error
+    except OSError as error:
+        raise IndexUnavailableError(
+            "the directory of the Chroma index cannot be used", why=str(error), guide="results"
+        ) from error
+    except BaseException as error:
+        is_panic = type(error).__module__ == "pyo3_runtime"  # of the native part; no Exception
+        if not is_panic and not isinstance(error, Exception):
+            raise
+        why = f"{type(error).__name__}: {error}"[:500]
+        if any(sign in why.lower() for sign in TIME_MENDS):
+            raise IndexUnavailableError(
+                "Chroma cannot write now", why=why, guide="results"
+            ) from error
+        raise StoreUnusableError("the Chroma index is damaged", why=why, guide="results") from error
+
+
+# --------------------------------------------------------------------------------------------------
+# Chroma, embedded in this process and kept in one directory: the default index.
+#
+# What is done here for safety, because each was seen to go wrong with chromadb 1.5:
+#
+# * Two processes on one directory lose entries without an error. One owner holds a lock; the second
+# is told so.
+# * A process killed while Chroma writes its graph can leave files that crash every later process. A
+# marker stands while something runs that may crash; two starts in a row that find it, and the
+# directory is emptied. It is a copy, and is made again.
+# * Chroma reads `.env` of the working directory and unprefixed variables when it is imported, and
+# fails on some. It is shown neither.
+# * Chroma fetches a model when it is to embed. It is never asked to: vectors are given, always.
+#
+# All calls run one after the other in the injected thread. Nothing of Chroma is imported or opened
+# before the first call.
+# --------------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
+
+OWNER_FILE = ".babyagi-owner"
+CRASH_FILE = ".babyagi-may-crash"
+MAX_CRASHES = 2
+
+
+class Offload(Protocol):
+    """Runs blocking work in one thread, one call after the other."""
+
+    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
+
+
+class ChromaIndex:
+    """A `VectorIndex` in a directory that belongs to it alone. Whoever made it closes it, before
+    the offload.
+
+    Args:
+        directory: made when missing; may be emptied when it is damaged.
+        offload: always the same one thread; Chroma must not be shared with a fork.
+        sync_threshold: after how many records Chroma writes its graph; holds for collections made
+            from now on.
+    """
+
+    is_memory = False
+    read_lag_s = 0.0
+
+    def __init__(
+        self, directory: Path, *, offload: Offload, sync_threshold: int = SYNC_THRESHOLD
+    ) -> None:
+        self._offload = offload
+        self._chroma = _Chroma(directory, sync_threshold)
+
+    async def ping(self) -> None:
+        await self._run(self._chroma.look)
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        await self._run(lambda: self._chroma.upsert(collection, items))
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        return await self._run(lambda: self._chroma.query(collection, vector, k))
+
+    async def ids(self, collection: str) -> list[str]:
+        return await self._run(lambda: self._chroma.ids(collection))
+
+    async def drop(self, collection: str) -> None:
+        await self._run(lambda: self._chroma.drop(collection))
+
+    async def close(self) -> None:
+        await self._offload(self._chroma.close)
+
+    async def _run(self, work: Callable[[], T]) -> T:
+        return await self._offload(work)
+
+
+class _Chroma:
+    """The blocking half. Every public method raises `IndexUnavailableError` or `StoreUnusableError`
+    only."""
+
+    def __init__(self, directory: Path, sync_threshold: int) -> None:
+        self._directory = directory
+        self._sync_threshold = sync_threshold
+        self._crash_mark = directory / CRASH_FILE
+        self._n_crashes = 0  # starts in a row that ended in a crash, as far as we know
+        self._owner_fd: int | None = None
+        self._client: Client | None = None
+        self._collections: dict[str, Collection] = {}
+
+    def look(self) -> None:
+        with translating():
+            if find_spec("chromadb") is None:
+                raise ImportError("No module named 'chromadb'")
+            make_directory(self._directory)
+
+    def upsert(self, name: str, items: Sequence[IndexItem]) -> None:
+        with self._calling(reads_graph=True) as client:
+            collection = self._find(client, name) or self._create(client, name)
+            for batch in batches(items):
+                collection.upsert(**to_records(batch))
+            private.tighten(self._directory)
+
+    def query(self, name: str, vector: bytes, k: int) -> list[Hit]:
+        import numpy as np
+
+        with self._calling(reads_graph=True) as client:
+            collection = self._find(client, name)
+            if collection is None or k < 1:
+                return []
+            found = collection.query(
+                query_embeddings=[np.frombuffer(vector, dtype="<f4")],
+                n_results=k,
+                include=["distances"],
+            )
+            distances = (found["distances"] or [[]])[0]
+            return [
+                Hit(id=id_, score=1.0 - float(distance))
+                for id_, distance in zip(found["ids"][0], distances, strict=True)
+            ]
+
+    def ids(self, name: str) -> list[str]:
+        with self._calling(reads_graph=False) as client:
+            collection = self._find(client, name)
+            return list(collection.get(include=[])["ids"]) if collection else []
+
+    def drop(self, name: str) -> None:
+        """Remove the collection, and if that cannot be done everything: the other collections are
+        copies, too."""
+        self._collections.pop(name, None)
+        try:
+            with self._calling(reads_graph=False) as client:
+                if self._find(client, name) is not None:
+                    client.delete_collection(name)
+        except StoreUnusableError:
+            self._close_client()
+            with translating():
+                self._empty_directory()
+        self._collections.pop(name, None)
+
+    def close(self) -> None:
+        self._close_client()
+        if self._owner_fd is not None:
+            os.close(self._owner_fd)  # gives the lock back
+            self._owner_fd = None
+
+    # -- collections
+    # ----------------------------------------------------------------------------------------------
+
+    def _find(self, client: Client, name: str) -> Collection | None:
+        """The collection, None when there is none. One that does not measure by cosine is not ours
+        to trust."""
+        from chromadb.errors import NotFoundError
+
+        if name not in self._collections:
+            try:
+                collection = client.get_collection(name, embedding_function=None)
+            except NotFoundError:
+                return None
+            require_cosine(name, collection.configuration_json)
+            self._collections[name] = collection
+        return self._collections[name]
+
+    def _create(self, client: Client, name: str) -> Collection:
+        settings = collection_settings(self._sync_threshold)
+        self._collections[name] = client.create_collection(
+            name, configuration=settings, embedding_function=None
+        )
+        return self._collections[name]
+
+    # -- opening, and what may crash
+    # ---------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _calling(self, *, reads_graph: bool) -> Iterator[Client]:
+        """Run calls of the client, with the marker standing meanwhile.
+
+        Args:
+            reads_graph: the calls read the files that may crash a process; to come through them is
+                proof that those are sound.
+        """
+        with translating():
+            self._own()
+            self._mark_crash()
+            try:
+                if self._client is None:
+                    self._client = _open_client(self._directory)
+                    private.tighten(self._directory)
+                yield self._client
+                if reads_graph:
+                    self._n_crashes = 0
+            finally:
+                if self._n_crashes == 0:
+                    self._crash_mark.unlink(missing_ok=True)
+
+    def _mark_crash(self) -> None:
+        with open(self._crash_mark, "w", encoding="ascii", opener=private.open_file) as file:
+            file.write(str(self._n_crashes))
+
+    def _own(self) -> None:
+        """Become the directory's one owner, if that is not so, and see how the last one ended."""
+        if self._owner_fd is not None:
+            return
+        make_directory(self._directory)
+        owner_fd = private.open_file(self._directory / OWNER_FILE)
+        try:
+            fcntl.flock(owner_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(owner_fd)
+            raise IndexOwnedElsewhereError(
+                f"another process is using the Chroma index in {self._directory}",
+                why="Chroma loses entries when two processes open one directory",
+                fix=(
+                    "wait for the other process to end, or set BABYAGI_RESULT_STORE=builtin "
+                    "for this one"
+                ),
+                guide="results",
+            ) from error
+        self._owner_fd = owner_fd
+        self._n_crashes = _count_crashes(self._crash_mark)
+        if self._n_crashes >= MAX_CRASHES:
+            self._empty_directory()
+
+    def _empty_directory(self) -> None:
+        for path in self._directory.iterdir():
+            if path.name == OWNER_FILE:
+                continue
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        self._n_crashes = 0
+
+    def _close_client(self) -> None:
+        client, self._client = self._client, None
+        self._collections.clear()
+        if client is not None:
+            with translating():
+                client.close()
+
+
+def make_directory(directory: Path) -> None:
+    """Make the directory where it is missing; raises OSError where nothing can be written in it."""
+    private.make_folder(directory)
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise PermissionError(f"{directory} cannot be written")
+
+
+def _count_crashes(mark: Path) -> int:
+    """How many starts in a row have found the marker, this one included."""
+    try:
+        return int(mark.read_text(encoding="ascii")) + 1
+    except FileNotFoundError:
+        return 0
+    except ValueError:
+        return 1
+
+
+def _open_client(directory: Path) -> Client:
+    import_chroma()
+    import chromadb
+    from chromadb.config import Settings
+
+    with showing_no_environment():
+        settings = Settings(anonymized_telemetry=False)
+    return cast("Client", chromadb.PersistentClient(directory, settings=settings))
+
+
+# --------------------------------------------------------------------------------------------------
+# Chroma over the network: one server that all workers share.
+#
+# The client library sets no time limit and, as chromadb 1.5 makes its asynchronous client, checks
+# no certificate unless it is told to. Here every call has a deadline and certificates are checked.
+# As in the embedded way, vectors are given and Chroma never embeds.
+#
+# Nothing of Chroma is imported and nothing is asked before the first call.
+# --------------------------------------------------------------------------------------------------
+
+CALL_TIMEOUT_S = 20.0
+# What the server says of a collection that it cannot use; whatever else it refuses may be different
+# the next time.
+DAMAGE = ("InternalError", "InvalidDimensionException", "InvalidArgumentError")
+
+
+class ChromaServerIndex:
+    """A `VectorIndex` on a Chroma server. Whoever made it closes it.
+
+    Args:
+        url: `http://HOST:PORT` or `https://…`. timeout_s: for each call.
+        proxies: through which the server is reached; the environment names none.
+    """
+
+    is_memory = False
+    read_lag_s = 0.0
+
+    def __init__(
+        self, url: str, *, timeout_s: float = CALL_TIMEOUT_S, proxies: Proxies | None = None
+    ) -> None:
+        self._url = url
+        self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
+        self._client: AsyncClientAPI | None = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
+        self._collections: dict[str, AsyncCollection] = {}
+
+    async def ping(self) -> None:
+        async with self._calling(PING_TIMEOUT_S) as client:
+            await client.count_collections()
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        async def put(found: AsyncCollection) -> bool:
+            for batch in batches(items):
+                await found.upsert(**to_records(batch))
+            return True
+
+        async with self._calling() as client:
+            if not items or await self._use(client, collection, put):
+                return
+            await client.get_or_create_collection(
+                collection, configuration=collection_settings(), embedding_function=None
+            )
+            if not await self._use(client, collection, put):
+                raise self._unavailable(
+                    f"the collection {collection} was removed while it was written"
+                )
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        import numpy as np
+
+        async def ask(found: AsyncCollection) -> list[Hit]:
+            reply = await found.query(
+                query_embeddings=[np.frombuffer(vector, dtype="<f4")],
+                n_results=k,
+                include=["distances"],
+            )
+            distances = (reply["distances"] or [[]])[0]
+            return [
+                Hit(id=id_, score=1.0 - float(distance))
+                for id_, distance in zip(reply["ids"][0], distances, strict=True)
+            ]
+
+        if k < 1:
+            return []
+        async with self._calling() as client:
+            return await self._use(client, collection, ask) or []
+
+    async def ids(self, collection: str) -> list[str]:
+        async def list_ids(found: AsyncCollection) -> list[str]:
+            return list((await found.get(include=[]))["ids"])
+
+        async with self._calling() as client:
+            return await self._use(client, collection, list_ids) or []
+
+    async def drop(self, collection: str) -> None:
+        from chromadb.errors import NotFoundError
+
+        async with self._calling() as client:
+            self._collections.pop(collection, None)
+            try:
+                await client.delete_collection(collection)
+            except NotFoundError:
+                return
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        self._collections.clear()
+        if client is not None:
+            server: Any = client._server  # type: ignore[attr-defined]  # the asynchronous client has no close of its own
+            await server.__aexit__(None, None, None)
+
+    # -- calls
+    # ----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[AsyncClientAPI]:
+        timeout_s = min(timeout_s or self._timeout_s, self._timeout_s)
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
+                async with self._opening:
+                    self._client = self._client or await _open_server_client(
+                        self._url, self._proxies.find(self._url)
+                    )
+                yield self._client
+
+    async def _use(
+        self, client: AsyncClientAPI, name: str, work: Callable[[AsyncCollection], Awaitable[T]]
+    ) -> T | None:
+        """What the work gives with the collection, None when there is none. One that another worker
+        made anew is looked up again."""
+        from chromadb.errors import NotFoundError
+
+        collection = await self._find(client, name)
+        if collection is None:
+            return None
+        try:
+            return await work(collection)
+        except NotFoundError:
+            self._collections.pop(name, None)
+            collection = await self._find(client, name)
+            return None if collection is None else await work(collection)
+
+    async def _find(self, client: AsyncClientAPI, name: str) -> AsyncCollection | None:
+        from chromadb.errors import NotFoundError
+
+        if name not in self._collections:
+            try:
+                collection = await client.get_collection(name, embedding_function=None)
+            except NotFoundError:
+                return None
+            require_cosine(name, collection.configuration_json)
+            self._collections[name] = collection
+        return self._collections[name]
+
+    @contextmanager
+    def _translating(self, timeout_s: float) -> Iterator[None]:
+        """Turn whatever the library, the server and the network raise into this project's two
+        errors for an index."""
+        try:
+            yield
+        except BabyagiError:
+            raise
+        except ImportError as error:
+            fix = "pip install chromadb, or unset CHROMA_URL"
+            raise IndexUnavailableError(
+                "Chroma cannot be imported", why=str(error), fix=fix, guide="results"
+            ) from error
+        except TimeoutError as error:
+            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
+        except Exception as error:
+            why = redact(f"{type(error).__name__}: {error}")[:500]
+            if type(error).__name__ in DAMAGE and not any(
+                sign in why.lower() for sign in TIME_MENDS
+            ):
+                raise StoreUnusableError(
+                    f"the Chroma server {self._url} cannot use the collection",
+                    why=why,
+                    guide="results",
+                ) from error
+            raise self._unavailable(why) from error
+
+    def _unavailable(self, why: str) -> IndexUnavailableError:
+        fix = f"curl {self._url}/api/v2/heartbeat shows whether it lives; CHROMA_URL names it"
+        return IndexUnavailableError(
+            f"the Chroma server {self._url} cannot answer now", why=why, fix=fix, guide="results"
+        )
+
+
+async def _open_server_client(url: str, proxy: str | None) -> AsyncClientAPI:
+    """As `chromadb.AsyncHttpClient` makes it, whose connections are those of all servers together
+    and obey the environment."""
+    await asyncio.to_thread(import_chroma)  # half a second
+    import httpx
+    from chromadb.api.async_api import AsyncServerAPI
+    from chromadb.api.async_client import AsyncClient
+    from chromadb.config import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
+
+    with showing_no_environment():
+        settings = Settings(
+            anonymized_telemetry=False,
+            chroma_api_impl="chromadb.api.async_fastapi.AsyncFastAPI",
+            chroma_server_host=url,
+            chroma_server_http_port=8000,  # where the address names none
+            chroma_server_ssl_enabled=url.startswith("https:"),
+        )
+    client = AsyncClient(settings=settings)
+    client.tenant, client.database = DEFAULT_TENANT, DEFAULT_DATABASE
+    client._server = client._system.instance(AsyncServerAPI)  # type: ignore[type-abstract]  # it looks up which is configured
+    own = httpx.AsyncClient(
+        timeout=None,
+        headers={"Content-Type": "application/json"},
+        transport=httpx.AsyncHTTPTransport(proxy=proxy),
+    )
+    server: Any = client._server
+    server._clients = {hash(asyncio.get_running_loop()): own}
+    return client

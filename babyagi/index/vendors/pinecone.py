@@ -1,0 +1,319 @@
+"""Pinecone: a service that all workers share.
+
+Needs the extra `pinecone`. An index of Pinecone has one dimension and takes a minute to make, so
+there is one for each dimension (`babyagi-768`), and a collection is a namespace in it. Reads lag
+behind writes there: a search that finds too few results is answered from the stored vectors
+meanwhile, as with any index that is behind.
+
+Nothing of Pinecone is imported and nothing is asked before the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import warnings
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import Any
+
+from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
+from babyagi.net.addresses import Proxies
+from babyagi.redaction import redact
+
+CALL_TIMEOUT_S = 20.0
+# the documentation names no figure, only how to wait (docs.pinecone.io, Check data freshness,
+# 2026-11-21)
+READ_LAG_S = 5.0
+CREATE_TIMEOUT_S = 120  # a new index of the service is ready after seconds, sometimes a minute
+MAX_BATCH = 100
+MAX_BODY_BYTES = 2_000_000  # of a request (docs.pinecone.io, Operation limits, 2026-11-21)
+NUMBER_BYTES = 24  # of a float32 in JSON, as -0.018042199313640594 and a comma
+PAGE = 100
+EXCERPT_CHARS = 1_000  # for people who look into Pinecone; the task store has the text
+PREFIX = "babyagi-"
+MISMATCH = re.compile(r"dimension", re.IGNORECASE)
+AILING = (
+    "see https://status.pinecone.io, and the limits of the project's plan at "
+    "https://app.pinecone.io"
+)
+RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'babyagi-daemon[pinecone]'"
+
+
+class PineconeIndex:
+    """A `VectorIndex` on Pinecone. Whoever made it closes it.
+
+    Args:
+        api_key: of a project. cloud, region: where an index is made that is not there yet.
+        host: of the control plane, empty for Pinecone's own.
+        proxies: through which the service is reached; the environment names none.
+        timeout_s: for each call; making an index may take longer.
+    """
+
+    is_memory = False
+    read_lag_s = READ_LAG_S
+
+    def __init__(
+        self,
+        api_key: str,
+        *,
+        cloud: str,
+        region: str,
+        host: str = "",
+        timeout_s: float = CALL_TIMEOUT_S,
+        proxies: Proxies | None = None,
+    ) -> None:
+        self._api_key = api_key
+        self._cloud = cloud
+        self._region = region
+        self._host = host
+        self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
+        self._client: Any = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
+        self._index_by_dimension: dict[int, Any] = {}
+        self._dimension_by_name: dict[str, int] = {}
+
+    async def ping(self) -> None:
+        async with self._calling(min(PING_TIMEOUT_S, self._timeout_s)):
+            await self._client.list_indexes()
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        if not items:
+            return
+        dimension = len(items[0].vector) // 4
+        async with self._calling(CREATE_TIMEOUT_S + self._timeout_s):
+            held = await self._dimension_of(collection)
+            if {len(item.vector) // 4 for item in items} != {held or dimension}:
+                raise StoreUnusableError(
+                    f"vectors of {held} and {dimension} dimensions met in one collection",
+                    guide="results",
+                )
+            index = await self._index(dimension) or await self._create(dimension)
+            size = _batch_size(dimension)
+            for start in range(0, len(items), size):
+                records = [_to_record(item) for item in items[start : start + size]]
+                await index.upsert(vectors=records, namespace=collection)
+            self._dimension_by_name[collection] = dimension
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        if k < 1:
+            return []
+        async with self._calling():
+            index = await self._index(len(vector) // 4)
+            if index is None:
+                return []
+            reply = await index.query(vector=_numbers(vector), top_k=k, namespace=collection)
+            return [Hit(id=found.id, score=float(found.score)) for found in reply.matches]
+
+    async def ids(self, collection: str) -> list[str]:
+        found: list[str] = []
+        token: str | None = None
+        while True:
+            async with self._calling():
+                dimension = await self._dimension_of(collection)
+                index = await self._index(dimension) if dimension else None
+                if index is None:
+                    return found
+                page = await index.list_paginated(
+                    namespace=collection, limit=PAGE, pagination_token=token
+                )
+            found += [entry.id for entry in page.vectors]
+            token = page.pagination.next if page.pagination else None
+            if not token:
+                return found
+
+    async def drop(self, collection: str) -> None:
+        from pinecone.errors import NotFoundError
+
+        async with self._calling():
+            dimension = await self._dimension_of(collection)
+            index = await self._index(dimension) if dimension else None
+            self._dimension_by_name.pop(collection, None)
+            if index is not None:
+                with suppress(NotFoundError):  # what the statistics still show may be gone
+                    # `delete` would leave it there, empty
+                    await index.delete_namespace(namespace=collection)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        await self._forget()
+        if client is not None:
+            await client.close()
+
+    # -- indexes and namespaces
+    # ----------------------------------------------------------------------------------------------
+
+    async def _dimension_of(self, collection: str) -> int:
+        """The dimension of the index that has the collection as a namespace, 0 when none has."""
+        if collection not in self._dimension_by_name:
+            for listed in await self._client.list_indexes():
+                if re.fullmatch(PREFIX + r"\d+", listed.name):
+                    dimension = int(listed.name.removeprefix(PREFIX))
+                    index = await self._index(dimension)
+                    if (
+                        index is not None
+                        and collection in (await index.describe_index_stats()).namespaces
+                    ):
+                        self._dimension_by_name[collection] = dimension
+        return self._dimension_by_name.get(collection, 0)
+
+    async def _index(self, dimension: int) -> Any:
+        """The open index for vectors of this dimension, None when there is none."""
+        from pinecone.errors import NotFoundError
+
+        async with self._opening:
+            if dimension not in self._index_by_dimension:
+                try:
+                    described = await self._client.describe_index(f"{PREFIX}{dimension}")
+                except NotFoundError:
+                    return None
+                opened = self._client.index(host=described.host)
+                self._index_by_dimension[dimension] = (
+                    await opened if inspect.isawaitable(opened) else opened
+                )
+            return self._index_by_dimension[dimension]
+
+    async def _create(self, dimension: int) -> Any:
+        """Make the index, unless another worker was quicker, and open it."""
+        from pinecone import ServerlessSpec
+        from pinecone.errors import ApiError, ConflictError
+
+        spec = ServerlessSpec(cloud=self._cloud, region=self._region)
+        try:
+            with warnings.catch_warnings():
+                # the way that every version from 9 on understands
+                warnings.simplefilter("ignore", DeprecationWarning)
+                await self._client.create_index(
+                    f"{PREFIX}{dimension}",
+                    dimension=dimension,
+                    metric="cosine",
+                    spec=spec,
+                    timeout=CREATE_TIMEOUT_S,
+                )
+        except ConflictError:
+            pass
+        except ApiError as error:
+            if error.status_code not in (400, 404):
+                raise
+            raise IndexUnavailableError(
+                f"Pinecone makes no index in {self._cloud}, {self._region}",
+                why=" ".join(str(error).split())[:500],
+                fix="set PINECONE_CLOUD and PINECONE_REGION to a place that the project's plan has",
+                guide="results",
+            ) from error
+        index = await self._index(dimension)
+        if index is None:
+            raise IndexUnavailableError(
+                "Pinecone does not show the index that it made", guide="results"
+            )
+        return index
+
+    async def _forget_if_gone(self, error: Exception) -> None:
+        """An index that somebody deleted, or that is at another address now, is looked for again by
+        the next call."""
+        from pinecone.errors import NotFoundError, PineconeConnectionError
+
+        if isinstance(error, NotFoundError | PineconeConnectionError):
+            await self._forget()
+
+    async def _forget(self) -> None:
+        indexes, self._index_by_dimension = list(self._index_by_dimension.values()), {}
+        self._dimension_by_name.clear()
+        for index in indexes:
+            await index.close()
+
+    # -- calls
+    # ----------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[None]:
+        timeout_s = timeout_s or self._timeout_s
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
+                async with self._opening:
+                    self._client = self._client or await asyncio.to_thread(self._open)
+                try:
+                    yield
+                except Exception as error:
+                    await self._forget_if_gone(error)
+                    raise
+
+    def _open(self) -> Any:
+        try:
+            from pinecone import AsyncPinecone, RetryConfig
+        except ImportError:
+            raise
+        except Exception as error:
+            # what stands where `pinecone-client` was installed raises a bare one
+            raise ImportError(str(error)) from error
+        # Retries of the control plane; on a 429 of the data plane the library itself waits as long
+        # as the service asks, up to our deadline.
+        return AsyncPinecone(
+            api_key=self._api_key,
+            host=self._host or None,
+            timeout=self._timeout_s,
+            retry_config=RetryConfig(max_retries=1),
+            proxy_url=self._proxies.find(self._host or "https://api.pinecone.io"),
+        )
+
+    @contextmanager
+    def _translating(self, timeout_s: float) -> Iterator[None]:
+        """Turn whatever the library, the service and the network raise into this project's two
+        errors for an index."""
+        try:
+            yield
+        except BabyagiError:
+            raise
+        except ImportError as error:
+            why = (
+                f"{' '.join(str(error).split())[:300]}; the package is `pinecone`, not "
+                "`pinecone-client`"
+            )
+            raise IndexUnavailableError(
+                "Pinecone cannot be imported", why=why, fix=RENAMED, guide="results"
+            ) from error
+        except TimeoutError as error:
+            raise _unavailable(str(error) or f"no answer within {timeout_s:g} s") from error
+        except Exception as error:
+            why = redact(
+                " ".join(f"{type(error).__name__}: {error}".split()), secrets=[self._api_key]
+            )[:500]
+            status = getattr(error, "status_code", None) or getattr(error, "status", None)
+            if status == 400 and MISMATCH.search(why):
+                raise StoreUnusableError(
+                    "Pinecone cannot use the collection", why=why, guide="results"
+                ) from error
+            raise _unavailable(why, is_refused=status in (401, 402, 403)) from error
+
+
+def _unavailable(why: str, *, is_refused: bool = False) -> IndexUnavailableError:
+    fix = (
+        "set PINECONE_API_KEY to a key that may write, and see the project's plan"
+        if is_refused
+        else AILING
+    )
+    return IndexUnavailableError("Pinecone cannot answer now", why=why, fix=fix, guide="results")
+
+
+def _batch_size(dimension: int) -> int:
+    """How many records surely fit a request, each character of an excerpt escaped."""
+    return max(1, min(MAX_BATCH, MAX_BODY_BYTES // (dimension * NUMBER_BYTES + 6 * EXCERPT_CHARS)))
+
+
+def _to_record(item: IndexItem) -> dict[str, Any]:
+    excerpt = item.text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()
+    return {
+        "id": item.id,
+        "values": _numbers(item.vector),
+        "metadata": {"task_id": item.task_id, "text": excerpt},
+    }
+
+
+def _numbers(vector: bytes) -> list[float]:
+    import numpy as np
+
+    numbers: list[float] = np.frombuffer(vector, dtype="<f4").tolist()
+    return numbers

@@ -1,0 +1,366 @@
+"""Weaviate: a server that all workers share.
+
+Needs the extra `weaviate`. What is done here for safety, because of what the client library does by
+itself: it asks the package index for its own newest version when it connects (told not to), it does
+not raise for single objects of a batch that were refused (looked at), and some of its calls have no
+time limit (all have a deadline here). Vectors are given; no vectorizer of the server is ever used.
+
+Nothing of Weaviate is imported and nothing is asked before the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
+from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
+from babyagi.net.addresses import Proxies
+from babyagi.redaction import redact
+
+if TYPE_CHECKING:
+    from weaviate import WeaviateAsyncClient
+
+CALL_TIMEOUT_S = 20.0
+EMBEDDED_START_S = 300.0  # its first start fetches 60 MB, in a thread that cannot be stopped
+MAX_BATCH = 100  # of 1,536 numbers: 600 kB
+PAGE = 1_000
+EXCERPT_CHARS = 1_000  # for people who look into Weaviate; the task store has the text
+HTTP_PORT, GRPC_PORT = 8080, 50051
+EMBEDDED_PORT, EMBEDDED_GRPC_PORT = 8079, 50050
+# Whole words: the names of collections stand in what is said, too.
+MISMATCH = re.compile(r"\bvector\b.*\blength|\blength\b.*\bvector|\bdimension", re.IGNORECASE)
+PINGED = "Babyagi_ping"  # there is none
+NO_CLASS = re.compile(
+    r"could not find class|class \S+ (not found|does(n't| not) exist)", re.IGNORECASE
+)
+REFUSED = re.compile(
+    r"\b(401|403|unauthenticated|unauthorized|permissions?|forbidden)\b", re.IGNORECASE
+)
+
+
+class WeaviateIndex:
+    """A `VectorIndex` on a Weaviate server. Whoever made it closes it.
+
+    Args:
+        url: `http://HOST:PORT` or `https://…`; empty with `is_embedded`.
+        api_key: empty for a server that wants none.
+        grpc_port: None for 50051, or for 443 in Weaviate's cloud.
+        is_embedded: let the library download and start a server on this machine.
+        proxies: through which the server is reached; the environment names none.
+        timeout_s: for each call; the start of an embedded server may take longer.
+    """
+
+    is_memory = False
+    read_lag_s = 0.0
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        api_key: str = "",
+        grpc_port: int | None = None,
+        is_embedded: bool = False,
+        timeout_s: float = CALL_TIMEOUT_S,
+        proxies: Proxies | None = None,
+    ) -> None:
+        self._url = url
+        self._api_key = api_key
+        self._grpc_port = grpc_port
+        self._is_embedded = is_embedded
+        self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
+        self._client: WeaviateAsyncClient | None = None
+        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
+        self._known: set[str] = set()
+
+    async def ping(self) -> None:
+        """As the port has it: over both protocols. A server that is started here is not."""
+        if self._is_embedded and self._client is None:
+            with self._translating(PING_TIMEOUT_S):
+                await asyncio.to_thread(_import)
+            return
+        async with self._calling(PING_TIMEOUT_S) as client:
+            await client.collections.exists(PINGED)
+            try:
+                await client.collections.use(PINGED).query.fetch_objects(limit=1)
+            except Exception as error:
+                if not NO_CLASS.search(str(error)):
+                    raise
+
+    async def upsert(self, collection: str, items: Sequence[IndexItem]) -> None:
+        name = class_name(collection)
+        async with self._calling() as client:
+            if items and not await self._is_there(client, name):
+                await _create(client, name)
+                self._known.add(name)
+            for start in range(0, len(items), MAX_BATCH):
+                try:
+                    await self._insert(client, name, items[start : start + MAX_BATCH])
+                except BabyagiError:
+                    raise
+                except Exception:
+                    self._known.discard(name)  # another worker may have dropped it
+                    raise
+
+    async def query(self, collection: str, vector: bytes, *, k: int) -> list[Hit]:
+        from weaviate.classes.query import MetadataQuery
+
+        if k < 1:
+            return []
+        async with self._asking(collection) as asked:
+            if asked is None:
+                return []
+            distance = MetadataQuery(distance=True)
+            reply = await asked.query.near_vector(
+                near_vector=_numbers(vector),
+                limit=k,
+                return_properties=[],
+                return_metadata=distance,
+            )
+            return [
+                Hit(id=str(found.uuid), score=1.0 - float(found.metadata.distance or 0.0))
+                for found in reply.objects
+            ]
+
+    async def ids(self, collection: str) -> list[str]:
+        async with self._asking(collection) as asked:
+            if asked is None:
+                return []
+            return [
+                str(found.uuid)
+                async for found in asked.iterator(return_properties=[], cache_size=PAGE)
+            ]
+
+    async def drop(self, collection: str) -> None:
+        name = class_name(collection)
+        async with self._calling() as client:
+            self._known.discard(name)
+            if await client.collections.exists(name):
+                await client.collections.delete(name)
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        self._known.clear()
+        if client is not None:
+            await client.close()
+
+    # -- calls
+    # ----------------------------------------------------------------------------------------------
+
+    async def _insert(
+        self, client: WeaviateAsyncClient, name: str, items: Sequence[IndexItem]
+    ) -> None:
+        """Put a batch in; it replaces objects of the same ids.
+
+        Raises:
+            StoreUnusableError: vectors of another length. IndexUnavailableError: some objects were
+            refused for another reason.
+        """
+        from weaviate.classes.data import DataObject
+
+        objects = [
+            DataObject(
+                uuid=item.id,
+                vector=_numbers(item.vector),
+                properties={"task_id": item.task_id, "text": _excerpt(item.text)},
+            )
+            for item in items
+        ]
+        done = await client.collections.use(name).data.insert_many(objects)
+        for error in done.errors.values():
+            raise self._explain(error.message)
+
+    @asynccontextmanager
+    async def _asking(self, collection: str) -> AsyncIterator[Any]:
+        """The collection, None when there is none."""
+        name = class_name(collection)
+        async with self._calling() as client:
+            try:
+                yield client.collections.use(name) if await self._is_there(client, name) else None
+            except Exception:
+                self._known.discard(name)
+                raise
+
+    async def _is_there(self, client: WeaviateAsyncClient, name: str) -> bool:
+        if name not in self._known and await client.collections.exists(name):
+            self._known.add(name)
+        return name in self._known
+
+    @asynccontextmanager
+    async def _calling(self, timeout_s: float = 0.0) -> AsyncIterator[WeaviateAsyncClient]:
+        timeout_s = min(timeout_s or self._deadline_s, self._deadline_s)
+        with self._translating(timeout_s):
+            async with asyncio.timeout(timeout_s):
+                async with self._opening:
+                    self._client = self._client or await self._open()
+                yield self._client
+
+    @property
+    def _deadline_s(self) -> float:
+        return EMBEDDED_START_S if self._is_embedded and self._client is None else self._timeout_s
+
+    async def _open(self) -> WeaviateAsyncClient:
+        await asyncio.to_thread(_import)  # half a second
+        import weaviate
+        from weaviate.classes.init import AdditionalConfig, Auth, Timeout
+        from weaviate.config import GrpcConfig
+        from weaviate.embedded import EmbeddedOptions
+
+        timeout = Timeout(init=self._timeout_s, query=self._timeout_s, insert=self._timeout_s)
+        proxy = None if self._is_embedded else self._proxies.find(self._url)
+        # by itself gRPC obeys the environment
+        without = GrpcConfig(channel_options=[("grpc.enable_http_proxy", 0)])
+        config = AdditionalConfig(
+            timeout=timeout, proxies=proxy, trust_env=False, grpc_config=None if proxy else without
+        )
+        if self._is_embedded:
+            options = EmbeddedOptions(port=EMBEDDED_PORT, grpc_port=EMBEDDED_GRPC_PORT)
+            make = partial(
+                weaviate.WeaviateAsyncClient,
+                embedded_options=options,
+                additional_config=config,
+                skip_init_checks=True,
+            )
+            client = await asyncio.to_thread(make)
+        else:
+            parts = urlsplit(self._url)
+            is_tls = parts.scheme == "https"
+            grpc_host, grpc_port = grpc_address(self._url, self._grpc_port)
+            client = weaviate.use_async_with_custom(
+                http_host=_host(self._url),
+                http_port=parts.port or (443 if is_tls else HTTP_PORT),
+                http_secure=is_tls,
+                grpc_host=grpc_host,
+                grpc_port=grpc_port,
+                grpc_secure=is_tls,
+                auth_credentials=Auth.api_key(self._api_key) if self._api_key else None,
+                additional_config=config,
+                skip_init_checks=True,
+            )
+        try:
+            await client.connect()
+        except BaseException:
+            await client.close()
+            raise
+        return client
+
+    # -- errors
+    # ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _translating(self, timeout_s: float) -> Iterator[None]:
+        """Turn whatever the library, the server and the network raise into this project's two
+        errors for an index."""
+        try:
+            yield
+        except BabyagiError:
+            raise
+        except ImportError as error:
+            fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
+            raise IndexUnavailableError(
+                "Weaviate cannot be imported", why=str(error), fix=fix, guide="results"
+            ) from error
+        except TimeoutError as error:
+            raise self._unavailable(f"no answer within {timeout_s:g} s") from error
+        except Exception as error:
+            raise self._explain(f"{type(error).__name__}: {error}") from error
+
+    def _explain(self, why: str) -> BabyagiError:
+        """Our error for what the server says; only vectors that do not fit the collection are a
+        reason to begin it anew."""
+        why = redact(" ".join(why.split()), secrets=[self._api_key])[:500]
+        if MISMATCH.search(why):
+            return StoreUnusableError(
+                f"{self._server} cannot use the collection", why=why, guide="results"
+            )
+        return self._unavailable(why)
+
+    def _unavailable(self, why: str) -> IndexUnavailableError:
+        if REFUSED.search(why):
+            fix = "set WEAVIATE_API_KEY to a key that may write"
+        elif self._is_embedded:
+            left_behind = (
+                f"WEAVIATE_URL=http://127.0.0.1:{EMBEDDED_PORT} "
+                f"BABYAGI_WEAVIATE_GRPC_PORT={EMBEDDED_GRPC_PORT}"
+            )
+            fix = f"if one that was left behind holds its ports, use it: {left_behind}"
+        else:
+            host, port = grpc_address(self._url, self._grpc_port)
+            fix = (
+                f"see whether {self._url} and {host}:{port} (gRPC) answer; WEAVIATE_URL and "
+                "BABYAGI_WEAVIATE_GRPC_PORT name them"
+            )
+        return IndexUnavailableError(
+            f"{self._server} cannot answer now", why=why, fix=fix, guide="results"
+        )
+
+    @property
+    def _server(self) -> str:
+        return "the embedded Weaviate" if self._is_embedded else f"Weaviate at {self._url}"
+
+
+def grpc_address(url: str, port: int | None = None) -> tuple[str, int]:
+    """Host and port for gRPC: in Weaviate's cloud a host of its own, as the library derives it."""
+    host = _host(url)
+    if host.endswith(".weaviate.network"):
+        return host.replace(".", ".grpc.", 1), port or 443
+    if host.endswith(".weaviate.cloud"):
+        return f"grpc-{host}", port or 443
+    return host, port or GRPC_PORT
+
+
+def _host(url: str) -> str:
+    host = urlsplit(url).hostname or "localhost"
+    return f"[{host}]" if ":" in host else host
+
+
+def class_name(collection: str) -> str:
+    """What Weaviate calls the collection: a capital first, then letters, digits and `_`."""
+    return "Babyagi_" + re.sub(r"[^A-Za-z0-9]", "_", collection)
+
+
+async def _create(client: WeaviateAsyncClient, name: str) -> None:
+    """Create the collection, unless another worker was quicker."""
+    from weaviate.classes.config import Configure, DataType, Property, VectorDistances
+    from weaviate.exceptions import UnexpectedStatusCodeError
+
+    cosine = Configure.VectorIndex.hnsw(distance_metric=VectorDistances.COSINE)
+    properties = [
+        Property(name="task_id", data_type=DataType.INT),
+        Property(name="text", data_type=DataType.TEXT),
+    ]
+    try:
+        await client.collections.create(
+            name,
+            vector_config=Configure.Vectors.self_provided(vector_index_config=cosine),
+            properties=properties,
+        )
+    except UnexpectedStatusCodeError as error:
+        if error.status_code != 422 or not await client.collections.exists(name):
+            raise
+
+
+def _import() -> None:
+    """The first import, which takes half a second; every later one is free."""
+    import weaviate  # noqa: F401
+
+    # it logs refused objects whole: texts, and vectors of megabytes
+    logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
+
+
+def _numbers(vector: bytes) -> list[float]:
+    import numpy as np
+
+    numbers: list[float] = np.frombuffer(vector, dtype="<f4").tolist()
+    return numbers
+
+
+def _excerpt(text: str) -> str:
+    return text[:EXCERPT_CHARS].encode("utf-8", "replace").decode()

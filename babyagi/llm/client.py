@@ -1,0 +1,420 @@
+"""A model behind any server that speaks OpenAI's protocol: the HTTP endpoint, and both dialects
+over it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from babyagi.errors import (
+    BabyagiError,
+    CredentialsError,
+    EndlessAnswerError,
+    MalformedReplyError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    OverdueError,
+    ToolsUnsupportedError,
+)
+from babyagi.llm import chat, responses
+from babyagi.llm.errors import (
+    Form,
+    Place,
+    RefusedParameterError,
+    build_refusal,
+    check_model_name,
+    judge,
+    read_refusal,
+    translate,
+)
+from babyagi.llm.port import Completion
+from babyagi.llm.prices import Price
+from babyagi.llm.prompt import Prompt, bound_tokens
+from babyagi.llm.reading import RawReply, build_completion, count
+from babyagi.llm.retry import MAX_HOLD_S, Breaker, retrying
+from babyagi.net.addresses import Proxies
+from babyagi.redaction import redact_url
+from babyagi.tasks import Reservation, Role
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+WITHOUT_ENDPOINT = ("human", "rehearsal")
+
+
+def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> CredentialsError | None:
+    """The error of whoever would ask these models without a key, None where none is needed or there
+    is one."""
+    asked = set(models) - set(WITHOUT_ENDPOINT)
+    if not asked or has_key or base_url:
+        return None
+    return CredentialsError(
+        f"no key for the model {', '.join(sorted(asked))}",
+        why="OPENAI_API_KEY is not set in the environment or in a .env file",
+        fix="OPENAI_API_KEY=… babyagi run …, or OPENAI_BASE_URL=http://127.0.0.1:11434/v1 "
+        "for a local server, "
+        "or babyagi demo, or LLM_MODEL=human",
+        guide="models",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# One OpenAI-compatible server: a JSON object is posted, a JSON object comes back, and every error
+# is one of ours.
+# --------------------------------------------------------------------------------------------------
+
+OPENAI_URL = "https://api.openai.com/v1"
+MAX_BODY_BYTES = 8 * 2**20
+CONNECT_TIMEOUT_S = 10.0
+LONGER = "BABYAGI_MODEL_TIMEOUT_S allows more"
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class _InFlight:
+    """A request that is not answered yet."""
+
+    sent_s: float
+    has_begun: bool = False  # its answer has begun to come
+
+
+class Endpoint:
+    """A server and the key for it. The connection is opened with the first request; it and the
+    circuit breaker are shared by all who ask this server.
+
+    Args:
+        base_url: empty or None for OpenAI's own.
+        api_key: empty where the server needs none.
+        timeout_s: seconds that one call may take in all: waiting, retries and the body included.
+        proxies: through which the server is reached; the environment names none.
+        sleep: waits that many seconds.
+        random: a number from 0 up to 1, for the waits.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str = "",
+        timeout_s: float = 120.0,
+        proxies: Proxies | None = None,
+        sleep: Callable[[float], Awaitable[None]],
+        random: Callable[[], float],
+    ) -> None:
+        self.base_url = (base_url or OPENAI_URL).rstrip("/")
+        try:
+            parts = urlsplit(self.base_url)
+        except ValueError as error:
+            raise ModelRejectedError(
+                f"{redact_url(self.base_url)} is no address",
+                fix="set OPENAI_BASE_URL",
+                guide="models",
+            ) from error
+        self.host = parts.netloc.rpartition("@")[2]
+        self._shown_url = redact_url(self.base_url)
+        self._api_key = api_key
+        self._timeout_s = timeout_s
+        self._proxies = proxies or Proxies()
+        self._sleep = sleep
+        self._random = random
+        self._client: httpx2.AsyncClient | None = None
+        self._breaker = Breaker()
+        self._in_flight_by_call: dict[object, _InFlight] = {}
+
+    @property
+    def is_openai(self) -> bool:
+        return self.host == urlsplit(OPENAI_URL).netloc
+
+    async def post(
+        self,
+        path: str,
+        request: Mapping[str, Any],
+        *,
+        model: str,
+        parse: Callable[[Mapping[str, Any]], T],
+    ) -> T:
+        """Post the request and return what `parse` makes of the answer's JSON object, retrying as
+        `retrying` says.
+
+        Args:
+            parse: raises `MalformedReplyError` for an object that is no answer.
+
+        Raises:
+            RefusedParameterError: the request was understood and refused; it may work without one
+            of its parameters.
+            EndlessAnswerError: the answer was too long. OverdueError: it was not there, or still
+            coming, at the deadline.
+            Whatever `ChatModel.complete` raises.
+        """
+        place, caller = self._place(model), asyncio.current_task()
+
+        async def send() -> T:
+            self._in_flight_by_call[caller] = _InFlight(sent_s=_now_s())
+            try:
+                return await self._send_guarded(path, request, place, parse)
+            except Exception:  # not the deadline's: after it, what was in flight decides
+                del self._in_flight_by_call[caller]
+                raise
+
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await retrying(
+                    send,
+                    sleep=self._sleep,
+                    random=self._random,
+                    may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
+                )
+        except TimeoutError as error:
+            raise self._overdue(place, self._in_flight_by_call.get(caller)) from error
+        except ModelUnavailableError as error:
+            if error.is_limit and error.retry_after_s:
+                self._breaker.hold(model, until_s=_now_s() + min(error.retry_after_s, MAX_HOLD_S))
+            raise
+        finally:
+            self._in_flight_by_call.pop(caller, None)
+            self._breaker.stop_retrying(caller)
+
+    async def _send_guarded(
+        self,
+        path: str,
+        request: Mapping[str, Any],
+        place: Place,
+        parse: Callable[[Mapping[str, Any]], T],
+    ) -> T:
+        """Send it once, if the circuit breaker lets it through, and tell the breaker what came of
+        it."""
+        sent_s = _now_s()
+        self._breaker.check(place.model, now_s=sent_s)
+        try:
+            found = await self._post_once(path, request, place)
+            answer = self._parse(found, place, parse)
+        except ModelUnavailableError as error:
+            wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=_now_s())
+            error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
+            raise
+        except (BabyagiError, RefusedParameterError):
+            self._breaker.note_answer(sent_s=sent_s)
+            raise
+        self._breaker.note_answer(sent_s=sent_s)
+        return answer
+
+    def _parse(
+        self, found: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]
+    ) -> T:
+        try:
+            return parse(found)
+        except MalformedReplyError as error:
+            unreadable = _unreadable(place, error.what)
+            unreadable.said_usage = found.get("usage")
+            raise unreadable from error
+
+    def _overdue(self, place: Place, request: _InFlight | None) -> ModelUnavailableError:
+        """Return the error for a call whose deadline has come: with a request in flight, or (None)
+        between two."""
+        what = f"{place.model} at {place.url} gave no answer in {self._timeout_s:g} s"
+        if request is None:
+            return ModelUnavailableError(what, fix=LONGER)
+        begun = ", though it had begun to" if request.has_begun else ""
+        overdue = OverdueError(what + begun, fix=LONGER, has_begun=request.has_begun)
+        self._breaker.note_failure(overdue, sent_s=request.sent_s, now_s=_now_s())
+        return overdue
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def _place(self, model: str) -> Place:
+        return Place(model=model, url=self._shown_url, secret=self._api_key)
+
+    async def _post_once(
+        self, path: str, request: Mapping[str, Any], place: Place
+    ) -> Mapping[str, Any]:
+        import httpx2
+
+        try:
+            key = {"authorization": f"Bearer {self._api_key or 'none'}"}
+            response = await self._open(place).post(
+                f"{self.base_url}{path}", json=dict(request), headers=key
+            )
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
+            raise translate(error, place) from error
+        if response.is_success:
+            return self._read(response.content, place)
+        refusal = read_refusal(response.status_code, response.headers, response.content)
+        if response.status_code in (400, 422):
+            raise RefusedParameterError(refusal, judge(refusal, place))
+        raise judge(refusal, place)
+
+    def _read(self, body: bytes, place: Place) -> Mapping[str, Any]:
+        try:
+            found = json.loads(body.decode("utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(place, _describe(body)) from error
+        if not isinstance(found, dict):
+            raise _unreadable(place, f"a JSON {type(found).__name__}")
+        if found.get("error"):
+            raise self._judge_error_body(found, place)
+        return found
+
+    def _judge_error_body(self, found: Mapping[str, Any], place: Place) -> BabyagiError:
+        """Return our error for an error that came with status 200, in place of an answer."""
+        code = found["error"].get("code") if isinstance(found["error"], dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else 500
+        return judge(build_refusal(status, found), place)
+
+    def _open(self, place: Place) -> httpx2.AsyncClient:
+        if self._client is None:
+            import httpx2
+
+            try:
+                self._client = httpx2.AsyncClient(
+                    headers={"accept-encoding": "identity", "user-agent": "babyagi"},
+                    follow_redirects=False,
+                    timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                    transport=httpx2.AsyncHTTPTransport(proxy=self._proxies.find(self.base_url)),
+                    event_hooks={"response": [self._begin_answer]},
+                )
+            except (httpx2.InvalidURL, ValueError) as error:
+                raise ModelRejectedError(
+                    f"{place.url} cannot be asked",
+                    why=str(error),
+                    fix="check HTTPS_PROXY and HTTP_PROXY",
+                    guide="models",
+                ) from error
+        return self._client
+
+    async def _begin_answer(self, response: httpx2.Response) -> None:
+        self._in_flight_by_call[asyncio.current_task()].has_begun = True
+        await _cap_body(response)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _unreadable(place: Place, found: str) -> ModelUnavailableError:
+    """Return the error for an answer that is none, and may have been paid for."""
+    return ModelUnavailableError(
+        f"{place.model} at {place.url} answered with something that is no answer",
+        why=found,
+        fix="check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT",
+        may_be_billed=True,
+    )
+
+
+def _describe(body: bytes) -> str:
+    if not body.strip():
+        return "an empty body"
+    return "a web page" if body.lstrip()[:1] == b"<" else "a body that is no JSON"
+
+
+async def _cap_body(response: httpx2.Response) -> None:
+    """Let no answer, of any status, take more than `MAX_BODY_BYTES` of memory; a compressed one,
+    which we never ask for, could."""
+    import httpx2
+
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise ModelUnavailableError(
+            "an answer came compressed, though plain was asked for", may_be_billed=True
+        )
+    given = response.stream
+
+    class Capped(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            n_bytes = 0
+            async for chunk in given:  # type: ignore[union-attr]  # the client is async, so its streams are
+                n_bytes += len(chunk)
+                if n_bytes > MAX_BODY_BYTES:
+                    what = f"an answer was longer than {MAX_BODY_BYTES // 2**20} MiB"
+                    raise EndlessAnswerError(what, guide="models", may_be_billed=True)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await given.aclose()  # type: ignore[union-attr]  # as above
+
+    response.stream = Capped()
+
+
+class OpenAIModel:
+    """A `ChatModel` behind an endpoint. What the endpoint refuses to take is left out from then on;
+    tools are for the caller to leave out, and are not offered twice where they were refused.
+
+    Args:
+        endpoint: closed with the model; several models may share one.
+        temperature: None sends none.
+        dialect: `chat`, `responses`, or `auto`: Responses for OpenAI's own endpoint, Chat
+            Completions for every other.
+        price: None when it is unknown; then calls are counted as costing nothing, and a limit in
+            money must be off.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: Endpoint,
+        *,
+        temperature: float | None = None,
+        dialect: str = "auto",
+        price: Price | None = None,
+    ) -> None:
+        self.name = name
+        self._endpoint = endpoint
+        self._price = price
+        if dialect == "auto":
+            dialect = "responses" if endpoint.is_openai else "chat"
+        self._dialect = responses if dialect == "responses" else chat
+        # Servers that are not OpenAI's mostly know the older name, and some ignore the newer one: a
+        # reply without a limit.
+        output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
+        self._form = Form(temperature=temperature, output_limit=output_limit)
+        self._tools_refused: ToolsUnsupportedError | None = None
+
+    def reserve(self, prompt: Prompt) -> Reservation:
+        bound = bound_tokens(prompt)
+        cost_usd = self._price.cost_usd(bound, prompt.max_output_tokens) if self._price else 0.0
+        return Reservation(calls=1, tokens=bound + prompt.max_output_tokens, cost_usd=cost_usd)
+
+    async def complete(self, prompt: Prompt, *, role: Role) -> Completion:
+        if self._endpoint.is_openai:
+            check_model_name(self.name)
+        if prompt.tools and self._tools_refused is not None:
+            raise copy(self._tools_refused)
+        try:
+            return build_completion(
+                await self._ask(prompt), prompt, name=self.name, price=self._price
+            )
+        except ToolsUnsupportedError as error:
+            self._tools_refused = error
+            raise
+        except ModelUnavailableError as error:
+            if error.said_usage is not None:
+                error.billed = count(error.said_usage, prompt, said="", price=self._price)
+            raise
+
+    async def _ask(self, prompt: Prompt) -> RawReply:
+        """Post the prompt, leaving out what is refused; every round leaves out one thing more, so
+        there is an end."""
+        while True:
+            form = self._form
+            sent = self._dialect.render_request(prompt, self.name, form)
+            try:
+                return await self._endpoint.post(
+                    self._dialect.PATH, sent, model=self.name, parse=self._dialect.parse_reply
+                )
+            except RefusedParameterError as error:
+                smaller = form.without(error.refusal, sent)
+                if smaller is None:
+                    raise error.error from error
+                if self._form is form:  # else another call has learnt it meanwhile
+                    self._form = smaller
+
+    async def close(self) -> None:
+        await self._endpoint.close()

@@ -1,0 +1,367 @@
+"""What an endpoint's refusal or a broken connection means for us, and which optional parts of a
+request it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    CredentialsError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    RequestRefusedError,
+    ToolsUnsupportedError,
+)
+from babyagi.llm.prompt import clean
+from babyagi.llm.retry import parse_retry_after
+from babyagi.redaction import redact
+
+MAX_WHY_CHARS = 300
+SUCCESSOR = "gpt-6-luna"
+AFRESH = "; an objective keeps the model that it was started with, so start it afresh with --new"
+# What OpenAI had shut down by November 2026; its list of deprecations names what follows.
+SHUT_DOWN_MODELS = frozenset(
+    "gpt-3.5-turbo gpt-3.5-turbo-0125 gpt-3.5-turbo-0301 gpt-3.5-turbo-0613 "
+    "gpt-3.5-turbo-1106 gpt-3.5-turbo-16k gpt-3.5-turbo-16k-0613 "
+    "gpt-3.5-turbo-instruct gpt-4 gpt-4-0314 gpt-4-0613 gpt-4-32k gpt-4-32k-0314 "
+    "gpt-4-32k-0613 gpt-4-0125-preview gpt-4-1106-preview "
+    "gpt-4-turbo gpt-4-turbo-2024-04-09 gpt-4-turbo-preview gpt-4-vision-preview "
+    "gpt-4o-2024-05-13 gpt-4.1-nano gpt-4.1-nano-2025-04-14 "
+    "o1 o1-2024-12-17 o1-mini o1-preview o1-pro o1-pro-2025-03-19 o3-mini "
+    "o3-mini-2025-01-31 o4-mini o4-mini-2025-04-16 "
+    "text-davinci-001 text-davinci-002 text-davinci-003 code-davinci-002 davinci curie "
+    "babbage ada".split()
+)
+
+_CONTEXT = re.compile(
+    r"context (length|size|window)|prompt is too long|request too large|reduce the length of",
+    re.IGNORECASE,
+)
+_FILTER = re.compile(r"content[_ ](filter|policy|management)|responsible ai", re.IGNORECASE)
+_QUOTA = re.compile(
+    (
+        r"insufficient_quota|credit_balance|billing_hard_limit|exceeded your current "
+        r"quota|billing_not_active"
+    ),
+    re.IGNORECASE,
+)
+_TOOLS = re.compile(
+    (
+        r"does not support (tools|function)|tool[_ "
+        r"]choice.*requires|enable-auto-tool-choice|tools.*not supported|support tool use"
+    ),
+    re.IGNORECASE,
+)
+# a llama.cpp without its --jinja
+_TOOLS_BY_500 = re.compile(r"unsupported param: tools|tools param requires", re.IGNORECASE)
+# The gateway gave up waiting: the model behind it may have worked, and been paid.
+_MAYBE_BILLED = frozenset({408, 504, 524})
+_TRANSIENT = frozenset({408, 409, 425, 429})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Whom we ask, for texts. `secret` must stand in none of them."""
+
+    model: str
+    url: str
+    secret: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What an endpoint said with an error status, or with an error in place of an answer."""
+
+    status: int
+    code: str = ""
+    kind: str = ""
+    param: str = ""
+    message: str = ""
+    retry_after_s: float | None = None
+    location: str = ""
+
+    @property
+    def words(self) -> str:
+        return f"{self.code} {self.kind} {self.message}"
+
+
+class RefusedParameterError(Exception):
+    """A 400 or 422 that may be about one parameter; `refusal` says which, `error` is what it means
+    if none can be left out."""
+
+    def __init__(self, refusal: Refusal, error: BabyagiError) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+        self.error = error
+
+
+def check_model_name(name: str) -> None:
+    """Refuse a name that OpenAI has shut down; for OpenAI's own endpoint, before any call.
+
+    Raises:
+        ModelRejectedError: names the successor.
+    """
+    if name in SHUT_DOWN_MODELS:
+        raise ModelRejectedError(
+            f"OpenAI has shut down the model {name}",
+            fix=f"set LLM_MODEL={SUCCESSOR}{AFRESH}",
+            guide="models",
+        )
+
+
+# -- reading
+# --------------------------------------------------------------------------------------------------
+
+
+def read_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Refusal:
+    """Return what the body says, in any of the shapes that servers use; a body that is no JSON is
+    its own message."""
+    text = body[:100_000].decode("utf-8", "replace")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = re.sub(r"<[^>]{0,500}>", " ", text)
+    return build_refusal(status, found, headers=headers)
+
+
+def build_refusal(status: int, found: Any, *, headers: Mapping[str, str] | None = None) -> Refusal:
+    headers = headers or {}
+    fields = found.get("error", found) if isinstance(found, dict) else found
+    if not isinstance(fields, dict):
+        fields = {"message": fields}
+    message = fields.get("message") or fields.get("detail") or fields.get("msg") or ""
+    return Refusal(
+        status=status,
+        code=str(fields.get("code") or ""),
+        kind=str(fields.get("type") or ""),
+        param=str(fields.get("param") or ""),
+        message=message if isinstance(message, str) else json.dumps(message)[:MAX_WHY_CHARS],
+        retry_after_s=parse_retry_after(headers, now=datetime.now(UTC)),
+        location=headers.get("location", ""),
+    )
+
+
+def shorten(text: str, place: Place) -> str:
+    """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no
+    key."""
+    text = re.sub(r"\s+", " ", clean(redact(text, secrets=[place.secret]))).strip()
+    return text if len(text) <= MAX_WHY_CHARS else text[: MAX_WHY_CHARS - 1] + "…"
+
+
+# -- judging
+# --------------------------------------------------------------------------------------------------
+
+
+def judge(refusal: Refusal, place: Place) -> BabyagiError:
+    """Return our error for what the endpoint said."""
+    why = shorten(refusal.message, place)
+    return _judge_prompt(refusal, place, why) or _judge_status(refusal, place, why)
+
+
+def _judge_prompt(refusal: Refusal, place: Place, why: str) -> BabyagiError | None:
+    """The refusals that are told by their words, whatever their status."""
+    if _QUOTA.search(refusal.words) or refusal.status == 402:
+        return ModelRejectedError(
+            f"the account at {place.url} has no quota left",
+            why=why,
+            fix="add credit there, then start again",
+            guide="models",
+        )
+    if refusal.status == 413 or (400 <= refusal.status < 500 and _CONTEXT.search(refusal.words)):
+        return ContextTooLongError(
+            f"the prompt does not fit the context of {place.model}",
+            why=why,
+            fix="lower BABYAGI_CONTEXT_TOKENS",
+            guide="models",
+        )
+    if _FILTER.search(refusal.words):
+        return RequestRefusedError(
+            "the endpoint's content filter refused the prompt", why=why, guide="models"
+        )
+    if (refusal.status < 500 and _TOOLS.search(refusal.message)) or _TOOLS_BY_500.search(
+        refusal.message
+    ):
+        return ToolsUnsupportedError(
+            f"{place.model} at {place.url} takes no tools",
+            why=why,
+            fix=(
+                "choose a model that supports tools, start the server with tool calling on, "
+                "or run without --files"
+            ),
+            guide="models",
+        )
+    return None
+
+
+def _judge_status(refusal: Refusal, place: Place, why: str) -> BabyagiError:
+    match refusal.status:
+        case status if status >= 500 or status in _TRANSIENT:
+            what = (
+                f"{place.model} at {place.url} is limiting us"
+                if status == 429
+                else f"{place.url} answered {status}"
+            )
+            return ModelUnavailableError(
+                what,
+                why=why,
+                retry_after_s=refusal.retry_after_s,
+                may_be_billed=status in _MAYBE_BILLED,
+                is_limit=status == 429,
+            )
+        case 401:
+            return CredentialsError(
+                f"{place.url} refuses the key",
+                why=why,
+                fix="set OPENAI_API_KEY to a key that works there",
+                guide="models",
+            )
+        case 403:
+            return ModelRejectedError(
+                f"{place.url} forbids asking {place.model}",
+                why=why,
+                fix="check the key's rights and region",
+                guide="models",
+            )
+        case 404:
+            return _judge_not_found(refusal, place, why)
+        case 405 | 407 | 410:
+            return ModelRejectedError(
+                f"{place.url} answered {refusal.status}",
+                why=why,
+                fix="check OPENAI_BASE_URL",
+                guide="models",
+            )
+        case status if 300 <= status < 400:
+            why = shorten(
+                (
+                    f"it redirects to {refusal.location or 'another address'}, and a prompt is "
+                    "never sent on"
+                ),
+                place,
+            )
+            return ModelRejectedError(
+                f"{place.url} is not the endpoint",
+                why=why,
+                fix="set OPENAI_BASE_URL to the final address",
+                guide="models",
+            )
+    return RequestRefusedError(
+        f"{place.model} at {place.url} refused the request ({refusal.status})",
+        why=why,
+        guide="models",
+    )
+
+
+def _judge_not_found(refusal: Refusal, place: Place, why: str) -> BabyagiError:
+    if "model" not in refusal.words.lower():
+        fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
+        return ModelRejectedError(
+            f"{place.url} has no such address", why=why, fix=fix, guide="models"
+        )
+    wanted = f"={SUCCESSOR}" if place.model in SHUT_DOWN_MODELS else " to a model that it serves"
+    return ModelRejectedError(
+        f"{place.url} has no model {place.model}",
+        why=why,
+        fix=f"set LLM_MODEL{wanted}{AFRESH}",
+        guide="models",
+    )
+
+
+# -- the client's own errors
+# --------------------------------------------------------------------------------------------------
+
+
+def translate(error: Exception, place: Place) -> BabyagiError:
+    """Return our error for what the HTTP client raised. What failed before a byte was sent is
+    surely not billed."""
+    import httpx2
+
+    why = shorten(f"{type(error).__name__}: {error}", place)
+    if isinstance(error, UnicodeError):
+        return CredentialsError(
+            "the key holds characters that no key can hold",
+            fix="set OPENAI_API_KEY anew",
+            guide="models",
+        )
+    if (
+        isinstance(
+            error, (httpx2.UnsupportedProtocol, httpx2.InvalidURL, httpx2.LocalProtocolError)
+        )
+        or "CERTIFICATE" in why
+    ):
+        return ModelRejectedError(
+            f"{place.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models"
+        )
+    if isinstance(
+        error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
+    ):
+        return ModelUnavailableError(
+            f"{place.url} cannot be reached",
+            why=why,
+            fix="is the server running, and the address right?",
+        )
+    return ModelUnavailableError(
+        f"the connection to {place.url} broke", why=why, may_be_billed=True
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Which optional parts of a request an endpoint takes, as learnt from its refusals.
+# --------------------------------------------------------------------------------------------------
+
+_UNSUPPORTED = re.compile(
+    (
+        r"unsupported|not support|unknown|unrecognized|unexpected|not permitted|extra "
+        r"inputs|invalid parameter"
+    ),
+    re.IGNORECASE,
+)
+_SCHEMA = re.compile(
+    r"response_format|json_schema|json_object|text\.format|structured output|grammar", re.IGNORECASE
+)
+_OUTPUT_LIMIT = re.compile(r"max_(completion_)?tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """What to leave out or to name otherwise. `schema_kind` is `json_schema`, `json_object` or
+    empty.
+
+    `has_swapped` says that the other name of the output's limit was tried already; a reply without
+    a limit is never asked for.
+    """
+
+    temperature: float | None = None
+    schema_kind: str = "json_schema"
+    output_limit: str = "max_tokens"
+    has_swapped: bool = False
+    stores: bool = True  # whether `store: false` may be said
+    stops: bool = True  # whether words that end the reply may be named
+
+    def without(self, refusal: Refusal, sent: Mapping[str, Any]) -> Form | None:
+        """Return the form without what the refusal names, None when it names nothing that was sent
+        and can be left out."""
+        words = f"{refusal.param} {refusal.message}"
+        if "temperature" in sent and "temperature" in words:
+            return replace(self, temperature=None)
+        if ("response_format" in sent or "text" in sent) and _SCHEMA.search(words):
+            return replace(
+                self, schema_kind="json_object" if self.schema_kind == "json_schema" else ""
+            )
+        if not _UNSUPPORTED.search(refusal.words):
+            return None
+        if self.output_limit in sent and _OUTPUT_LIMIT.search(words) and not self.has_swapped:
+            other = "max_completion_tokens" if self.output_limit == "max_tokens" else "max_tokens"
+            return replace(self, output_limit=other, has_swapped=True)
+        if "stop" in sent and re.search(r"\bstop\b", words):
+            return replace(self, stops=False)
+        if "store" in sent and re.search(r"\bstore\b", words):
+            return replace(self, stores=False)
+        return None

@@ -1,0 +1,1569 @@
+"""What the name of a task asks for, and whether two names ask for the same.
+
+`name_key` folds a name; `name_sense` gives what two names share when they surely ask the same;
+`find_marks` gives the codes, numbers, names and quoted terms that identify what a text is about.
+Covers English best. Words of other languages are compared as they are, folded. It knows synonyms of
+the verb a task begins with, and of hardly any other word."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from babyagi.text import LETTERED, OPENING, sentences_of
+
+# -- text
+# --------------------------------------------------------------------------------------------------
+
+_SKIPPED = frozenset({"a", "an", "the"})
+_KEY_OPENING = "\"'`([{«“”‘’„‹"
+_KEY_CLOSING = "\"'`)]}»“”‘’›"
+_POWERS = {ord(sign): f"^{power}" for power, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}  # 10² is not 102
+_BULLETS = "–—•…"
+
+
+def name_key(name: str) -> str:
+    """What two names share when they are the same to a reader; never empty for a name that is not
+    blank.
+
+    Case, articles, white space and the punctuation round a word do not count. Words with a slash
+    (paths, addresses) keep their case, words with a digit keep every sign that could belong to the
+    number.
+    """
+    words = name.split()
+    kept = [
+        _fold_word(word) for at, word in enumerate(words) if not _is_article(word, at, len(words))
+    ]
+    return (
+        " ".join(word for word in kept if word)
+        or " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+        or name.strip()
+    )
+
+
+def _is_article(word: str, at: int, n_words: int) -> bool:
+    """A capital one counts only where a sentence begins, and none at the end: `Plan A` is not
+    `Plan`."""
+    return at < n_words - 1 and (word in _SKIPPED or (at == 0 and word.lower() in _SKIPPED))
+
+
+def _fold_word(word: str) -> str:
+    if "/" in word or "\\" in word:
+        return re.sub(
+            r"(?<=[\w/])[.,;]+$", "", word.lstrip(_KEY_OPENING).rstrip("\"'`»”’›") or word
+        )
+    if any(char.isdigit() for char in word):
+        bare = (
+            word[1:-1]
+            if len(word) > 2 and word[0] in _KEY_OPENING and word[-1] in _KEY_CLOSING
+            else word
+        )
+        return unicodedata.normalize(
+            "NFKC", (bare.rstrip(".,;:?") or bare).translate(_POWERS)
+        ).casefold()
+    bare = word.lstrip(_KEY_OPENING + _BULLETS).rstrip(_KEY_CLOSING + _BULLETS + ".,;:!?")
+    return unicodedata.normalize(
+        "NFKC", word if not bare and word in (".", "..") else bare
+    ).casefold()
+
+
+_CLOSING = "\"'`)]}»›.,;:!?」』】。、।؟،"
+_INVISIBLE = dict.fromkeys(
+    [0xAD, 0x200B, 0x200E, 0x200F, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+)
+_SIGNS = str.maketrans(
+    {
+        **dict.fromkeys("‘’ʼ", "'"),
+        **dict.fromkeys("“”„", '"'),
+        **dict.fromkeys("‐‑–−", "-"),
+        "—": " - ",
+        "…": " ",
+    }
+)
+_RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_NARROW_GROUPING = re.compile("(?<=[0-9])[\u00a0\u2009\u202f](?=[0-9]{3}(?![0-9]))")
+_QUOTES = frozenset("\"'`«「『")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:\"([^\"]+)\"|`([^`]+)`)(?!\w)"
+    r"|(?<![^\s(\[{])'([^']+)'(?=[.,;:!?)\]]*+(?:\s|$))|«([^«»]+)»|「([^「」]+)」|『([^『』]+)』"
+)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,'][0-9]{3})+(?:\.[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?|[+-]?\.[0-9]+")
+_UNITS = (
+    "%|km|cm|mm|mi|kg|mg|lb|tb|gb|mb|kb|kwh|mwh|kw|ghz|mhz|hz|ms|min|hr|mph|kph|ml|usd|eur"
+    "|gbp|am|pm|°c|°f"
+)
+_MEASURED = re.compile(rf"([$€£¥]?)([+-]?[0-9.,']*[0-9])({_UNITS})?")
+
+
+def _plain(text: str) -> str:
+    """One way of writing each sign: NFKC, straight quotes, one hyphen, plain digits; a raised digit
+    stays apart from a plain one."""
+    if text.isascii():
+        return text
+    raised = _RAISED.sub(
+        lambda match: "^" + match.group(), text.translate(_INVISIBLE).translate(_SIGNS)
+    )
+    plain = unicodedata.normalize("NFKC", _NARROW_GROUPING.sub(",", raised))
+    return "".join(
+        str(unicodedata.decimal(char)) if char.isdecimal() and not char.isascii() else char
+        for char in plain
+    )
+
+
+def _fold(word: str) -> str:
+    """Case folded, but `ß` stays apart from `ss`: Maße are no masses."""
+    return (
+        word.casefold()
+        if "ß" not in word
+        else "ß".join(part.casefold() for part in word.split("ß"))
+    )
+
+
+def _bare(chunk: str) -> str:
+    """The chunk without the punctuation round it; a bracket that closes one within stays."""
+    bare = chunk.lstrip(OPENING)
+    closing = "\"'`.,;:!?»" if "(" in bare or "[" in bare or "{" in bare else _CLOSING
+    stripped = bare.rstrip(closing)
+    return (
+        stripped + "!"
+        if stripped[-1:].isdigit() and bare[len(stripped) :].startswith("!")
+        else stripped
+    )
+
+
+def _number(word: str) -> str:
+    """The number without signs of grouping; empty when the word is no number."""
+    if _GROUPED.fullmatch(word):
+        return word.replace(",", "").replace("'", "")
+    return word if _NUMBER.fullmatch(word) else ""
+
+
+def _measure(word: str) -> list[str]:
+    """A number with its sign of money or its unit, each apart; empty when the word is something
+    else."""
+    match = _MEASURED.fullmatch(word)
+    number = match and _number(match.group(2))
+    return (
+        [part for part in (match.group(1), number, match.group(3)) if part]
+        if match and number
+        else []
+    )
+
+
+# -- what a name asks for
+# --------------------------------------------------------------------------------------------------
+
+_MAX_SENSE_CHARS = 500  # of 4 bytes at most: an entry of PostgreSQL's index holds 2,704 bytes
+_KEPT_SENSE_CHARS = 400
+
+_ARTICLES = frozenset({"a", "an", "the"})
+# After these an `a` may be a letter: `vitamin a`.
+_FILLERS = frozenset("please kindly exactly carefully again now also bitte".split())
+_DROPPABLE = _FILLERS | {"then", "year", "-"}
+_DENYING = frozenset("not no never".split())  # `not exactly equal` is not `not equal`
+# Words that end in `s` and mean something else without it, or are no plural.
+_NOT_STEMMED = frozenset(
+    "does this always perhaps plus versus sans less across towards besides alias atlas "
+    "canvas chaos cosmos series species lens headquarters"
+    " news windows goods arms customs means damages savings glasses jeans pants shorts "
+    "futures odds sales times rights interests letters"
+    " characters directions numbers seconds looks brains stairs waters woods greens "
+    "blues reds spectacles premises proceeds spirits minutes"
+    " securities terms quarters contents returns remains grounds manners forces "
+    "authorities apples airpods ours yours theirs hers thanks"
+    " physics mathematics economics ethics politics statistics athletics olympics "
+    "analytics graphics mechanics dynamics"
+    " mars wales texas kansas arkansas naples athens brussels cannes laos hastings los "
+    "las les des das dos fils temps pays cours"
+    " james charles adams williams roberts johns daniels peters richards edwards stevens "
+    "jacobs rogers phillips andrews matthews simons"
+    " owens collins banks brooks rivers fields marks watts carlos marcos santos jones".split()
+)
+_ONE_FORM = {
+    "a.m": "am", "p.m": "pm", "newest": "latest",
+    "are": "is", "were": "was", "which": "what", "whom": "who", "&": "and", "vs": "versus",
+    "percent": "%",
+    "e-mail": "email", "u.s": "us", "u.k": "uk", "e.u": "eu", "u.n": "un", "u.s.a": "usa",
+    "children": "child", "men": "man", "women": "woman", "feet": "foot", "mice": "mouse",
+    "movies": "movie", "cookies": "cookie",
+    "calories": "calorie", "zombies": "zombie",
+    "programme": "program",
+    "defence": "defense", "offence": "offense", "fibre": "fiber", "aluminium": "aluminum",
+    "tyre": "tire", "judgement": "judgment",
+    "jewellery": "jewelry", "ageing": "aging",
+    "telephone": "phone", "licence": "license", "grey": "gray", "duplicated": "duplicate",
+    "birthplace": "birth place",
+    "kilometer": "km", "centimeter": "cm", "millimeter": "mm",
+    "kilogram": "kg", "kilo": "kg", "milligram": "mg", "mile": "mi", "hr": "hour",
+    "potatoe": "potato", "tomatoe": "tomato",
+    "kilobyte": "kb", "megabyte": "mb", "gigabyte": "gb", "terabyte": "tb", "°c": "celsius",
+    "°f": "fahrenheit", "$": "dollar", "€": "euro",
+    "eur": "euro",
+    "biggest": "largest", "closest": "nearest", "first": "1st", "third": "3rd", "fourth": "4th",
+    "fifth": "5th", "sixth": "6th",
+    "seventh": "7th", "eighth": "8th", "ninth": "9th", "tenth": "10th",
+}  # fmt: skip
+_CONTRACTED = {
+    "can't": "can not", "won't": "will not", "shan't": "shall not", "let's": "let us",
+    "i'm": "i am", "i'd": "i would", "cannot": "can not",
+}  # fmt: skip
+_SPELLED = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_NUMBER_WORDS = {
+    **{word: str(number) for number, word in enumerate(_SPELLED, 1)},
+    **{ten: f"{number}0" for number, ten in enumerate(_TENS, 2)},
+    **{
+        f"{ten}-{one}": f"{number}{unit}"
+        for number, ten in enumerate(_TENS, 2)
+        for unit, one in enumerate(_SPELLED[:9], 1)
+    },
+}
+# `the one` is no number
+_ONE_FORM |= {word: number for word, number in _NUMBER_WORDS.items() if word != "one"}
+_SCALES = {"hundred": 100, "thousand": 1000}
+
+_ASKING = frozenset("what who where when why how whose".split())
+_AUXILIARIES = frozenset(
+    "is was can could will would should must may might has have had did do does".split()
+)
+_ASK_SURELY = frozenset("find determine identify ascertain discover detect".split())
+_ASK_OF_FACTS = frozenset(
+    "get establish research investigate retrieve list name give calculate".split()
+)
+# Whether the two words always ask; the others do so only of a fact.
+_ASK_IN_TWO = {
+    ("find", "out"): True, ("look", "up"): True, ("look", "for"): True, ("search", "for"): True,
+    ("figure", "out"): True,
+    ("work", "out"): False, ("tell", "me"): False, ("tell", "us"): False,
+}  # fmt: skip
+_EXPLAINED = {"difference", "meaning", "effect"}
+_ASKED_BY = {
+    "check": {"whether", "if"}, "state": _ASKING, "explain": _ASKING | _EXPLAINED,
+    "describe": {"how", *_EXPLAINED},
+}  # fmt: skip
+_MAKING = frozenset("establish work get give".split())
+# What there is already, so that it can only be found, and what may as well be made or fetched: a
+# budget, a version.
+_FACTS = frozenset(
+    "population capital cost amount size height length width weight distance age cause "
+    "reason author year time date duration ratio"
+    " percentage location address speed depth area temperature difference requirement "
+    "history origin meaning definition revenue profit"
+    " turnover growth total average median maximum minimum sum count frequency effect "
+    "impact benefit risk advantage disadvantage"
+    " capacity density volume symptom owner founder ceo president inventor director "
+    "mayor winner language elevation altitude"
+    " circumference diameter radius mass root emission consumption competitor challenge "
+    "problem barrier obstacle factor consequence"
+    " implication characteristic property stakeholder opportunity strength weakness "
+    "threat similarity constraint drawback downside"
+    " dependency birthday nationality example number name price rate value status "
+    "currency hour score gdp deviation ingredient duty".split()
+)
+_MADE_FACTS = frozenset(
+    "limit deadline budget salary margin feature rule law voltage solution answer result "
+    "source type role purpose function order"
+    " schedule timetable fee fare tax tariff production output yield supplier trend "
+    "share version step stage option alternative principle"
+    " goal objective criterion criteria metric indicator component element".split()
+)
+_ROLES = frozenset(
+    (
+        "owner founder ceo president inventor director mayor winner author competitor supplier "
+        "stakeholder"
+    ).split()
+)
+_NO_SUPERLATIVE = frozenset(
+    (
+        "forest interest request harvest honest modest protest contest digest invest suggest "
+        "priest arrest conquest"
+    ).split()
+)
+_MEASURING = frozenset(
+    (
+        "many much long old tall far often big large high deep fast heavy wide expensive "
+        "likely well strong effective"
+    ).split()
+)
+_PREPOSITIONS = frozenset(
+    "in on at by for with from to into onto over under between among against about after "
+    "before during since until till through via per"
+    " than as near within without across along around behind below above beyond".split()
+)
+_BOUNDARIES = (
+    _PREPOSITIONS
+    | _ASKING
+    | _AUXILIARIES
+    | frozenset(
+        "and or but nor not no never like if while because that be "
+        "been only except ? whether".split()
+    )
+)
+_CLAUSAL = _ASKING | _AUXILIARIES | frozenset("which whom that and or by if whether while".split())
+# What a task may begin with, in its one form.
+_VERBS = frozenset(
+    "add analyze answer append arrange ask assess build buy calculate call check choose "
+    "classify clean collect compare compile compute"
+    " configure convert copy count create define delete deploy describe design detect "
+    "develop document download draft draw edit email"
+    " estimate evaluate examine explain explore export extract fetch find fix format "
+    "gather generate give identify implement import"
+    " improve inspect install interview investigate launch list locate look make measure "
+    "merge migrate move name open order organize"
+    " outline paint parse plan plot prepare print propose prove provide publish read "
+    "recommend record refactor remove rename repair"
+    " replace report research review rewrite run schedule search select send set show "
+    "sketch solve sort start state stop store suggest"
+    " summarize tell test train translate update upload use validate verify visit watch "
+    "work write determine discover establish obtain"
+    " get figure ascertain note try book save increase decrease reduce raise lower split "
+    "backup ensure request retrieve perform"
+    " monitor study forecast turn assemble".split()
+)
+_DONE_FOR_ME = frozenset("find get list give show make write create draw".split())
+_POLITE = tuple(
+    tuple(phrase.split())
+    for phrase in (
+        "i want you to", "i need you to", "i would like you to", "we need to", "we should",
+        "you should", "you need to", "need to",
+        "try to", "your task is to", "let us", "help me", "help us", "go ahead and",
+        "make sure to", "be sure to", "do not forget to",
+    )
+)  # fmt: skip
+# The verb of a task in one form: whoever asks for the one is content with the other.
+_SAME_VERB = {
+    "repair": "fix", "delete": "remove", "erase": "remove", "gather": "collect",
+    "purchase": "buy", "reserve": "book", "propose": "suggest",
+    "assess": "evaluate", "provide": "give", "combine": "merge", "compute": "calculate",
+    "pick": "choose", "select": "choose",
+    "obtain": "get", "raise": "increase", "lower": "reduce", "decrease": "reduce",
+    "begin": "start", "launch": "start",
+    "conduct": "perform", "predict": "forecast", "alter": "modify", "enhance": "improve",
+    "display": "show",
+}  # fmt: skip
+# The second word may stand behind the object, too: `cut the text down to a page`.
+_VERB_IN_TWO = {
+    ("break", "up"): "split", ("cut", "down"): "shorten", ("put", "together"): "compile",
+    ("carry", "out"): "perform",
+    ("sum", "up"): "summarize", ("back", "up"): "backup", ("ask", "for"): "request",
+    ("look", "into"): "investigate",
+    ("look", "up"): "find", ("set", "up"): "arrange",
+}  # fmt: skip
+_NOUN_OF_VERB = {
+    "list": "list", "summary": "summarize", "description": "describe", "explanation": "explain",
+    "comparison": "compare",
+    "analysis": "analyze", "translation": "translate", "definition": "define",
+    "estimate": "estimate", "evaluation": "evaluate",
+    "assessment": "evaluate", "copy": "copy", "backup": "backup", "research": "research",
+    "outline": "outline",
+    "review": "review", "investigation": "investigate", "recommendation": "recommend",
+    "decision": "decide",
+}  # fmt: skip
+# others `of` alone
+_DONE_TO = {
+    "investigation": ("of", "into"),
+    "recommendation": ("of", "for"),
+    "decision": ("of", "on"),
+}
+_WRITING = frozenset(
+    "write draft create make build produce prepare compile assemble generate develop draw".split()
+)
+_PRODUCING = _WRITING | {"give", "do", "perform"}
+_MEETINGS = frozenset("meeting call appointment interview".split())
+# to do one is to perform it
+_DONE = frozenset("analysis research review survey search audit study check test".split())
+_DOCUMENTS = frozenset(
+    "agenda article brochure budget chart dashboard diagram email essay glossary graph "
+    "guide itinerary letter list map memo message"
+    " newsletter note outline overview plan post poster presentation proposal "
+    "questionnaire report schedule slide speech summary template"
+    " timeline tutorial website".split()
+)
+_FORMATS = frozenset("pdf csv json xml html yaml excel png jpeg svg markdown".split())
+# to build or compile it is not to write it
+_CODE = frozenset("test script function query program class method tool macro".split())
+# One word for several, anywhere in a name.
+_PHRASES = {
+    "close to": "near", "per cent": "%", "for each": "per", "for every": "per", "all of": "all",
+    "in order to": "to", "as well as": "and",
+    "degree celsius": "celsius", "degree fahrenheit": "fahrenheit", "slide deck": "slide",
+    "web site": "website", "data set": "dataset",
+    "united kingdom": "uk", "european union": "eu", "chief executive officer": "ceo",
+    "date of birth": "birth date",
+    "place of birth": "birth place", "change name of": "rename", "make sure": "ensure",
+    "get rid of": "remove", "come up with": "suggest",
+    "keep eye on": "monitor", "can you tell me": "tell me", "i would like to know": "tell me",
+    "i want to know": "tell me",
+    "let me know": "tell me", "send email to": "email",
+    "time needed to": "duration to", "time required to": "duration to",
+    "time it take to": "duration to",
+}  # fmt: skip
+_PHRASES_FROM: dict[str, list[tuple[list[str], list[str]]]] = {}
+for _phrase, _form in _PHRASES.items():
+    _PHRASES_FROM.setdefault(_phrase.split()[0], []).append((_phrase.split(), _form.split()))
+_CHECKING = frozenset("check verify ensure confirm".split())
+_TOPICAL = frozenset(
+    "information research study literature overview essay lecture talk advice slide "
+    "presentation data book review article report paper post"
+    " statistic memo letter guide tutorial speech brochure questionnaire".split()
+)
+# What carries a text, and when it is given: before anything else, `on` names the topic.
+_CARRIERS = frozenset(
+    "internet web website site page server disk drive table desk shelf floor wall blog "
+    "tv radio computer laptop phone cloud intranet"
+    " paper tape youtube amazon zoom facebook google yelp tripadvisor steam reddit "
+    "twitter linkedin instagram github train bus plane ship"
+    " card door arrival behalf request time screen stage demand file parchment camera "
+    "sale monday tuesday wednesday thursday friday"
+    " saturday sunday january february march april may june july august september "
+    "october november december".split()
+)
+# the recipe for X is X's recipe
+_MEANT_FOR = frozenset(
+    "agenda budget forecast itinerary logo menu recipe schedule timetable".split()
+)
+_SPANS = frozenset(
+    (
+        "second minute hour day night morning afternoon evening week month quarter year other "
+        "few 2nd 3rd"
+    ).split()
+)
+
+# What a question asks for, as a noun
+_MEASURE_OF = {
+    "tall": "height", "high": "height", "long": "length", "wide": "width", "deep": "depth",
+    "old": "age", "heavy": "weight",
+    "large": "size", "big": "size", "fast": "speed",
+}  # fmt: skip
+_SAID_OF = {"cost": "cost", "weigh": "weight", "mean": "meaning", "means": "meaning"}
+_AGENT_OF = {
+    "wrote": "author", "founded": "founder", "invented": "inventor", "won": "winner",
+    "own": "owner", "designed": "designer",
+    "composed": "composer", "discovered": "discoverer", "painted": "painter",
+    "directed": "director",
+}  # fmt: skip
+# who was the author is the author
+_TIMELESS = frozenset(_AGENT_OF.values()) - {"owner", "director"}
+_EVENTS = {
+    "born": "birth", "opened": "opening", "founded": "founding", "published": "publication",
+    "released": "release", "signed": "signing",
+    "invented": "invention", "built": "construction", "established": "founding",
+    "finished": "completion", "completed": "completion",
+}  # fmt: skip
+
+# Two things joined by `and` come in one order, unless their order may say something.
+_ORDERED = frozenset(
+    "sort sorted order ordered rank ranked group grouped divide divided subtract "
+    "concatenate append join nest ratio quotient sequence"
+    " respectively to into from onto before after over under than then versus as through "
+    "via if while when until".split()
+)
+_PAIRED_AFTER = frozenset(
+    "by in of for at about compare buy ? list test describe explain summarize analyze "
+    "evaluate review check collect define"
+    " showing containing including".split()
+)
+_PARTING = _BOUNDARIES | {"of", "showing", "containing", "including"}
+_MUTUAL = frozenset(
+    (
+        "difference similarity distance relation relationship link connection border correlation "
+        "comparison"
+    ).split()
+)
+# `The criticism of the author` is not the author's criticism, `the number of customers` not the
+# customers' number.
+_NOT_OWNED = frozenset(
+    "number share lot piece glass cup bottle pair set group kind type sort part half "
+    "third quarter list series love fear hate hatred study"
+    " review picture photo portrait view opinion survey knowledge understanding memory "
+    "account care defence defense attack conquest support"
+    " need pursuit search image map model copy report critique experience loss threat "
+    "use test check audit interview story book song idea"
+    " concept notion letter drawing sketch film video murder dismissal approval denial "
+    "trial proof inquiry recovery discovery delivery"
+    " out made think dream consist instead because sense lack change result".split()
+)
+_NOT_OWNED_ALONE = frozenset(
+    "bank city house state king queen man woman point lord tower university college "
+    "institute museum journal church school republic war"
+    " art bag box basket can tank".split()
+)  # the Bank of England, a man of honour
+# What ends like an act and is a thing: the structure of X is X's structure
+_THINGS = frozenset(
+    "structure architecture culture agriculture furniture government parliament "
+    "department page language ceiling building wing ruling"
+    " beginning ending rating ranking spelling mechanism hospital terminal village "
+    "station section religion".split()
+)
+# A market value is not the market's value, and women doctors are not women's doctors, nor a title
+# page the title's page.
+_NO_COMPOUND = (
+    frozenset(
+        "value age war power rate day time life side woman man child girl boy baby "
+        "student teacher customer user pilot sister brother"
+        " mother father parent host guest master model king queen killer patient player "
+        "doctor nurse worker".split()
+    )
+    | _THINGS
+)
+# the phone number of Ann is hers
+_COUNTED_BY = frozenset("phone serial account model registration".split())
+_ACT_ENDINGS = ("tion", "sion", "ment", "ance", "ence", "ism", "ing", "sis", "al", "ure", "age")
+_NUMBERING = re.compile(
+    r"\s*(?:[-*•+–]\s+)?(?:\[[ xX]?\]\s+)?"
+    r"(?:(?P<task>task|todo)(?:\s+#?\d{1,3})?\s*(?:[:.)]|\s-)\s+|(?:step\s+\d{1,3}\s+-"
+    r"|(?:step\s+)?\(?\d{1,3}\s*[:.)]|\(?[a-z]\))\s+)?",
+    re.IGNORECASE,
+)
+
+
+def name_sense(name: str) -> str:
+    """Return a key that is equal for two names of tasks which surely ask the same of the same
+    subject; in doubt the keys differ.
+
+    What does not count:
+
+    * case, articles, punctuation, politeness, the number in a list, an English plural, how numbers
+      and units are spelled;
+    * the verb a task begins with, where another loses nothing (fix, repair), and the verb of asking
+      before a noun phrase;
+    * question or command, and whether a question asks with a verb or with a noun (how tall, the
+      height of; why X ended);
+    * whether an owner is named with `of` or with `'s`, a topic with `on` or with `about`, and the
+      order of two equals that `and` joins;
+    * whether a phrase of place or time (`In the manual, ...`) comes first or last.
+
+    All other words count, and their order does; so do `to` and `from`, `all` and `each`, `for` and
+    `about`.
+
+    A capital A within a name in small letters is a letter, not an article. Paths and code in
+    backticks keep their case.
+
+    Returns:
+        At most 500 characters; never empty for a name that is not blank.
+    """
+    plain = _place_last(_without_numbering(_plain(name)))
+    words = _in_one_form(_without_politeness([_stem(word) for word in _words(plain)]))
+    key = (
+        " ".join(_compounds(_swap_of(_pair_sorted(_ask(_compounds(_as_verb(words)))))))
+        or " ".join(_fold(plain).split())
+        or name.strip()
+    )
+    if len(key) <= _MAX_SENSE_CHARS:
+        return key
+    return f"{key[:_KEPT_SENSE_CHARS]} {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()}"
+
+
+def _without_numbering(plain: str) -> str:
+    """Without what numbers a list: `Task 3:` before anything, `1.` before what begins like a task;
+    `1. FC Köln` is a name."""
+    match = _NUMBERING.match(plain)
+    rest = plain[match.end() :] if match else plain
+    if not match or not match.group().strip() or not rest:
+        return plain
+    is_number = any(map(str.isalnum, match.group())) and not match.group("task")
+    first = _fold(rest.split(maxsplit=1)[0].rstrip(",:"))
+    return plain if is_number and _stem(first) not in _STARTS else rest
+
+
+_STARTS = (
+    _VERBS
+    | _ASKING
+    | _AUXILIARIES
+    | _FILLERS
+    | _SAME_VERB.keys()
+    | {first for first, _ in _VERB_IN_TWO}
+)
+_LEADING = re.compile(r"\s*(?:first|next|then|finally|lastly)\s*,\s+(?=\S)", re.IGNORECASE)
+_FRONTED = re.compile(r"((?:in|for|from|on|at|with)\s[^,\"`]+),\s+((\w+)\s[^,]+)", re.IGNORECASE)
+
+
+def _place_last(plain: str) -> str:
+    """`In the manual, look up X` as `look up X in the manual`, unless what follows has a clause
+    that the phrase might belong to there."""
+    leading = _LEADING.match(plain)
+    plain = plain[leading.end() :] if leading else plain
+    match = _FRONTED.fullmatch(plain.strip().rstrip(".?"))
+    if not match:
+        return plain
+    words = [_stem(word) for word in _fold(match.group(2)).split()]
+    if words[0] in _ASKING | _AUXILIARIES:
+        is_plain = match.group(1).lower().startswith("in ") and (
+            _CLAUSAL - _AUXILIARIES | _PREPOSITIONS
+        ).isdisjoint(words[1:])
+    else:
+        is_plain = words[0] in _STARTS and _CLAUSAL.isdisjoint(words)
+    return f"{match.group(2)} {match.group(1)}" if is_plain else plain
+
+
+# The words of a name
+
+
+def _words(plain: str) -> list[str]:
+    is_shouted = plain.isupper()
+    words: list[str] = []
+    if _QUOTES.isdisjoint(plain):
+        return _unquoted(plain, is_shouted=is_shouted, is_first=True)
+    at = 0
+    for match in _QUOTED.finditer(plain):
+        words.extend(
+            _unquoted(plain[at : match.start()], is_shouted=is_shouted, is_first=not words)
+        )
+        words.append(_quoted(match))
+        at = match.end()
+    words.extend(_unquoted(plain[at:], is_shouted=is_shouted, is_first=not words))
+    return words
+
+
+def _quoted(match: re.Match[str]) -> str:
+    """A quoted word that nothing could be done to is like one without quotes; others keep them, and
+    code keeps its case."""
+    inner = " ".join(next(part for part in match.groups() if part is not None).split())
+    folded = inner if match.group().startswith("`") else _fold(inner)
+    is_like_bare = (
+        folded.isalpha()
+        and folded == _fold(folded)
+        and _stem(folded) == folded
+        and folded not in _SPECIAL
+    )
+    return folded if is_like_bare else f'"{folded}"'
+
+
+_SPECIAL = (
+    _ARTICLES
+    | _FILLERS
+    | _BOUNDARIES
+    | _VERBS
+    | frozenset(["then", "of", "out", "up", "year", "me", "us", "you", "i", "cannot"])
+)
+
+
+def _unquoted(plain: str, *, is_shouted: bool, is_first: bool) -> list[str]:
+    words: list[str] = []
+    for chunk in plain.split():
+        if chunk == "A" and not is_shouted and (words or not is_first):
+            words.append('"a"')
+        elif chunk.isalpha() and chunk.lower() != "cannot":
+            words.append(_fold(chunk))
+        else:
+            words.extend(_split(chunk))
+    return words
+
+
+def _split(chunk: str) -> list[str]:
+    bare = _bare(chunk)
+    if not bare:
+        return [chunk] if chunk in (".", "..") else []
+    if "/" in bare or "\\" in bare:
+        return [bare]
+    folded = _fold(bare)
+    if "'" in folded or folded == "cannot":
+        return _apart(folded)
+    if folded.isalpha():
+        is_owner = folded[-1] == "s" and chunk.rstrip(".,;:!?)").endswith("s'")
+        return [folded, "'s"] if is_owner else [folded]
+    if any(map(str.isdigit, folded)):
+        return _measure(folded) or [folded]
+    return _pieces(folded)
+
+
+def _apart(word: str) -> list[str]:
+    """The words of a contraction, and a possessive apart from its noun."""
+    if word in _CONTRACTED:
+        return _CONTRACTED[word].split()
+    head, _, tail = word.rpartition("'")
+    if tail == "s" and head:
+        return [head, "is" if head in _ASKING or head in ("it", "that", "there") else "'s"]
+    if tail == "t" and head.endswith("n"):
+        return [head[:-1], "not"]
+    return _measure(word) or [word]
+
+
+_LISTED = re.compile("[,;]+")
+
+
+def _pieces(word: str) -> list[str]:
+    """The words that a comma or a hyphen joins; a number word or a participle stays joined
+    (`twenty-five`, `man-eating`)."""
+    parts = _LISTED.split(word)
+    if len(parts) > 1 and all(map(str.isalpha, parts)):
+        return parts
+    parts = word.split("-")
+    if len(parts) < 2:
+        return [word]
+    if not any(parts):
+        return ["-"] if len(word) == 1 else []
+    if (
+        len(parts) == 2
+        and parts[0] != "one"
+        and parts[0] in _NUMBER_WORDS
+        and parts[1] not in _NUMBER_WORDS
+    ):
+        return [f"{_NUMBER_WORDS[parts[0]]}-{parts[1]}"]
+    is_joined = any(
+        not part.isalpha() or len(part) < 2 or part in _NUMBER_WORDS for part in parts
+    ) or parts[-1].endswith(("ing", "ed"))
+    return [word] if is_joined or word in _ONE_FORM else parts
+
+
+_AMERICAN = [
+    (re.compile("(?<=[a-z]{3})our(ed|ing|al|ful|able|ite|hood|ly)?$"), r"or\1"),
+    (re.compile("(?<=[a-z]{3})is(e|ed|er|ing|ation)$"), r"iz\1"),
+    (re.compile("lys(e|ed|er|ing)$"), r"lyz\1"),
+    (re.compile("ell(ed|ing|er)$"), r"el\1"),  # cancelled, labelling
+    (re.compile("(cent|[aei]t)re$"), r"\1er"),
+    (re.compile("logue$"), "log"),
+]
+
+
+def _stem(word: str) -> str:
+    """The word without the `s` of a plural or of a verb, in one spelling."""
+    if (
+        len(word) > 3
+        and word[-1] == "s"
+        and word[-2] not in "sui'"
+        and word not in _NOT_STEMMED
+        and word.isascii()
+        and word.isalpha()
+    ):
+        word = _ONE_FORM.get(word) or _without_s(word)
+    if len(word) > 4 and word.isascii():
+        for pattern, american in _AMERICAN:
+            word = pattern.sub(american, word)
+    return _ONE_FORM.get(word, word)
+
+
+def _without_s(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    return word[:-2] if word.endswith(("ches", "shes", "xes", "sses", "zzes")) else word[:-1]
+
+
+def _without_politeness(words: list[str]) -> list[str]:
+    """Without articles, fillers and phrases that only soften."""
+    is_asked_nicely = "please" in words
+    kept: list[str] = []
+    for at, word in enumerate(words):
+        if word in _ARTICLES:
+            kept.extend(_article(words, at))
+        elif word not in _DROPPABLE or not _is_filler(words, at, kept):
+            kept.append(word)
+    for phrase in _POLITE:
+        if len(kept) > len(phrase) and tuple(kept[: len(phrase)]) == phrase:
+            kept = kept[len(phrase) :]
+    if len(kept) > 2 and kept[1] == "you" and kept[2] in _VERBS:
+        # `Can you train a cat?` may be a question.
+        is_request = kept[0] in ("could", "would", "will") or (kept[0] == "can" and is_asked_nicely)
+        kept = kept[2:] if is_request else kept
+    return (
+        [kept[0], *kept[2:]]
+        if len(kept) > 2 and kept[0] in _DONE_FOR_ME and kept[1] == "me"
+        else kept
+    )
+
+
+def _article(words: list[str], at: int) -> list[str]:
+    """What is kept of an article: nothing, unless it is a letter or the last word."""
+    word = words[at]
+    if at == len(words) - 1:
+        return ['"a"' if word == "a" else word]
+    before = words[at - 1] if at else ""
+    is_letter = word == "a" and (
+        (before in LETTERED and not (at == 1 and before in _VERBS))
+        or words[at + 1] in _PREPOSITIONS
+    )
+    return ['"a"'] if is_letter or (word == "a" and words[at + 1] in ("and", "or", "'s")) else []
+
+
+def _is_filler(words: list[str], at: int, kept: list[str]) -> bool:
+    word = words[at]
+    if word in _FILLERS:
+        return not kept or kept[-1] not in _DENYING
+    if word == "then":
+        return not kept
+    if word == "year":
+        following = words[at + 1] if at + 1 < len(words) else ""
+        return (
+            bool(kept)
+            and kept[-1] in ("in", "for", "of", "during")
+            and len(following) == 4
+            and following.isdigit()
+        )
+    if word == "-":
+        return not (
+            0 < at < len(words) - 1 and _is_operand(words[at - 1]) and _is_operand(words[at + 1])
+        )
+    return False
+
+
+def _is_operand(word: str) -> bool:
+    return len(word) == 1 or any(map(str.isdigit, word))
+
+
+# One form for words and phrases anywhere
+
+
+def _in_one_form(words: list[str]) -> list[str]:
+    """Phrases as one word, `on` before a topic as `about`, `that is` left out, `that shows` as
+    `showing`, `version 2 of X` as `X 2`."""
+    kept: list[str] = []
+    at = 0
+    while at < len(words):
+        length, forms = _form_at(words, at, kept[-1] if kept else "")
+        kept.extend(forms)
+        at += length
+    if (
+        len(kept) > 2
+        and kept[0] in _STARTS
+        and kept[1] == "every"
+        and kept[2] not in _SPANS
+        and kept[2].isalpha()
+    ):
+        head = _head(kept[2:]) + 2
+        plural = kept[head] + "s"
+        return [
+            kept[0],
+            "all",
+            *kept[2:head],
+            plural if plural in _NOT_STEMMED else kept[head],
+            *kept[head + 1 :],
+        ]
+    return kept
+
+
+def _form_at(words: list[str], at: int, before: str) -> tuple[int, list[str]]:
+    """How many words there are replaced, and by which."""
+    length, number = _number_at(words, at)
+    if length > 1:
+        return length, [number]
+    if (
+        words[at : at + 2] == ["more", "than"]
+        and words[at + 2 : at + 3]
+        and not _MEASURE_OF.keys().isdisjoint(words[at + 4 : at + 5])
+    ):
+        # `more than 5 days old`, `older than 5 days`
+        return 5, [words[at + 4].removesuffix("e") + "er", "than", *words[at + 2 : at + 4]]
+    for phrase, form in _PHRASES_FROM.get(words[at], ()):
+        if words[at : at + len(phrase)] == phrase:
+            return len(phrase), form
+    is_after_noun = bool(before) and before not in _BOUNDARIES and (before not in _VERBS or at > 1)
+    if words[at] == "version":
+        return _version_at(words, at, is_after_noun=is_after_noun)
+    is_clause = words[at] == "that" and at > 1 and is_after_noun and at + 2 < len(words)
+    if is_clause and words[at + 1] == "is":
+        return 2, []
+    if is_clause and before not in _CODE | _CHECKING and words[at + 1] not in _BOUNDARIES:
+        # a chart that shows X, a chart showing X
+        return 2, [words[at + 1].removesuffix("e") + "ing"]
+    return 1, _linked(words, at, before)
+
+
+def _number_at(words: list[str], at: int) -> tuple[int, str]:
+    """How many words the number has that begins there, and the number: `2 hundred and 50` as
+    `250`."""
+    first, scale = (
+        "1" if words[at] == "one" else words[at],
+        _SCALES.get("".join(words[at + 1 : at + 2]), 0),
+    )
+    if not scale or not _is_count(first):
+        return 1, words[at]
+    number, rest = int(first) * scale, [*words[at + 2 : at + 5], "", "", ""]
+    is_sum = (
+        rest[0] == "and" and _is_count(rest[1]) and int(rest[1]) < scale and rest[2] not in _SCALES
+    )
+    return (
+        (4, str(number + int(rest[1])))
+        if is_sum and words[at - 1 : at] != ["between"]
+        else (2, str(number))
+    )
+
+
+def _is_count(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 4 and word[0] != "0"
+
+
+def _version_at(words: list[str], at: int, *, is_after_noun: bool) -> tuple[int, list[str]]:
+    number = "".join(words[at + 1 : at + 2])
+    # plan 2 may be another plan than version 2 of the plan
+    if not number[:1].isdigit() or "." not in number:
+        return 1, ["version"]
+    if is_after_noun:
+        return 2, [number]
+    is_of_word = (
+        words[at + 2 : at + 3] == ["of"]
+        and at + 3 < len(words)
+        and (at + 4 == len(words) or words[at + 4] in _BOUNDARIES)
+    )
+    return (4, [words[at + 3], number]) if is_of_word else (1, ["version"])
+
+
+def _linked(words: list[str], at: int, before: str) -> list[str]:
+    """The small word that links a noun or a verb to what follows, in one form."""
+    word, following = words[at], words[at + 1 : at + 5]
+    if (
+        word == "that"
+        and before in _CODE
+        and len(following) > 1
+        and following[0] not in _AUXILIARIES
+    ):
+        return ["to"]  # a function that sorts, a function to sort
+    if word == "that" and before in _CHECKING:
+        return []
+    if (
+        word == "file"
+        and before in _FORMATS
+        and words[at - 2] in ("as", "to", "into")
+        and _BOUNDARIES.issuperset(following[:1])
+    ):
+        return []
+    if (
+        word == "every"
+        and at > 1
+        and following
+        and following[0].isalpha()
+        and following[0] not in _SPANS
+    ):
+        return ["each"]
+    is_topic = word in ("regarding", "concerning") or (
+        word == "on" and _CARRIERS.isdisjoint(following)
+    )
+    if (is_topic and before in _TOPICAL) or (word == "of" and before in ("review", "overview")):
+        return ["about"]
+    return ["of"] if word == "for" and before in _MEANT_FOR else [word]
+
+
+# One form for each verb
+
+
+def _as_verb(words: list[str]) -> list[str]:
+    """The verb in its one form; `Write a summary of X` as `summarize X`, `count X` as `find the
+    number of X`."""
+    if len(words) < 2:
+        return words
+    words = _with_one_verb(words)
+    if words[0] in ("convert", "translate"):
+        return ["to" if word == "into" else word for word in words]
+    if (
+        words[0] == "compare"
+        and words[1] in _FACTS
+        and words[2:3] == ["of"]
+        and [word for word in words if word in _BOUNDARIES] == ["and"]
+    ):
+        return ["compare", *words[3:], "by", words[1]]
+    is_done_to = len(words) > 3 and (
+        words[2] in _DONE_TO.get(words[1], ("of",)) or words[1:3] == ["research", "about"]
+    )
+    if is_done_to and words[0] in _PRODUCING and words[1] in _NOUN_OF_VERB:
+        return [_NOUN_OF_VERB[words[1]], *words[3:]]
+    if words[0] == "count":
+        return (
+            ["find", *words[1:]]
+            if words[1:3] in (["how", "many"], ["number", "of"])
+            else ["find", "number", "of", *words[1:]]
+        )
+    is_checked = words[0] == "check" and len(words) > 3 and words[-2:] == ["is", "correct"]
+    return words[:-2] if is_checked else [_verb_for(words), *words[1:]]
+
+
+def _verb_for(words: list[str]) -> str:
+    """The verb in the form that depends on what it is done to."""
+    verb, done_to = words[0], words[1 + _head(words[1:])]
+    if verb in _WRITING and done_to in _DOCUMENTS:
+        return "make"
+    if (verb == "create" and done_to in _CODE) or (
+        verb in ("implement", "code") and done_to in ("function", "script", "class", "macro")
+    ):
+        return "write"
+    if verb in ("arrange", "organize") and done_to in _MEETINGS:
+        return "schedule"
+    if verb == "do" and done_to in _DONE:
+        return "perform"
+    if verb == "study" and done_to in _FACTS:
+        return "examine"
+    is_checking = len(words) > 2 and (
+        verb == "verify" or (verb == "confirm" and words[1] in ("if", "whether"))
+    )
+    return "check" if is_checking else verb
+
+
+def _with_one_verb(words: list[str]) -> list[str]:
+    for at in (
+        1,
+        *(
+            at
+            for at in range(2, len(words))
+            if at == len(words) - 1 or words[at + 1] in ("to", "into")
+        ),
+    ):
+        verb = _VERB_IN_TWO.get((words[0], words[at]))
+        if verb and len(words) > 2:
+            return [verb, *words[1:at], *words[at + 1 :]]
+    is_conversion = words[0] in ("turn", "transform") and "into" in words
+    return ["convert" if is_conversion else _SAME_VERB.get(words[0], words[0]), *words[1:]]
+
+
+# One form for each way of asking
+
+
+def _ask(words: list[str]) -> list[str]:
+    """The words with `?` before a noun phrase that is asked for; a question begins with its
+    question word or with `whether`."""
+    if len(words) < 2:
+        return words
+    surely, rest = _after_asking(words)
+    words, rest = _what_year(words), _what_year(rest)
+    if not rest:
+        if words[0] in _VERBS - {"ask", "tell"} and words[1] in _ASKING and len(words) > 2:
+            asked = _question(words[1:], is_embedded=True)
+            return [words[0], *asked[1:]] if asked[0] == "?" else words
+        return _question(words, is_embedded=False)
+    if rest[0] in _ASKING and len(rest) > 1:
+        return _question(rest, is_embedded=True)
+    if rest[0] in ("whether", "if"):
+        rest = rest[3:] if rest[1:3] == ["or", "not"] else rest[1:]
+        return ["whether", *_auxiliary_at(rest, 0)]
+    if words[0] == "calculate" and words[1 + _head(rest)] in _EXPLAINED:
+        return words  # a number, where `explain` wants words
+    is_asked = (
+        surely
+        or _names_a_fact(rest, is_made=words[0] in _MAKING)
+        or (words[0] in ("list", "name") and _has_superlative(rest))
+    )
+    return ["?", *rest] if is_asked else words
+
+
+def _what_year(words: list[str]) -> list[str]:
+    """`In what year was X opened` and `year in what X was opened` as `what year ...`."""
+    if words[:3] == ["in", "what", "year"] and len(words) > 4:
+        return words[1:]
+    is_asked = words[:1] == ["year"] and words[-2:-1] == ["was"]
+    return (
+        [
+            "what",
+            *(
+                word
+                for at, word in enumerate(words)
+                if at not in (1, 2) or word not in ("in", "what")
+            ),
+        ]
+        if is_asked
+        else words
+    )
+
+
+def _after_asking(words: list[str]) -> tuple[bool, list[str]]:
+    """Whether the verb asks whatever comes after it, and what does; nothing when it is no verb of
+    asking."""
+    pair = (words[0], words[1])
+    if pair in _ASK_IN_TWO:
+        return _ASK_IN_TWO[pair], words[2:]
+    if words[0] in _ASK_SURELY:
+        return True, words[1:]
+    if words[0] in _ASK_OF_FACTS:
+        return False, words[1:]
+    return False, words[1:] if words[1] in _ASKED_BY.get(words[0], ()) else []
+
+
+def _question(words: list[str], *, is_embedded: bool) -> list[str]:
+    first = words[0]
+    if first in _AUXILIARIES and len(words) > 2:
+        return ["whether", *(words[1:] if first in ("do", "does") and words[1] != "not" else words)]
+    if first not in _ASKING:
+        return words
+    asked = _as_noun(words) or _as_noun(_auxiliary_at(words, 2 if words[1] in _MEASURE_OF else 1))
+    if asked:
+        return ["?", *asked]
+    words = _without_do(words)
+    if first == "how":
+        return _how(words, is_embedded=is_embedded)
+    if first in ("what", "who"):
+        return _what(words)
+    return _auxiliary_at(words, 1)
+
+
+def _as_noun(words: list[str]) -> list[str]:
+    """What the question asks for as a noun phrase: `the height of X` for `how tall is X`; nothing
+    where there is none."""
+    return _ASKED[words[0]](words) if words[0] in _ASKED and len(words) > 2 else []
+
+
+def _noun_of_how(words: list[str]) -> list[str]:
+    measured = words[1]
+    if measured in _MEASURE_OF and words[2] == "is" and len(words) > 3:
+        return [_MEASURE_OF[measured], "of", *words[3:]]
+    if words[1:5] == ["far", "is", "it", "from"]:
+        return ["distance", *words[4:]]
+    return _number_of(words) if measured == "many" else _noun_of_doing(_without_do(words))
+
+
+def _noun_of_doing(words: list[str]) -> list[str]:
+    """`The effect of X on Y` for `how X affects Y`, `the weight of X` for `how much X weighs`."""
+    if words[1:5] == ["long", "it", "take", "to"]:
+        return ["duration", *words[4:]]
+    if words[1] == "long" and words[-1] in ("take", "last"):
+        subject = [word for word in words[2:-1] if word != "will"]
+        return ["duration", "of", *subject] if subject and _BOUNDARIES.isdisjoint(subject) else []
+    if words[-1] == "differ" and "and" in words[2:-2]:
+        return ["difference", "between", *words[1:-1]]
+    start = 2 if words[1] == "much" else 1
+    verb = _SAID_OF if start == 2 else {"affect": "effect"}
+    at = next((at for at in range(start + 1, len(words) + start - 2) if words[at] in verb), 0)
+    if not at or not _BOUNDARIES.isdisjoint(words[start:at]):
+        return []
+    return [
+        verb[words[at]],
+        "of",
+        *words[start:at],
+        *(["on"] if start == 1 else []),
+        *words[at + 1 :],
+    ]
+
+
+def _number_of(words: list[str]) -> list[str]:
+    """`The number of X` for `how many X are there`, `does Y have`, `were made`."""
+    if len(words) == 5 and words[4] in ("has", "have") and words[3] not in _BOUNDARIES:
+        return ["number", "of", words[3], "'s", words[2]]  # `how many moons Uranus has`
+    at = next((at for at in range(3, len(words) - 1) if words[at] in _AUXILIARIES), 0)
+    if not at:
+        return []
+    counted, following = words[2:at], words[at + 1 :]
+    if words[at] in ("do", "does") and following[-1] == "have" and len(following) > 1:
+        return ["number", "of", *following[:-1], "'s", *counted]
+    if words[at] == "is" and (following[0] == "there" or following[0] in _PREPOSITIONS):
+        return [
+            "number",
+            "of",
+            *counted,
+            *(following[1:] if following[0] == "there" else following),
+        ]
+    return (
+        ["number", "of", *counted, *following]
+        if words[at] == "was" and following[0].endswith("ed")
+        else []
+    )
+
+
+def _noun_of_what(words: list[str]) -> list[str]:
+    if words[1] in ("cause", "caused"):
+        return ["cause", "of", *words[2:]]
+    subject = _auxiliary_at(words, 2)[3:-1]
+    if (
+        words[1] == "year"
+        and "was" in words
+        and words[-1] in _EVENTS
+        and subject
+        and _BOUNDARIES.isdisjoint(subject)
+    ):
+        return [_EVENTS[words[-1]], "year", "of", *subject]
+    at = next((at for at in range(2, len(words) - 1) if words[at] in _BOUNDARIES), 0)
+    if at and words[at] in ("has", "have") and words[at + 1] not in _BOUNDARIES:
+        return [*words[1:at], "with", *words[at + 1 :]]  # `what country has a king`
+    words = _without_do(words)
+    said = _SAID_OF.get(words[-1])
+    return (
+        [said, "of", *words[1:-1]]
+        if said and len(words) > 2 and _BOUNDARIES.isdisjoint(words[1:-1])
+        else []
+    )
+
+
+def _noun_of_who(words: list[str]) -> list[str]:
+    if words[1] == "was" and words[2] in _TIMELESS and words[3:4] == ["of"]:
+        return words[2:]
+    return (
+        [_AGENT_OF[words[1]], "of", *words[2:]]
+        if words[1] in _AGENT_OF and words[2] not in _BOUNDARIES
+        else []
+    )
+
+
+def _noun_of_when(words: list[str]) -> list[str]:
+    happened = words[-1]
+    subject = (
+        words[2:-1] if happened in _EVENTS or happened in ("located", "situated") else words[2:]
+    )
+    if not subject or not _BOUNDARIES.isdisjoint(subject):
+        return []
+    if words[:2] == ["where", "is"] and happened not in _EVENTS:
+        return ["location", "of", *subject]
+    if words[1] == "was" and happened in _EVENTS:
+        return [_EVENTS[happened], "date" if words[0] == "when" else "place", "of", *subject]
+    return []
+
+
+_ASKED = {
+    "how": _noun_of_how,
+    "what": _noun_of_what,
+    "who": _noun_of_who,
+    "when": _noun_of_when,
+    "where": _noun_of_when,
+}
+
+
+def _how(words: list[str], *, is_embedded: bool) -> list[str]:
+    """`How X is made` as `how is X made`, `how tall X is` as `how tall is X`."""
+    if words[1] == "to" or words[1] in _AUXILIARIES:
+        return words
+    if words[1] in _MEASURING:
+        return _auxiliary_at(words, 2)
+    return _auxiliary_at(words, 2 if words[-1] in _AUXILIARIES else 1) if is_embedded else words
+
+
+def _what(words: list[str]) -> list[str]:
+    """`What is the population of X`, `what the population of X is`: a noun phrase that is asked
+    for."""
+    if words[0] == "who":
+        words = _auxiliary_at(words, 1)
+    elif words[1] == "was" and any(
+        word in ("in", "for", "of") and _is_year(after) for word, after in pairwise(words)
+    ):
+        words = ["what", "is", *words[2:]]
+    elif words[-1] == "is" and len(words) > 2 and words[1] != "is":
+        words = ["what", "is", *words[1:-1]]
+    rest = words[2:]
+    if not rest or words[1] != "is":
+        return words
+    at = _head(rest)
+    # `What is capital in economics` asks for a definition
+    is_certain = at > 0 or rest[1:2] in (["of"], ["for"], ["between"])
+    if words[0] == "who":
+        return ["?", *rest] if is_certain and rest[at] in _ROLES else words
+    return (
+        ["?", *rest]
+        if (is_certain and _names_a_fact(rest, is_made=False)) or _has_superlative(rest)
+        else words
+    )
+
+
+def _is_year(word: str) -> bool:
+    return len(word) == 4 and word.isdigit() and word[:2] in ("17", "18", "19", "20")
+
+
+def _has_superlative(words: list[str]) -> bool:
+    """Whether the noun phrase with which the words begin has one."""
+    return any(map(_is_superlative, words[: _head(words) + 1]))
+
+
+def _is_superlative(word: str) -> bool:
+    return word in ("best", "worst", "most", "least") or (
+        len(word) > 5 and word.endswith("est") and word not in _NO_SUPERLATIVE
+    )
+
+
+def _without_do(words: list[str]) -> list[str]:
+    """`How does X work` as `how X works`, `how do I` as `how to`, `why did X end` as `why X
+    ended`."""
+    for at in range(1, min(len(words) - 1, 4)):
+        # which days did shops open, which day shops opened
+        if words[at] == "did" and words[0] not in ("what", "who"):
+            verb = (
+                next(
+                    (place for place in range(at + 1, len(words)) if words[place] in _BOUNDARIES),
+                    len(words),
+                )
+                - 1
+            )
+            return (
+                [
+                    *words[:at],
+                    *words[at + 1 : verb],
+                    words[verb].removesuffix("e") + "ed",
+                    *words[verb + 1 :],
+                ]
+                if verb > at + 1
+                else words
+            )
+        if words[at] in ("do", "does") and words[at + 1] != "not":
+            rest = words[at + 1 :]
+            is_for_anyone = words[0] == "how" and at == 1 and rest[0] in ("i", "you", "one")
+            return ["how", "to", *rest[1:]] if is_for_anyone else [*words[:at], *rest]
+    return words
+
+
+def _auxiliary_at(words: list[str], place: int) -> list[str]:
+    """The words with the first auxiliary from `place` on moved to it, as in a question."""
+    for at in range(place, len(words)):
+        if words[at] in _AUXILIARIES:
+            return [*words[:place], words[at], *words[place:at], *words[at + 1 :]]
+    return words
+
+
+def _head(words: list[str]) -> int:
+    """Where the last word of the noun phrase stands with which the words begin."""
+    end = next((at for at, word in enumerate(words) if word in _PARTING), len(words))
+    return max(end - 1, 0)
+
+
+def _names_a_fact(words: list[str], *, is_made: bool) -> bool:
+    """Whether the head of the noun phrase is something that can be looked up.
+
+    Args:
+        is_made: the verb may mean making as well as finding: `establish a budget`.
+    """
+    head = words[_head(words)]
+    return head in _FACTS or (head in _MADE_FACTS and not is_made)
+
+
+def _swap_of(words: list[str]) -> list[str]:
+    """`The Y of X` as `X's Y`, in each noun phrase for itself."""
+    if "of" not in words:
+        return words
+    swapped: list[str] = []
+    start = 1 if words[0] in _VERBS else 0
+    swapped.extend(words[:start])
+    for at in range(start, len(words) + 1):
+        if at == len(words) or words[at] in _BOUNDARIES:
+            swapped.extend(_owners_first(words[start:at]))
+            swapped.extend(words[at : at + 1])
+            start = at + 1
+    return swapped
+
+
+def _owners_first(words: list[str]) -> list[str]:
+    parts: list[list[str]] = [[]]
+    for word in words:
+        if word == "of":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    if len(parts) < 2 or not all(parts):
+        return words
+    # `number of moons of X`
+    kept = next((at + 1 for at in range(len(parts) - 2, -1, -1) if not _is_owned(parts[at])), 0)
+    joined = [word for part in parts[:kept] for word in (*part, "of")] + parts[-1]
+    for part in reversed(parts[kept:-1]):
+        joined += ["'s", *part]
+    return joined
+
+
+def _compounds(words: list[str]) -> list[str]:
+    """`Network's diagram` as `network diagram`, where one word owns one word."""
+    return [
+        word for at, word in enumerate(words) if word != "'s" or not _joins_a_compound(words, at)
+    ]
+
+
+def _joins_a_compound(words: list[str], at: int) -> bool:
+    is_alone_before = at < 2 or words[at - 2] in _PARTING or (at == 2 and words[0] in _VERBS)
+    is_alone_after = at + 2 == len(words) or (at + 2 < len(words) and words[at + 2] in _BOUNDARIES)
+    return (
+        is_alone_before
+        and is_alone_after
+        and words[at + 1].isalpha()
+        and _NO_COMPOUND.isdisjoint((words[at - 1], words[at + 1]))
+    )
+
+
+def _is_owned(phrase: list[str]) -> bool:
+    word = phrase[-1]
+    if word == "number" and phrase[-2:-1] and phrase[-2] in _COUNTED_BY:
+        return True
+    if word in _NOT_OWNED or (len(phrase) == 1 and word in _NOT_OWNED_ALONE):
+        return False
+    return (
+        word in _FACTS or word in _MADE_FACTS or word in _THINGS or not word.endswith(_ACT_ENDINGS)
+    )
+
+
+def _pair_sorted(words: list[str]) -> list[str]:
+    """`By weight and cost` as `by cost and weight`: two things of as many words, where the order
+    says nothing."""
+    if words.count("and") != 1 or not _ORDERED.isdisjoint(words):
+        return words
+    at = words.index("and")
+    start = next(
+        (place for place in range(at - 1, -1, -1) if words[place] in _PARTING or place == 0), at
+    )
+    before = words[start]
+    again = 1 if words[at + 1 : at + 2] == [before] else 0  # `in X and in Y`
+    end = next(
+        (place for place in range(at + 1 + again, len(words)) if words[place] in _PARTING),
+        len(words),
+    )
+    one, other = words[start + 1 : at], words[at + 1 + again : end]
+    is_pair = before in _PAIRED_AFTER or (
+        before == "between" and start > 0 and words[start - 1] in _MUTUAL
+    )
+    if not is_pair or not one or len(one) != len(other) or words[end : end + 1] == [before]:
+        return words
+    return [*words[: start + 1], *min(one, other), "and", *max(one, other), *words[end:]]
+
+
+# -- what a text is about
+# --------------------------------------------------------------------------------------------------
+
+_MAX_TERM_WORDS = 8  # a longer quote is a passage, not a term
+_PARTICLES = frozenset("of de van von der den la le du da di del al bin ibn".split())
+# Words that are written with a capital where a sentence begins, before a name or elsewhere, and are
+# none.
+_NO_NAMES = frozenset(
+    "i the a an and or but if in on at by for with from to into it its this that these "
+    "those there here he she they we you my our your his"
+    " her their not no yes as so is are was were be do does did has have had all any "
+    "some each every both either when where what who which"
+    " why how please step task note answer result results source sources lacking part "
+    "table figure chapter section consider discuss assume"
+    " suppose contact mention see avoid keep let many several most however therefore "
+    "according since while although unlike like today"
+    " yesterday finally overall additionally furthermore moreover also thus hence "
+    "meanwhile other such one two three dear total based given"
+    " using including located former current new old then now after before during until "
+    "about between over under more less only even"
+    " because through without within against per can could will would should may might must".split()
+)
+_CODE_SIGNS = frozenset("/\\_@#")
+_SEPARATING = dict.fromkeys(map(ord, '|"`«»「」『』'), " ")
+
+
+def find_marks(text: str) -> frozenset[str]:
+    """Return what identifies the subject of a text: codes, paths, addresses, numbers, quoted terms
+    and proper names, folded.
+
+    A number comes without grouping and unit (`1,200 km` gives `1200`), a name of several words as a
+    whole and in its parts. A name that opens a sentence is missed unless another capital, a
+    possessive or its own case shows it. In languages that write every noun with a capital, nouns
+    are found as well; in scripts without capitals, names are not found.
+    """
+    found: set[str] = set()
+    for line in text.splitlines():
+        plain = _plain(line)
+        if not _QUOTES.isdisjoint(plain):
+            found.update(_quoted_terms(plain))
+        for sentence in sentences_of(plain.translate(_SEPARATING).strip()):
+            found.update(_marks_of(sentence))
+    return frozenset(found)
+
+
+def _quoted_terms(plain: str) -> Iterator[str]:
+    for match in _QUOTED.finditer(plain):
+        words = _tokens(next(part for part in match.groups() if part is not None))
+        if 0 < len(words) <= _MAX_TERM_WORDS:
+            yield " ".join(words)
+
+
+def _marks_of(sentence: str) -> Iterator[str]:
+    chunks = sentence.split()
+    is_heading = _is_heading(chunks)
+    run: list[str] = []
+    for at, chunk in enumerate(chunks):
+        word = _mark_word(chunk)
+        is_name = not is_heading and _is_name(word, at, chunks)
+        is_number = _NUMBER.fullmatch(word) is not None
+        if is_name or (run and is_number):
+            run += _tokens(word)
+        elif run and word in _PARTICLES and chunks[at + 1 : at + 2] and chunks[at + 1][0].isupper():
+            run.append(word)
+            continue
+        if run and (not is_name or chunk[-1] in ",;:.!?)*"):
+            yield from _names(run)
+            run = []
+        if not is_name and _is_code(word):
+            yield from _tokens(word)
+    yield from _names(run)
+
+
+def _names(run: list[str]) -> Iterator[str]:
+    """A name as a whole, and its words."""
+    if run[-1:] and run[-1] in _PARTICLES:
+        run = run[:-1]
+    if run:
+        yield " ".join(run)
+    yield from (word for word in run if word not in _PARTICLES)
+
+
+def _mark_word(chunk: str) -> str:
+    """The chunk without punctuation, asterisks of emphasis and a possessive."""
+    word = _bare(_bare(chunk).strip("*"))
+    return word[:-2] if word.endswith(("'s", "'S")) else word
+
+
+def _is_code(word: str) -> bool:
+    """Whether the word has a digit, or a sign that ordinary words do not have within: `a_b`,
+    `#tag`, `file.py`."""
+    is_dotted = "." in word.strip(".") and len(word) > 3
+    return is_dotted or any(map(str.isdigit, word)) or not _CODE_SIGNS.isdisjoint(word)
+
+
+def _is_heading(chunks: list[str]) -> bool:
+    """Whether every longer word has a capital: then a capital says nothing about which words are
+    names."""
+    long = [chunk for chunk in chunks if len(chunk) > 3 and chunk[0].isalpha()]
+    return (
+        len(long) > 3
+        and all(chunk[0].isupper() for chunk in long)
+        and not any("," in chunk for chunk in chunks)
+    )
+
+
+def _is_name(word: str, at: int, chunks: list[str]) -> bool:
+    letters = word.replace("-", "").replace("'", "")
+    if (
+        len(letters) < 2
+        or letters.islower()
+        or not letters.isalpha()
+        or letters.casefold() in _NO_NAMES
+    ):
+        return False
+    if not letters[1:].islower():
+        return letters.casefold() != letters  # NASA, iPhone; a script without case is no name
+    if at > 0:
+        return letters[0].isupper()
+    if _stem(letters.casefold()) in _VERBS:
+        return False
+    is_owner = chunks[0].rstrip(".,;:!?)*").casefold().endswith("'s")
+    return is_owner or (
+        chunks[0][-1].isalpha()
+        and len(chunks) > 1
+        and chunks[1].lstrip("*" + OPENING)[:1].isupper()
+    )
+
+
+def _tokens(text: str) -> list[str]:
+    """The words of a text as marks are compared with them: folded, without the punctuation round
+    them, numbers in one form."""
+    tokens: list[str] = []
+    for chunk in text.translate(_SEPARATING).split():
+        if chunk.isalpha():
+            tokens.append(_fold(chunk))
+        else:
+            word = _mark_word(chunk)
+            if word:
+                tokens.extend(_parts(word))
+    return tokens
+
+
+def _parts(word: str) -> list[str]:
+    """What a word without blanks is made of: `Oslo/Bergen` and `red,green` are two words,
+    `src/main.py` is one."""
+    folded = _fold(word)
+    number = next((part for part in _measure(folded) if part[-1].isdigit()), "")
+    if number:
+        return [number]
+    if "/" in word and all(part[:1].isupper() for part in word.split("/")):
+        return _tokens(word.replace("/", " "))
+    if "," in word or ";" in word:
+        return _tokens(_LISTED.sub(" ", word))
+    return [folded] if _is_code(word) else [part for part in folded.split("-") if part]
+
+
+def held_marks(text: str, marks: Iterable[str]) -> frozenset[str]:
+    """Return those of the marks that the text holds as whole words, on whatever lines."""
+    tokens = _tokens(_plain(text))
+    known = set(tokens)
+    joined = f" {' '.join(tokens)} "
+    return frozenset(mark for mark in marks if _is_held(_tokens(_plain(mark)), known, joined))
+
+
+def _is_held(wanted: list[str], known: set[str], joined: str) -> bool:
+    return (
+        known.issuperset(wanted)
+        and bool(wanted)
+        and (len(wanted) == 1 or f" {' '.join(wanted)} " in joined)
+    )

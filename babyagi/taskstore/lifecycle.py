@@ -1,0 +1,577 @@
+"""The rules of the task list as pure functions: which states follow which, when an objective ends,
+what a person may change, and what a step becomes.
+
+Nothing here reads a clock or keeps state. Times are in whole microseconds wherever a name says
+so."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from babyagi import events
+from babyagi.errors import LeaseLostError, NotFoundError, ObjectiveStoppedError, SettingsError
+from babyagi.tasks import (
+    CheckedPart,
+    Checks,
+    Duty,
+    Fence,
+    Lack,
+    Limits,
+    ObjectiveSpec,
+    Place,
+    Proposal,
+    Reservation,
+    Result,
+    Role,
+    Step,
+    StepState,
+    StopReason,
+    Task,
+    TaskStatus,
+    Usage,
+)
+from babyagi.taskstore.limits import charge_of, countable_usage, is_reached
+from babyagi.taskstore.sql.database import Row
+
+MAX_NAME_CHARS = 2000
+MAX_DETAIL_CHARS = 2000
+MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
+# tries in a row that brought neither an answer nor, by what they lacked, a new task, before no
+# other is started
+MAX_FRUITLESS = 20
+MAX_LACKS = 3  # tries of a task that lack something, before it is given up
+# of an objective: a person cannot see more at a glance, and each of them is paid for
+MAX_OPEN_QUESTIONS = 5
+MAX_REPEATS = 4  # of a name, without a newer answer that bears on it
+MAX_REPEATS_IN_ALL = 12
+MAX_IDLE_CHECKS = 3  # in a row, without a new answer since the one before
+# workers in a row that are lost with a task, and none of them recorded a step of it, before it is
+# given up
+MAX_LOST = 10
+SUSPECT_FROM = 4  # such workers in a row, from which on a task may be what kills them
+MAX_LOST_PAUSE_S = 60.0
+MAX_STUCK_CHECKS = 10  # in a row, without fewer parts missing
+
+OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
+AT_WORK = (TaskStatus.RUNNING, TaskStatus.RECORDED)
+CANCELLABLE = (TaskStatus.QUEUED, TaskStatus.WAITING)
+# a task that comes `after` these need not wait for them
+SETTLED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
+CANCELLING = (StopReason.OBJECTIVE_MET, StopReason.CANCELLED)
+REOPENED_BY_EXTENDING = (
+    StopReason.LIMIT_TASKS,
+    StopReason.LIMIT_CALLS,
+    StopReason.LIMIT_TOKENS,
+    StopReason.LIMIT_COST,
+    StopReason.LIMIT_TIME,
+    StopReason.WAITING,
+    StopReason.STALLED,
+    StopReason.UNMET,
+    StopReason.FAILED,
+)
+FOR_GOOD = StopReason.CANCELLED  # the end that nothing re-opens
+
+
+def storable(text: str, *, max_chars: int | None = None) -> str:
+    """The text without what UTF-8 cannot hold (lone surrogates) and PostgreSQL does not take (NUL),
+    cut to `max_chars`."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")[:max_chars]
+
+
+def one_line(text: str, *, max_chars: int | None = None) -> str:
+    """The text as one line: white space collapsed, control characters removed."""
+    visible = "".join(char for char in " ".join(text.split()) if unicodedata.category(char) != "Cc")
+    return storable(visible, max_chars=max_chars).strip()
+
+
+def identity_key(spec: ObjectiveSpec) -> str:
+    """What starting the same objective again has in common with the first start."""
+    identity = json.dumps([spec.text, spec.initial_task, spec.instance_name])
+    return hashlib.sha256(identity.encode()).hexdigest()
+
+
+def first_task(spec: ObjectiveSpec) -> Proposal:
+    """An objective's first task; a person's words are not cut."""
+    return Proposal(name=one_line(spec.initial_task))
+
+
+# -- order
+# --------------------------------------------------------------------------------------------------
+
+
+def deal_ranks(current: Iterable[tuple[int, int]], wanted: Sequence[int]) -> dict[int, int]:
+    """Deal the ranks that the wanted queued tasks hold out to them anew, in the wanted order.
+
+    Args:
+        current: `(id, rank)` of queued tasks.
+
+    Returns:
+        The new rank by id. Unknown and repeated ids are ignored; a task that is not wanted keeps
+        its rank.
+    """
+    rank_by_id = dict(current)
+    named = [task_id for task_id in dict.fromkeys(wanted) if task_id in rank_by_id]
+    return dict(zip(named, sorted(rank_by_id[task_id] for task_id in named), strict=True))
+
+
+def duty_owner(duty: Duty, row: Row) -> str:
+    """The owner of a duty's steps: a new one for each order, planning, check and report, so that no
+    old step is replayed in it."""
+    match duty:
+        case Duty.ORDER:
+            return f"order:{row['order_revision']}"
+        case Duty.PLAN:
+            return f"plan:{row['plan_no']}"
+        case Duty.CHECK:
+            return f"check:{row['check_no']}"
+        case Duty.REPORT:
+            return "report" if row["report_no"] == 1 else f"report:{row['report_no']}"
+        case Duty.INDEX:
+            return "index"
+
+
+DUTIES = (Duty.CHECK, Duty.PLAN, Duty.ORDER, Duty.REPORT)
+"""What the dispatcher of a worker looks for, in this order; the duty to index has its own."""
+
+
+# -- leases and time
+# --------------------------------------------------------------------------------------------------
+
+
+def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
+    """The counted time so far. What passed since a worker was last seen counts up to one lease,
+    whatever the clock did."""
+    return active_us + min(max(since_seen_us, 0), lease_us)
+
+
+def storable_hindrance(text: str) -> str:
+    return one_line(text, max_chars=MAX_DETAIL_CHARS)
+
+
+# -- states
+# --------------------------------------------------------------------------------------------------
+
+
+def count_barren(n_barren: int, *, n_added: int, is_repeat: bool) -> int:
+    """How many tasks in a row were barren, after one more was planned from."""
+    return n_barren + 1 if is_repeat and not n_added else 0
+
+
+def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
+    """Where a running task goes after its `failures`th failure: tried again, or given up."""
+    return TaskStatus.DEAD if failures >= max_failures else TaskStatus.QUEUED
+
+
+def pause_after_loss(n_lost: int) -> float:
+    """Seconds before a task is claimed again that so many workers in a row were lost with: none
+    after the first."""
+    return min(2.0 ** (n_lost - 2), MAX_LOST_PAUSE_S) if n_lost > 1 else 0.0
+
+
+def is_delayed(now_us: int, *, not_before_us: int | None, delay_us: int) -> bool:
+    """Whether a delay still lasts. One that would have begun in the future is that of a clock which
+    has jumped back since."""
+    return not_before_us is not None and not_before_us - delay_us <= now_us < not_before_us
+
+
+def status_when_freed(
+    status: TaskStatus, stop_reason: StopReason | None, *, is_asking: bool
+) -> TaskStatus:
+    """What a task that nobody holds any more becomes: queued, or waiting while a person must say
+    something about one of its steps, unless the objective's end cancelled all that was queued. A
+    task that is asking is never dead: its call may have been made."""
+    if status in (TaskStatus.RUNNING, TaskStatus.QUEUED) or (
+        status is TaskStatus.DEAD and is_asking
+    ):
+        if stop_reason in CANCELLING:
+            return TaskStatus.CANCELLED
+        return TaskStatus.WAITING if is_asking else TaskStatus.QUEUED
+    return status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What `conclude` looks at. `n_unblocked` are the queued tasks that wait for no other, delayed
+    or not, `n_resumable` those of them that were begun before; `n_begun` counts every task that was
+    ever begun. `n_barren` is how many tasks in a row brought nothing new, `n_fruitless` how many
+    tries in a row gave no answer."""
+
+    limits: Limits
+    active_s: float
+    is_claimed_met: bool
+    n_held: int
+    n_recorded: int
+    n_unblocked: int
+    n_resumable: int
+    n_waiting: int
+    n_done: int
+    n_dead: int
+    n_begun: int
+    n_barren: int
+    n_fruitless: int
+
+    @property
+    def is_stalled(self) -> bool:
+        return self.n_unblocked > 0 and not may_start(
+            n_barren=self.n_barren, n_fruitless=self.n_fruitless
+        )
+
+    @property
+    def is_out_of_tasks(self) -> bool:
+        """Whether the limit of tasks keeps every task that could be started from being begun."""
+        return is_reached(self.limits.max_tasks, self.n_begun) and self.n_resumable == 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is under way, nothing is owed, and no task can be started however long
+        one waits."""
+        return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
+
+
+def may_start(*, n_barren: int, n_fruitless: int) -> bool:
+    """Whether another task is worth its while."""
+    return n_barren < MAX_BARREN and n_fruitless < MAX_FRUITLESS
+
+
+def needs_check(snapshot: Snapshot) -> bool:
+    """Whether a model must say if the objective is met: somebody claims it, or nothing is left to
+    do and something was answered."""
+    if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
+        return False
+    return snapshot.is_claimed_met or (snapshot.is_empty and snapshot.n_done > 0)
+
+
+def conclude(snapshot: Snapshot) -> StopReason | None:
+    """Why nothing more can happen in an active objective, None while something can: an empty list
+    is a question for the check."""
+    if snapshot.n_held:
+        return None
+    if is_reached(snapshot.limits.max_time_s, snapshot.active_s):
+        return StopReason.LIMIT_TIME
+    if snapshot.n_recorded or needs_check(snapshot):
+        return None
+    if snapshot.n_unblocked and not snapshot.is_stalled:
+        return StopReason.LIMIT_TASKS if snapshot.is_out_of_tasks else None
+    if snapshot.n_waiting:
+        return StopReason.WAITING
+    return StopReason.STALLED if snapshot.is_stalled else StopReason.FAILED
+
+
+def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = ()) -> str:
+    """What a person must know beyond the reason that `conclude` gave.
+
+    Args:
+        errors: of the tasks that were given up; the most frequent one is named.
+    """
+    if reason is StopReason.FAILED:
+        why = f": {Counter(errors).most_common(1)[0][0]}" if errors else ""
+        return (
+            f"no task was answered, {snapshot.n_dead} "
+            f"{'was' if snapshot.n_dead == 1 else 'were'} given up{why}"
+        )
+    if reason not in (StopReason.STALLED, StopReason.WAITING) or not snapshot.is_stalled:
+        return ""
+    if snapshot.n_fruitless >= MAX_FRUITLESS:
+        return f"the last {snapshot.n_fruitless} tries in a row gave no answer and no new task"
+    return (
+        f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly "
+        "equal earlier ones"
+    )
+
+
+def after_check(
+    checks: Checks,
+    *,
+    parts: Sequence[CheckedPart],
+    missing: Sequence[str],
+    n_answers: int,
+    is_round: bool,
+) -> Checks:
+    """What is known after one more check that found something missing.
+
+    Args:
+        n_answers: how many answers there are now. is_round: the list was empty, so the check counts
+            as one in vain.
+    """
+    n_missing = max(1, len(missing))
+    is_better = not checks.least_missing or n_missing < checks.least_missing
+    is_idle = is_round and n_answers == checks.n_answers
+    return Checks(
+        parts=tuple(parts),
+        missing=tuple(missing),
+        n_idle=checks.n_idle + 1 if is_idle else 0 if is_round else checks.n_idle,
+        n_stuck=0 if is_better else checks.n_stuck + int(is_round),
+        least_missing=n_missing if is_better else checks.least_missing,
+        n_answers=n_answers,
+    )
+
+
+def is_in_vain(checks: Checks) -> bool:
+    """Whether asking for what is missing has brought nothing often enough."""
+    return checks.n_idle >= MAX_IDLE_CHECKS or checks.n_stuck >= MAX_STUCK_CHECKS
+
+
+def require_nobody_at_work(objective_id: int, *, is_held: bool) -> None:
+    """Raises `SettingsError` when a living worker holds something of the objective."""
+    if is_held:
+        raise SettingsError(
+            f"a worker is at work on objective {objective_id}",
+            fix=f"babyagi pause --objective {objective_id}",
+        )
+
+
+def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveSpec:
+    return replace(
+        spec, model_by_role={**spec.model_by_role, Role.EMBEDDING: model}, embedding_space=space
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# What a person may change in a list that others work on, as pure functions that all
+# implementations use (see `rules`).
+# --------------------------------------------------------------------------------------------------
+
+
+def require_changeable(task: Task) -> None:
+    """Raises `SettingsError` unless the task is still to be done and nobody works on it."""
+    if task.status in CANCELLABLE:
+        return
+    is_dead = task.status is TaskStatus.DEAD
+    raise SettingsError(
+        f"task {task.id} is {task.status.value} and stays as it is",
+        why="only a task that is queued or waiting can be changed",
+        fix=f"babyagi retry {task.id}" if is_dead else "babyagi tasks shows which tasks are queued",
+        guide="tasks",
+    )
+
+
+def require_dead(task: Task) -> None:
+    if task.status is not TaskStatus.DEAD:
+        raise SettingsError(
+            (
+                f"task {task.id} is {task.status.value}; only a task that was given up can "
+                "be tried again"
+            ),
+            fix="babyagi tasks shows which tasks are dead",
+            guide="tasks",
+        )
+
+
+def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
+    """Raises `ObjectiveStoppedError` when the objective ended for good; one that has not ended is
+    fine."""
+    if reason is FOR_GOOD:
+        raise ObjectiveStoppedError(
+            f"objective {objective_id} has ended for good: {reason.value}",
+            why=reason.words,
+            fix="babyagi run with --new starts it afresh",
+            guide="objectives",
+        )
+
+
+def replacement(task: Task, name: str) -> Proposal:
+    """The person's words in the place of a task; they are not cut."""
+    line = one_line(name)
+    if not line:
+        raise SettingsError(
+            f"the new name of task {task.id} is empty",
+            fix=f'babyagi tasks edit {task.id} "what to do instead"',
+            guide="tasks",
+        )
+    return Proposal(name=line, after=task.after)
+
+
+def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list[int]:
+    """The ids in their new order: the moved ones, in their order, at an end or before the id `to`.
+
+    Raises:
+        SettingsError: `to` is not in the list.
+    """
+    if to in moved:
+        return list(listed)
+    rest = [task_id for task_id in listed if task_id not in moved]
+    match to:
+        case Place.FIRST:
+            at = 0
+        case Place.LAST:
+            at = len(rest)
+        case _ if to in rest:
+            at = rest.index(to)
+        case _:
+            raise SettingsError(
+                f"task {to} is neither queued nor waiting, so nothing can come before it",
+                fix="babyagi tasks shows which tasks are queued",
+                guide="tasks",
+            )
+    return [*rest[:at], *moved, *rest[at:]]
+
+
+# --------------------------------------------------------------------------------------------------
+# How nouns of the task store come to be and change, as pure functions that all implementations use
+# (see `rules`).
+# --------------------------------------------------------------------------------------------------
+
+INPUTS = "inputs"  # the kind of a step that keeps what a try was given, or chose: no call
+ONCE = "once"  # the kind of a step that is a tool call which must not be repeated
+
+
+def new_result(task: Task, *, text: str, origins: Sequence[str], lack: str, at: datetime) -> Result:
+    return Result(
+        task_id=task.id,
+        objective_id=task.objective_id,
+        task_name=task.name,
+        text=storable(text),
+        origins=tuple(storable(origin) for origin in origins),
+        lack=storable(lack, max_chars=MAX_DETAIL_CHARS),
+        is_planned=False,
+        created_at=at,
+    )
+
+
+def new_step(fence: Fence, *, key: str, at: datetime) -> Step:
+    """A step nobody has intended yet; of one that is recorded without an intention, the kind is not
+    known any more."""
+    return Step(
+        objective_id=fence.objective_id,
+        owner=fence.owner,
+        key=key,
+        kind="",
+        request_hash="",
+        state=StepState.INTENDED,
+        claim_no=fence.claim_no,
+        created_at=at,
+    )
+
+
+def open_step(fence: Fence, *, key: str, kind: str, request: str, at: datetime) -> Step:
+    """A step that a person may have to read; the same request has the same hash in every try."""
+    request = storable(request)
+    request_hash = hashlib.sha256(request.encode()).hexdigest()[:32]
+    return replace(
+        new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash, request=request
+    )
+
+
+def is_open(step: Step) -> bool:
+    """Whether a person must say something."""
+    return step.state in (StepState.ASKED, StepState.UNKNOWN)
+
+
+def not_asked(step_id: int) -> NotFoundError:
+    return NotFoundError(
+        f"nothing waits for a person under number {step_id}",
+        fix="babyagi inbox shows what does",
+        guide="inbox",
+    )
+
+
+def parked_data(step: Step) -> dict[str, Any]:
+    return {"key": step.key, "kind": step.kind, "state": step.state.value}
+
+
+def done_step(step: Step, *, output: str, model: str, origins: Sequence[str], at: datetime) -> Step:
+    """The step with its outcome; the first one stands."""
+    if step.state is StepState.DONE:
+        return step
+    return replace(
+        step,
+        state=StepState.DONE,
+        output=storable(output),
+        model=storable(model) or step.model,
+        origins=tuple(storable(origin) for origin in origins),
+        done_at=at,
+    )
+
+
+def charge_unconfirmed(step: Step) -> tuple[Step, Usage]:
+    """The step when its claim ends with the call in flight, and what that costs: all that was
+    reserved, until the answer comes."""
+    charge = charge_of(step.reservation)
+    unconfirmed = (*step.unconfirmed, (step.claim_no, charge))
+    return replace(
+        step, reservation=Reservation(), usage=step.usage + charge, unconfirmed=unconfirmed
+    ), charge
+
+
+def reserved_for(step: Step, *, claim_no: int) -> Reservation:
+    """What was reserved for the step's call of this claim, also where it has been charged since."""
+    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
+    if charged.calls or step.claim_no != claim_no:
+        return Reservation(calls=charged.calls, tokens=charged.tokens, cost_usd=charged.cost_usd)
+    return step.reservation
+
+
+def count_usage(step: Step, usage: Usage, *, claim_no: int) -> tuple[Step, Usage]:
+    """The step with the usage of a call of this claim, and what is to be counted: less than nothing
+    where more was charged already."""
+    charged = sum((charge for no, charge in step.unconfirmed if no == claim_no), Usage())
+    counted = countable_usage(usage) - charged
+    unconfirmed = tuple((no, charge) for no, charge in step.unconfirmed if no != claim_no)
+    return replace(step, usage=step.usage + counted, unconfirmed=unconfirmed), counted
+
+
+def is_repeated(step: Step, *, claim_no: int, is_held: bool) -> bool:
+    """Whether this claim has recorded the step already: its commit seemed to fail, and it comes
+    again. The money was spent once."""
+    return step.state is StepState.DONE and step.claim_no == claim_no and not is_held
+
+
+def is_forgettable(step: Step, *, claim_no: int) -> bool:
+    """Whether nothing is left of a step whose call gave no outcome: no answer, and no call of
+    another claim that may yet give one."""
+    return step.state is StepState.INTENDED and step.claim_no == claim_no and not step.unconfirmed
+
+
+def failed(task: Task, *, error: str) -> Task:
+    """After a failed try: the next one is journaled anew."""
+    error = storable(error, max_chars=MAX_DETAIL_CHARS)
+    return replace(task, failures=task.failures + 1, n_lost=0, error=error, try_no=task.try_no + 1)
+
+
+def lacked(task: Task, *, lack: Lack) -> Task:
+    """After a try that lacked something."""
+    lack = replace(lack, what=storable(lack.what, max_chars=MAX_DETAIL_CHARS))
+    return replace(task, lack=lack, n_lacks=task.n_lacks + 1, n_lost=0)
+
+
+def step_data(step: Step, usage: Usage) -> dict[str, Any]:
+    """What an event says about a step, and the usage that this event counted."""
+    return {
+        "owner": step.owner,
+        "key": step.key,
+        "kind": step.kind,
+        "model": step.model,
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def joined_event(worker_id: str, name: str, hindrance: str) -> tuple[str, dict[str, Any]]:
+    """The event, and its data, of a worker that serves an objective, or would if it could."""
+    data = {"worker_id": worker_id, "name": name}
+    return (
+        (events.WORKER_HINDERED, {**data, "hindrance": hindrance})
+        if hindrance
+        else (events.WORKER_JOINED, data)
+    )
+
+
+def task_of(owner: str) -> int | None:
+    """The task that owns the steps, None when a duty does."""
+    return int(owner[5:]) if owner.startswith("task:") else None
+
+
+def lost(fence: Fence) -> LeaseLostError:
+    return LeaseLostError(
+        f"{fence.worker_id} no longer holds claim {fence.claim_no} of {fence.owner}, "
+        f"objective {fence.objective_id}"
+    )

@@ -1,0 +1,188 @@
+"""Limits as pure functions: what a call reserves, what is kept back for the check and the report,
+and when a call is refused.
+
+Money is in whole micro-dollars wherever a name says so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from babyagi.errors import LimitReachedError, ObjectiveStoppedError
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Reservation, Usage
+
+# calls or tokens of one step; a larger number is a fault of the endpoint and must not overflow a
+# sum
+MAX_COUNT = 10**12
+MAX_COST_MICROUSD = 10**12
+MAX_SLICE_TOKENS = 16_000  # kept back for a check, and for the report
+MIN_CALLS_FOR_CHECK = 20  # from which limit of calls on some are kept back for a check
+
+
+# -- usage and limits
+# --------------------------------------------------------------------------------------------------
+
+
+def to_us(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+def to_microusd(usd: float) -> int:
+    """Whole micro-dollars, rounded up; what is not a price (negative, not a number) is 0."""
+    if not usd > 0:
+        return 0
+    return MAX_COST_MICROUSD if usd * 1e6 >= MAX_COST_MICROUSD else math.ceil(round(usd * 1e6, 3))
+
+
+def _count(number: int) -> int:
+    return int(min(number, MAX_COUNT)) if number > 0 else 0
+
+
+def countable_usage(usage: Usage) -> Usage:
+    """The usage as it can be added up: nothing lowers what was spent, and nothing overflows."""
+    return Usage(
+        calls=_count(usage.calls),
+        prompt_tokens=_count(usage.prompt_tokens),
+        completion_tokens=_count(usage.completion_tokens),
+        cost_usd=to_microusd(usage.cost_usd) / 1e6,
+        unconfirmed_tokens=_count(usage.unconfirmed_tokens),
+        unconfirmed_cost_usd=to_microusd(usage.unconfirmed_cost_usd) / 1e6,
+    )
+
+
+def countable_reservation(reservation: Reservation) -> Reservation:
+    return Reservation(
+        calls=_count(reservation.calls),
+        tokens=_count(reservation.tokens),
+        cost_usd=to_microusd(reservation.cost_usd) / 1e6,
+    )
+
+
+def charge_of(reservation: Reservation) -> Usage:
+    """The usage that stands for a call nobody heard of again: all that it had reserved."""
+    return unconfirmed(
+        Usage(
+            calls=reservation.calls, prompt_tokens=reservation.tokens, cost_usd=reservation.cost_usd
+        )
+    )
+
+
+def unconfirmed(usage: Usage) -> Usage:
+    """The usage, as one that no answer has confirmed."""
+    return replace(usage, unconfirmed_tokens=usage.tokens, unconfirmed_cost_usd=usage.cost_usd)
+
+
+def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:
+    """The limit (`cost`, `tokens`) that an answer shows cannot be held: it cost more than was
+    reserved for it, or does not say what it cost; '' where there is none."""
+    if limits.max_cost_usd and (
+        to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd) or usage.unconfirmed_cost_usd
+    ):
+        return "cost"
+    return "tokens" if limits.max_tokens and usage.tokens > reserved.tokens else ""
+
+
+def kept_back(limits: Limits, owner: str) -> Reservation:
+    """What the owner's calls must leave of each limit: everything a slice for the report, all but
+    checks another for a check.
+
+    The slice for the report is one call, a tenth of the tokens but at most 16,000, a twentieth of
+    the money; that for a check the same, but two calls of twenty or more.
+    """
+    if is_report_owner(owner):
+        return Reservation()
+    tokens, cost_usd = (
+        min(limits.max_tokens // 10, MAX_SLICE_TOKENS),
+        to_microusd(limits.max_cost_usd / 20) / 1e6,
+    )
+    if owner.startswith("check:"):
+        return Reservation(calls=min(limits.max_calls, 1), tokens=tokens, cost_usd=cost_usd)
+    n_calls = 3 if limits.max_calls >= MIN_CALLS_FOR_CHECK else min(limits.max_calls, 1)
+    return Reservation(calls=n_calls, tokens=2 * tokens, cost_usd=2 * cost_usd)
+
+
+def raise_by_kept_back(limits: Limits) -> Limits:
+    """Limits of which `kept_back` leaves these, for an objective that ends without a check and a
+    report."""
+    n_calls, microusd = (
+        limits.max_calls + min(limits.max_calls, 1),
+        to_microusd(limits.max_cost_usd),
+    )
+    n_tokens = limits.max_tokens + min(2 * (limits.max_tokens // 8), 2 * MAX_SLICE_TOKENS)
+    return replace(
+        limits,
+        max_calls=n_calls if n_calls < MIN_CALLS_FOR_CHECK else limits.max_calls + 3,
+        max_tokens=n_tokens,
+        max_cost_usd=(20 * (microusd // 18) + (microusd % 18 + 2 if microusd % 18 else 0)) / 1e6,
+    )
+
+
+def refuse_reservation(
+    limits: Limits, usage: Usage, held: Reservation, reservation: Reservation, *, owner: str
+) -> str | None:
+    """The name of the first limit that the owner's reservation does not fit under (`calls`,
+    `tokens`, `cost`), None when it fits."""
+    kept = kept_back(limits, owner)
+    sums = (
+        ("calls", limits.max_calls, kept.calls, usage.calls + held.calls, reservation.calls),
+        ("tokens", limits.max_tokens, kept.tokens, usage.tokens + held.tokens, reservation.tokens),
+        (
+            "cost",
+            to_microusd(limits.max_cost_usd),
+            to_microusd(kept.cost_usd),
+            to_microusd(usage.cost_usd) + to_microusd(held.cost_usd),
+            to_microusd(reservation.cost_usd),
+        ),
+    )
+    for name, limit, n_kept, taken, wanted in sums:
+        if limit and wanted and taken + wanted > limit - n_kept:
+            return name
+    return None
+
+
+def is_reached(limit: float, reached: float) -> bool:
+    """0 means: no limit."""
+    return 0 < limit <= reached
+
+
+def require_call_allowed(objective: Objective, *, owner: str, reservation: Reservation) -> None:
+    """Whether the owner may make a call that costs this much, now.
+
+    Raises:
+        ObjectiveStoppedError, LimitReachedError.
+    """
+    is_report = is_report_owner(owner)
+    if objective.status is ObjectiveStatus.PAUSED:
+        raise ObjectiveStoppedError(
+            f"objective {objective.id} is paused", fix=f"babyagi resume --objective {objective.id}"
+        )
+    if objective.status is ObjectiveStatus.ENDED and not is_report and owner != "index":
+        raise ObjectiveStoppedError(f"objective {objective.id} has ended: {objective.stop_reason}")
+    limits = objective.spec.limits
+    if objective.overspent:
+        raise LimitReachedError(
+            (
+                "an answer cost more than was reserved for it, or did not say what it cost: "
+                f"the limit of {objective.overspent} cannot be held"
+            ),
+            limit=objective.overspent,
+            is_final=True,
+        )
+    if not is_report and is_reached(limits.max_time_s, objective.active_s):
+        raise LimitReachedError(
+            f"the time of {limits.max_time_s:g} s is used up", limit="time", is_final=True
+        )
+    final = refuse_reservation(limits, objective.usage, Reservation(), reservation, owner=owner)
+    name = final or refuse_reservation(
+        limits, objective.usage, objective.held, reservation, owner=owner
+    )
+    if name is not None:
+        raise LimitReachedError(
+            f"the next call does not fit under the limit of {name}",
+            limit=name,
+            is_final=final is not None,
+        )
+
+
+def is_report_owner(owner: str) -> bool:
+    return owner == "report" or owner.startswith("report:")

@@ -1,0 +1,199 @@
+"""How the SQL store reads and writes: one transaction for each method, in a thread where the driver
+blocks; and how it waits for the commits of others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from babyagi.errors import StoreUnavailableError
+from babyagi.taskstore.sql import database, transitions
+from babyagi.taskstore.sql.database import Database, Row, Transaction, run_inline
+
+T = TypeVar("T")
+
+# in a row, before a trouble is a new one: a full disk still takes a small write now and then
+CALM_WRITES = 50
+
+
+class Offload(Protocol):
+    """Runs blocking work in threads: one at a time for SQLite, one per connection for
+    PostgreSQL."""
+
+    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
+
+
+class SqlRoom:
+    """One open database, used through the threads of the offload."""
+
+    def __init__(
+        self, database: Database, *, offload: Offload, tell: Callable[[str], None]
+    ) -> None:
+        self._database = database
+        self._offload = offload
+        self._tell = tell
+        self._n_calm = CALM_WRITES
+        self._written = asyncio.Event()
+        self._version_seen = -1
+        self._sign = asyncio.Event()  # somebody may have committed
+        self._is_watching = False
+        self._is_in_doubt = True
+        self._looked_at_s = 0.0
+        self._secret = ""
+
+    async def _write(
+        self, work: Callable[[Transaction], T], objective_id: int | None, *, is_lasting: bool = True
+    ) -> T:
+        """Run the work in one transaction, while nobody else writes to the objective, or to any
+        when it is None.
+
+        Args:
+            is_lasting: False for what would be had again for nothing after a power cut; it does not
+                wait for the disk.
+        """
+        try:
+            done = await self._offload(
+                lambda: self._database.write(work, objective_id=objective_id, is_lasting=is_lasting)
+            )
+        except StoreUnavailableError as error:
+            if self._n_calm >= CALM_WRITES:
+                self._tell(
+                    f"the task store cannot be written now ({error.why or error.what}); work "
+                    "goes on by itself when it can"
+                )
+            self._n_calm = 0
+            raise
+        else:
+            self._n_calm += 1
+            return done
+        finally:
+            self._written.set()
+            self._written = asyncio.Event()
+
+    async def _write_all(self, work: Callable[[Transaction], T], *, is_lasting: bool = True) -> T:
+        """Run work over several objectives in one transaction, while nobody else writes at all."""
+        return await self._write(work, None, is_lasting=is_lasting)
+
+    async def _read(self, work: Callable[[Transaction], T]) -> T:
+        return await self._offload(lambda: self._database.read(work))
+
+    def _require_known_schema(self, tx: Transaction) -> None:
+        """Raises `StoreUnusableError` when the schema was made newer under this process: it must
+        end its work, and not take more."""
+        row = tx.all("schema_version")[0]
+        database.require_known(
+            int(row["value"]), known=self._database.known_version, where=self._database.where
+        )
+
+    async def _look(self, objective_id: int, work: Callable[[Transaction], T]) -> T:
+        """Read something of an objective. Raises `NotFoundError`."""
+
+        def look(tx: Transaction) -> T:
+            transitions.objective_row(tx, objective_id)
+            return work(tx)
+
+        return await self._read(look)
+
+    async def _list(
+        self, objective_id: int, piece: str, of: Callable[[Row], T], **values: Any
+    ) -> list[T]:
+        """The rows of a piece of SQL as nouns. Raises `NotFoundError`."""
+        return await self._look(
+            objective_id,
+            lambda tx: [of(row) for row in tx.all(piece, objective_id=objective_id, **values)],
+        )
+
+    async def close(self) -> None:
+        await self._offload(self._database.close)
+
+
+# --------------------------------------------------------------------------------------------------
+# The task store on SQL: waiting for what is committed, here and by others.
+# --------------------------------------------------------------------------------------------------
+
+POLL_S = 0.05
+# between two looks: who waits is awake within 100 ms, and on a busy board no more often
+LOOK_PAUSE_S = 0.08
+
+
+class Waiting(SqlRoom):
+    """Wait for events, and for a change by somebody else."""
+
+    async def last_event_id(self, objective_id: int) -> int:
+        return await self._look(
+            objective_id,
+            lambda tx: int(tx.all("last_event_id", objective_id=objective_id)[0]["id"]),
+        )
+
+    async def wait_for_events(self, objective_id: int, *, after_id: int, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    written, version = self._written, await self._data_version()
+                    if await self.last_event_id(objective_id) > after_id:
+                        return
+                    await self._next_commit(written, version)
+        except TimeoutError:
+            return
+
+    async def _next_commit(self, written: asyncio.Event, version: int) -> None:
+        """Return when this store has written, or another process has."""
+        while not written.is_set():
+            try:
+                await asyncio.wait_for(written.wait(), POLL_S)
+            except TimeoutError:
+                if await self._data_version() != version:
+                    return
+
+    async def wait_for_change(self, *, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    await self._next_sign()
+                    version = await self._version()
+                    self._is_in_doubt = version is None
+                    if version is not None and version != self._version_seen:
+                        self._version_seen = version
+                        return
+        except TimeoutError:
+            return
+
+    async def _next_sign(self) -> None:
+        """Return when somebody may have committed since the last look, or when the last look saw
+        nothing."""
+        # the time of a simulation is its own: no thread may take part
+        if self._offload is run_inline:
+            await asyncio.sleep(LOOK_PAUSE_S)
+            return
+        loop = asyncio.get_running_loop()
+        if not self._is_watching:
+            self._is_watching = True
+            self._database.watch(partial(self._say_sign, loop))
+        await asyncio.sleep(max(0.0, self._looked_at_s + LOOK_PAUSE_S - loop.time()))
+        if not self._is_in_doubt:
+            await self._sign.wait()
+        self._sign.clear()  # before the look: what is committed during it is a new sign
+        self._is_in_doubt, self._looked_at_s = True, loop.time()
+
+    def _say_sign(self, loop: asyncio.AbstractEventLoop) -> None:
+        """In the database's thread."""
+        if not self._sign.is_set():
+            with suppress(RuntimeError):  # the loop has ended, and nobody waits in it
+                loop.call_soon_threadsafe(self._sign.set)
+
+    async def _version(self) -> int | None:
+        """The data version, None while the store is out of reach."""
+        try:
+            return await self._data_version()
+        except StoreUnavailableError:
+            return None
+
+    async def _data_version(self) -> int:
+        return (
+            self._database.data_version()
+            if self._database.is_told
+            else await self._offload(self._database.data_version)
+        )

@@ -1,0 +1,261 @@
+"""What the SQL store asks of a driver: transactions of named queries. And the queries themselves,
+read from the `.sql` files beside this module."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Protocol, TypeVar
+
+from babyagi.errors import StoreUnusableError
+
+T = TypeVar("T")
+
+
+class Row(Protocol):
+    """A row, by the names of its columns."""
+
+    def __getitem__(self, column: str, /) -> Any: ...
+
+    def keys(self) -> Any: ...
+
+
+class Cursor(Protocol):
+    """What both drivers' cursors have in common."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    def executemany(self, sql: Any, rows: Any, /) -> Any: ...
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def close(self) -> None: ...
+
+
+class Connection(Protocol):
+    """What both drivers' connections have in common."""
+
+    def execute(self, sql: Any, values: Any, /) -> Cursor: ...
+
+    def cursor(self) -> Cursor: ...
+
+
+class Transaction:
+    """A transaction that is under way: named pieces of SQL, and one instant that all of it happens
+    at (`:now_us` in every piece)."""
+
+    def __init__(self, connection: Connection, *, pieces: Mapping[str, str], now_us: int) -> None:
+        self._connection = connection
+        self._pieces = pieces
+        self.now_us = now_us
+
+    def run(self, piece: str, **values: Any) -> int:
+        """Returns how many rows were changed."""
+        return self._execute(piece, values).rowcount
+
+    def run_many(self, piece: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._connection.cursor().executemany(
+            self._pieces[piece], [{**row, "now_us": self.now_us} for row in rows]
+        )
+
+    def one(self, piece: str, **values: Any) -> Row | None:
+        cursor = self._execute(piece, values)
+        row: Row | None = cursor.fetchone()
+        cursor.close()
+        return row
+
+    def all(self, piece: str, **values: Any) -> Sequence[Row]:
+        return self._execute(piece, values).fetchall()
+
+    def each(self, piece: str, **values: Any) -> Iterator[Row]:
+        """The rows one by one, for more than memory should hold."""
+        cursor = self._execute(piece, values)
+        while (row := cursor.fetchone()) is not None:
+            yield row
+
+    def has(self, piece: str, **values: Any) -> bool:
+        return self.one(piece, **values) is not None
+
+    def _execute(self, piece: str, values: dict[str, Any]) -> Cursor:
+        return self._connection.execute(self._pieces[piece], {**values, "now_us": self.now_us})
+
+
+class Database(Protocol):
+    """An open database. Every method blocks, and belongs into a thread of the store's offload.
+
+    All but `close` raise `StoreUnavailableError`: nothing changed, try again later;
+    `StoreUnusableError`: a person must act.
+    """
+
+    where: str
+    """The file or the URL, as it may be shown."""
+
+    known_version: int
+    """The version of the schema that this program is made for."""
+
+    is_told: bool
+    """Whether `data_version` answers at once, because a thread is told of commits; it must look for
+    them otherwise."""
+
+    def write(
+        self, work: Callable[[Transaction], T], *, objective_id: int | None, is_lasting: bool = True
+    ) -> T:
+        """Run the work in one transaction; whatever it raises, nothing is changed. It may be run
+        again when the database asks for it.
+
+        Args:
+            objective_id: nobody else writes to this objective meanwhile; None: nobody else writes
+                at all.
+            is_lasting: False: it need not be on the disk before the next write that is lasting is.
+                No kill can undo it; a power cut may, with all that was written behind it. A driver
+                may let it last all the same.
+        """
+        ...
+
+    def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run the work on one consistent state."""
+        ...
+
+    def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
+        """As `read`, but what is no valid text any more is handed out too, so that one damaged row
+        does not hide the others."""
+        ...
+
+    def find_damage(self) -> list[str]:
+        """What the engine itself finds wrong with its pages and indexes, at most 20 faults."""
+        ...
+
+    def watch(self, on_sign: Callable[[], None]) -> None:
+        """From now on until `close`, call it in a thread of our own when somebody may have
+        committed, ourselves too. Called once."""
+        ...
+
+    def data_version(self) -> int:
+        """A number that changes when others have committed since the last call."""
+        ...
+
+    def close(self) -> None:
+        """A second call does nothing."""
+        ...
+
+
+# --------------------------------------------------------------------------------------------------
+# The SQL beside this module: named pieces, and the numbered scripts that make the schema. Knows no
+# engine.
+# --------------------------------------------------------------------------------------------------
+
+
+@cache
+def load_pieces(*rooms: str) -> Mapping[str, str]:
+    """The named pieces of the `.sql` files of these names, by name."""
+    pieces: dict[str, str] = {}
+    for room in ("meta", "objectives", "tasks", "steps", *rooms):
+        pieces |= parse_pieces(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
+    return MappingProxyType(pieces)
+
+
+def parse_pieces(text: str) -> dict[str, str]:
+    """Split SQL at its `-- name --` headers."""
+    pieces: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith("-- ") and line.endswith(" --"):
+            name = line[3:-3]
+            if name in pieces:
+                raise ValueError(f"two pieces of SQL are called {name}")
+            pieces[name] = []
+        elif name and not line.startswith("--"):
+            pieces[name].append(line)
+    return {name: "\n".join(lines).strip() for name, lines in pieces.items()}
+
+
+@cache
+def load_scripts(prefix: str) -> tuple[str, ...]:
+    """The scripts `<prefix>_001.sql`, `<prefix>_002.sql`, …: the n-th brings a store from version n
+    - 1 to version n."""
+    names = sorted(
+        path.name
+        for path in files(__package__).iterdir()
+        if re.fullmatch(rf"{prefix}_\d{{3}}\.sql", path.name)
+    )
+    return tuple(files(__package__).joinpath(name).read_text("utf-8") for name in names)
+
+
+def require_known(version: int, *, known: int, where: str) -> None:
+    """Raises `StoreUnusableError` when the schema is newer than this program."""
+    if version > known:
+        raise StoreUnusableError(
+            f"the task store {where} was written by a newer babyagi",
+            why=f"its schema has version {version}, this program knows versions up to {known}",
+            fix="pip install --upgrade babyagi-daemon",
+            guide="store",
+        )
+
+
+def parse_version(tables: Sequence[str], version: str | None, *, where: str) -> int:
+    """The schema's version, 0 when there is nothing yet.
+
+    Args:
+        tables: the names of all tables there. version: what `meta` says, None when it says nothing.
+
+    Raises:
+        StoreUnusableError: the tables are somebody else's.
+    """
+    if not tables:
+        return 0
+    if version is None or not version.isdigit():
+        raise StoreUnusableError(
+            f"{where} is a database, but no task store of babyagi",
+            why=f"it holds {len(tables)} other tables",
+            fix="choose another one",
+            guide="store",
+        )
+    return int(version)
+
+
+def held_up(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusableError:
+    """The schema is older than this program, and workers of the older program are at work."""
+    return StoreUnusableError(
+        f"the task store {where} cannot be upgraded now",
+        why=(
+            f"its schema has version {version}, this program writes version {len(scripts)}, "
+            "and workers of the older program are at work"
+        ),
+        fix="stop every worker, then try again",
+        guide="store",
+    )
+
+
+# --------------------------------------------------------------------------------------------------
+# Threads for blocking work, so that a connection is used by one thread only and the event loop
+# never waits for a disk or a server.
+# --------------------------------------------------------------------------------------------------
+
+
+class ThreadOffload:
+    """Run blocking calls in threads of its own, `n_threads` at once; with one thread, one after the
+    other. Whoever made it closes it, after what uses it."""
+
+    def __init__(self, *, name: str = "taskstore", n_threads: int = 1) -> None:
+        self._executor = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix=name)
+
+    async def __call__(self, work: Callable[[], T]) -> T:
+        """Cancelling the call does not stop work that has begun."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+
+    def close(self) -> None:
+        """Wait for the work that has begun, and end the thread."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+
+async def run_inline(work: Callable[[], T]) -> T:
+    """The offload of a simulation: no thread, no waiting."""
+    return work()

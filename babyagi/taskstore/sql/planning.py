@@ -1,0 +1,591 @@
+"""What becomes of recorded tasks and of proposals: which are new, which repeat a task, what waits
+for what, and what a check of the objective adds or ends."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from babyagi import events, names
+from babyagi.names import find_marks, held_marks, name_sense
+from babyagi.tasks import (
+    Lack,
+    Objective,
+    ObjectiveStatus,
+    Proposal,
+    Result,
+    StopReason,
+    Task,
+    TaskStatus,
+    Unanswered,
+)
+from babyagi.taskstore import lifecycle
+from babyagi.taskstore.port import Checked, Plan, Planned
+from babyagi.taskstore.sql import transitions
+from babyagi.taskstore.sql.database import Transaction
+from babyagi.taskstore.sql.rows import (
+    checks_to_json,
+    from_time,
+    result_from_row,
+    sealed,
+    task_from_row,
+    to_json,
+)
+from babyagi.text import rearm
+
+MAX_NEWS = 50  # results that are looked at for what bears on a task that was given up
+
+NOTHING: Mapping[int, Collection[int]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """What became of the proposals. `id_by_place` is, in their order, the task that each became or
+    repeats, None where it was blank."""
+
+    plan: Plan
+    id_by_place: tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    """A proposal with a name that can be stored, and what it is known by."""
+
+    proposal: Proposal
+    key: str
+    sense: str
+
+
+def enter(
+    tx: Transaction,
+    objective_id: int,
+    proposals: Sequence[Proposal],
+    *,
+    allow_duplicates: bool = False,
+    unhelpful: Mapping[int, Collection[int]] = NOTHING,
+) -> Entered:
+    """Put the proposals at the end of the list, in their order; what repeats a task is not added,
+    and an event says so.
+
+    Args:
+        unhelpful: by task that lacks something, the results that stood in its prompt: what is
+            proposed for it may repeat these, and nothing of it may wait for it.
+    """
+    last_id = transitions.objective_row(tx, objective_id)["last_task_id"]
+    batch = _Batch(
+        tx=tx,
+        objective_id=objective_id,
+        last_id=last_id,
+        named=[_name(one) for one in proposals],
+        unhelpful=unhelpful,
+    )
+    batch.number(allow_duplicates=allow_duplicates)
+    added = batch.insert()
+    return Entered(
+        plan=Plan(added=added, duplicates=batch.note_duplicates()), id_by_place=tuple(batch.ids)
+    )
+
+
+def set_after(tx: Transaction, objective_id: int, task_id: int, after: Sequence[int]) -> Task:
+    """Let the task come after these, and after nothing else."""
+    values = {"objective_id": objective_id, "task_id": task_id, "after_ids": to_json(list(after))}
+    tx.run("delete_task_after", objective_id=objective_id, task_id=task_id)
+    if after:
+        tx.run("insert_task_after", **values)
+    return task_from_row(tx.all("count_blockers", **values)[0])
+
+
+def resolve(
+    tx: Transaction,
+    objective_id: int,
+    after: Sequence[int | str],
+    entered: Entered,
+    proposals: Sequence[Proposal],
+) -> list[int]:
+    """The ids that `after` means, for a task that is there already; what it does not mean is left
+    out.
+
+    Args:
+        entered: what became of the proposals that it may name.
+    """
+    last_id = transitions.objective_row(tx, objective_id)["last_task_id"] - len(entered.plan.added)
+    batch = _Batch(
+        tx=tx,
+        objective_id=objective_id,
+        last_id=last_id,
+        named=[_name(one) for one in proposals],
+        ids=[*entered.id_by_place],
+    )
+    found = [batch.meant(one) for one in after]
+    return list(dict.fromkeys(task_id for task_id in found if task_id is not None))
+
+
+def would_close_cycle(tx: Transaction, objective_id: int, *, task_id: int, after_id: int) -> bool:
+    """Whether the other task waits, over any number of tasks that are still to be done, for this
+    one."""
+    seen: set[int] = set()
+    waiting = [after_id]
+    while waiting:
+        current = waiting.pop()
+        if current == task_id:
+            return True
+        if current not in seen:
+            seen.add(current)
+            waiting += [
+                row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=current)
+            ]
+    return False
+
+
+def bears_on(name: str, text: str) -> bool:
+    """Whether a result may help with a task of this name: it holds one of the name's marks, or the
+    name has none."""
+    marks = find_marks(name)
+    return not marks or bool(held_marks(text, marks))
+
+
+# -- the proposals of one commit
+# -------------------------------------------------------------------------------------------------
+
+
+def _name(proposal: Proposal) -> _Named | None:
+    name = lifecycle.one_line(
+        proposal.name,
+        max_chars=None if proposal.origins == ("person",) else lifecycle.MAX_NAME_CHARS,
+    )
+    if not name:
+        return None
+    origins = tuple(lifecycle.storable(origin) for origin in proposal.origins)
+    return _Named(
+        proposal=replace(proposal, name=name, origins=origins),
+        key=_key_of(name),
+        sense=name_sense(rearm(name)),
+    )
+
+
+def _key_of(name: str) -> str:
+    """The key of a name, the same for the name as a prompt shows it."""
+    return names.name_key(rearm(name) or name)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Batch:
+    """Proposals on their way into the list. `ids` is, in their order, the task that each becomes or
+    repeats, None for a blank one; `last_id` is the last task that was there before them."""
+
+    tx: Transaction
+    objective_id: int
+    last_id: int
+    named: Sequence[_Named | None]
+    unhelpful: Mapping[int, Collection[int]] = field(default_factory=dict)
+    ids: list[int | None] = field(default_factory=list)
+    new: dict[int, _Named] = field(default_factory=dict)  # by the id that it gets
+    # of the new ones, by key and by sense
+    id_by_word: dict[str, int | None] = field(default_factory=dict)
+    after_by_id: dict[int, list[int]] = field(default_factory=dict)
+
+    def number(self, *, allow_duplicates: bool) -> None:
+        """Give every proposal its task: a new one, or the one that it repeats."""
+        for one in self.named:
+            known_id = None if one is None or allow_duplicates else self._find_repeated(one)
+            if one is not None and known_id is None:
+                known_id = self.last_id + len(self.new) + 1
+                self.new[known_id] = one
+                self.id_by_word.setdefault(one.key, known_id)
+                self.id_by_word.setdefault(one.sense, known_id)
+            self.ids.append(known_id)
+        if self.new:
+            self.tx.all("next_task_ids", objective_id=self.objective_id, n=len(self.new))
+
+    def insert(self) -> tuple[Task, ...]:
+        """Write the new tasks, all of them before what they come after: each may name another."""
+        for task_id, one in self.new.items():
+            values: dict[str, Any] = {
+                "objective_id": self.objective_id,
+                "id": task_id,
+                "parent_id": one.proposal.parent_id,
+            }
+            values |= {
+                "name": one.proposal.name,
+                "name_key": one.key,
+                "sense": one.sense,
+                "origins": to_json(one.proposal.origins),
+            }
+            self.tx.run(
+                "insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us})
+            )
+        added = [
+            set_after(self.tx, self.objective_id, task_id, self._after(one, task_id))
+            for task_id, one in self.new.items()
+        ]
+        for task in added:
+            data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}
+            transitions.append_event(self.tx, self.objective_id, events.TASK_ADDED, task.id, **data)
+        return tuple(added)
+
+    def note_duplicates(self) -> tuple[str, ...]:
+        """Say which proposals were not added; returns their names."""
+        names = []
+        for one, task_id in zip(self.named, self.ids, strict=True):
+            if one is not None and self.new.get(task_id or 0) is not one:
+                names.append(one.proposal.name)
+                data = {"name": one.proposal.name, "repeats": task_id}
+                transitions.append_event(
+                    self.tx,
+                    self.objective_id,
+                    events.TASK_DUPLICATE_DROPPED,
+                    one.proposal.parent_id,
+                    **data,
+                )
+        return tuple(names)
+
+    def meant(self, named: int | str) -> int | None:
+        """The task that a dependency names: by id, by the label or the name of another proposal, or
+        by the name of a listed task."""
+        if isinstance(named, int):
+            return named if 0 < named <= self.last_id else None
+        name = lifecycle.one_line(named, max_chars=lifecycle.MAX_NAME_CHARS)
+        label = name.casefold()
+        if not label:
+            return None
+        key, sense = _key_of(name), name_sense(rearm(name))
+        known = [
+            (one, task_id)
+            for one, task_id in zip(self.named, self.ids, strict=True)
+            if one is not None
+        ]
+        for one, task_id in known:
+            if one.proposal.label.strip().casefold() == label:
+                return task_id
+        for one, task_id in known:
+            if one.key == key or one.sense == sense:
+                return task_id
+        rows = self.tx.all("alike", objective_id=self.objective_id, name_key=key, sense=sense)
+        return int(rows[-1]["id"]) if rows else None
+
+    def _after(self, one: _Named, task_id: int) -> list[int]:
+        """What a new task comes after; a dependency that cannot be kept falls away, and an event
+        says so."""
+        after = self.after_by_id.setdefault(task_id, [])
+        for named in one.proposal.after:
+            meant = self.meant(named)
+            waits_for_this = meant in self.unhelpful and meant == one.proposal.parent_id
+            if meant is None or waits_for_this or self._leads(meant, task_id):
+                named_text = lifecycle.storable(str(named), max_chars=200)
+                transitions.append_event(
+                    self.tx, self.objective_id, events.TASK_AFTER_DROPPED, task_id, named=named_text
+                )
+            elif meant not in after:
+                after.append(meant)
+        return after
+
+    def _leads(self, start: int, goal: int) -> bool:
+        """Whether a new task comes, over any number of others, after the goal."""
+        seen: set[int] = set()
+        waiting = [start]
+        while waiting:
+            current = waiting.pop()
+            if current == goal:
+                return True
+            if current not in seen:
+                seen.add(current)
+                waiting += self.after_by_id.get(current, [])
+        return False
+
+    # -- what is there already
+    # ----------------------------------------------------------------------------------------------
+
+    def _find_repeated(self, one: _Named) -> int | None:
+        """The task that the proposal repeats: one that is proposed with it, or one of the list that
+        must not come again now."""
+        proposed = self.id_by_word.get(one.key) or self.id_by_word.get(one.sense)
+        if proposed:
+            return proposed
+        rows = self.tx.all(
+            "alike", objective_id=self.objective_id, name_key=one.key, sense=one.sense
+        )
+        alike = [task_from_row(row) for row in rows]
+        if not alike:
+            return None
+        undone = next((task.id for task in alike if task.status in lifecycle.OPEN), None)
+        return undone or (None if self._may_come_again(one, alike) else alike[-1].id)
+
+    def _may_come_again(self, one: _Named, alike: Sequence[Task]) -> bool:
+        """Whether a task may be repeated that is not open: its answer did not help, its part is
+        missing, or there is news for it."""
+        newest, shown = alike[-1], self.unhelpful.get(one.proposal.parent_id or 0, ())
+        if newest.status is TaskStatus.CANCELLED or len(alike) > lifecycle.MAX_REPEATS_IN_ALL:
+            return False
+        is_wanted = one.proposal.is_missing or any(task.id in shown for task in alike)
+        if newest.status is TaskStatus.DONE and not is_wanted:
+            return False
+        return (is_wanted and len(alike) <= lifecycle.MAX_REPEATS) or self._has_news(newest)
+
+    def _has_news(self, task: Task) -> bool:
+        after_us = 0 if task.finished_at is None else from_time(task.finished_at)
+        rows = self.tx.all(
+            "newest_results", objective_id=self.objective_id, after_us=after_us, limit=MAX_NEWS
+        )
+        return any(
+            bears_on(task.name, f"{result.task_name}\n{result.text}")
+            for result in map(result_from_row, rows)
+        )
+
+
+# --------------------------------------------------------------------------------------------------
+# What becomes of recorded tasks: done with new tasks, or back to the list because they are not
+# answered; and of the list's checks.
+# --------------------------------------------------------------------------------------------------
+
+MAX_WOKEN = 200  # tasks that wait for what they lacked, and are looked at for each result
+
+
+# -- recorded tasks
+# --------------------------------------------------------------------------------------------------
+
+
+def apply(tx: Transaction, objective_id: int, tasks: Sequence[Task], plan: Planned) -> Plan:
+    """Let the recorded tasks go on: the answered ones are done, the others wait for what they lack;
+    the proposals enter the list."""
+    row = transitions.objective_row(tx, objective_id)
+    is_open = row["status"] != ObjectiveStatus.ENDED
+    unanswered = {one.task_id: one for one in plan.unanswered}
+    lacking = [task for task in tasks if task.lack is not None or task.id in unanswered]
+    wanted = plan.proposals if is_open else ()
+    unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
+    entered = enter(tx, objective_id, wanted, unhelpful=unhelpful)
+    for name in plan.dropped:
+        transitions.append_event(
+            tx,
+            objective_id,
+            events.TASK_PROPOSAL_DROPPED,
+            name=lifecycle.storable(name, max_chars=500),
+        )
+    if plan.failure:
+        task_ids = [task.id for task in tasks]
+        transitions.append_event(
+            tx,
+            objective_id,
+            events.PLAN_FAILED,
+            task_ids=task_ids,
+            reason=lifecycle.storable(plan.failure, max_chars=500),
+        )
+    for task in tasks:
+        own = [
+            task_id
+            for proposal, task_id in zip(wanted, entered.id_by_place, strict=True)
+            if proposal.parent_id == task.id and task_id is not None
+        ]
+        n_added = sum(added.parent_id == task.id for added in entered.plan.added)
+        if task in lacking:
+            if not n_added:
+                transitions.count_progress(tx, objective_id, is_answer=False)
+            named = unanswered.get(task.id)
+            after = [] if named is None else resolve(tx, objective_id, named.after, entered, wanted)
+            _requeue(tx, task, named, after=[*own, *after])
+        else:
+            _finish(
+                tx,
+                task,
+                n_added=n_added,
+                n_duplicates=len(own) - n_added,
+                is_repeat=task.id in plan.repeats,
+            )
+    if plan.is_met and is_open:
+        claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
+    return entered.plan
+
+
+def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:
+    """Note that somebody says the objective is met, unless a check has refuted that and nothing was
+    answered since."""
+    row = transitions.objective_row(tx, objective_id)
+    checks = transitions.read_objective(tx, objective_id).checks
+    if row["n_answers"] > checks.n_answers:
+        tx.run("set_claimed_met", objective_id=objective_id)
+        transitions.append_event(
+            tx, objective_id, events.OBJECTIVE_CLAIMED_MET, task_id, task_id=task_id
+        )
+
+
+def record_lack(tx: Transaction, task: Task) -> Task:
+    """Write a held task whose try lacked something: its planning is owed, or it is given up."""
+    transitions.append_event(
+        tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
+    )
+    if task.n_lacks >= lifecycle.MAX_LACKS:
+        transitions.count_progress(tx, task.objective_id, is_answer=False)
+        return _give_up(tx, task)
+    return transitions.put_down(tx, replace(task, status=TaskStatus.RECORDED))
+
+
+def wake_lacking(tx: Transaction, result: Result) -> None:
+    """Let tasks try again that lack what this result holds, unless a task that they wait for is
+    named after some of it."""
+    text = f"{result.task_name}\n{result.text}"
+    for row in tx.all("blocked_lacking", objective_id=result.objective_id, limit=MAX_WOKEN):
+        task = task_from_row(row)
+        wanted = find_marks(_what(task)) - find_marks(task.name)
+        if not wanted or held_marks(text, wanted) != wanted:
+            continue
+        blockers = [
+            task_from_row(found)
+            for found in tx.all("blockers", objective_id=task.objective_id, task_id=task.id)
+        ]
+        if held_marks("\n".join(blocker.name for blocker in blockers), wanted):
+            continue
+        kept = [
+            task_id for task_id in task.after if task_id not in {blocker.id for blocker in blockers}
+        ]
+        set_after(tx, task.objective_id, task.id, kept)
+        transitions.append_event(
+            tx, task.objective_id, events.TASK_WOKEN, task.id, by=result.task_id
+        )
+
+
+def _finish(
+    tx: Transaction, task: Task, *, n_added: int, n_duplicates: int, is_repeat: bool
+) -> None:
+    transitions.put_down(tx, replace(task, status=TaskStatus.DONE))
+    is_awaited = bool(tx.all("dependents", objective_id=task.objective_id, task_id=task.id))
+    n_barren = transitions.count_progress(
+        tx,
+        task.objective_id,
+        is_answer=True,
+        n_added=n_added,
+        is_repeat=is_repeat and not is_awaited,
+    )
+    data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
+    transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
+
+
+def _requeue(
+    tx: Transaction, task: Task, named: Unanswered | None, *, after: Sequence[int]
+) -> None:
+    """Queue a task again, as a new try, after what brings what it lacks."""
+    objective_id = task.objective_id
+    if task.lack is None and named is not None:  # it has a result, which is no answer
+        tx.run("delete_result", objective_id=objective_id, task_id=task.id)
+        tx.run("delete_vectors", objective_id=objective_id, task_id=task.id)
+        task = lifecycle.lacked(task, lack=Lack(what=named.lack, shown=named.shown))
+        transitions.append_event(
+            tx, objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
+        )
+    if task.n_lacks >= lifecycle.MAX_LACKS:
+        _give_up(tx, task)
+        return
+    kept = [task_id for task_id in dict.fromkeys((*task.after, *after)) if task_id != task.id]
+    closing = [
+        task_id
+        for task_id in kept
+        if would_close_cycle(tx, objective_id, task_id=task.id, after_id=task_id)
+    ]
+    for task_id in closing:
+        transitions.append_event(
+            tx, objective_id, events.TASK_AFTER_DROPPED, task.id, named=str(task_id)
+        )
+    set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
+    written = transitions.put_down(
+        tx, replace(task, status=TaskStatus.QUEUED, try_no=task.try_no + 1)
+    )
+    if written.status is not TaskStatus.QUEUED:
+        transitions.note_freed(tx, written)
+        return
+    blockers = [row["id"] for row in tx.all("blockers", objective_id=objective_id, task_id=task.id)]
+    transitions.append_event(
+        tx, objective_id, events.TASK_REQUEUED, task.id, try_no=written.try_no, waits_for=blockers
+    )
+
+
+def _give_up(tx: Transaction, task: Task) -> Task:
+    error = lifecycle.storable(
+        f"after {task.n_lacks} tries it still lacked: {_what(task)}",
+        max_chars=lifecycle.MAX_DETAIL_CHARS,
+    )
+    written = transitions.put_down(tx, replace(task, status=TaskStatus.DEAD, error=error))
+    if written.status is TaskStatus.DEAD:
+        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
+    transitions.note_freed(tx, written)
+    return written
+
+
+def _what(task: Task) -> str:
+    return "" if task.lack is None else task.lack.what
+
+
+def _shown(task: Task, unanswered: dict[int, Unanswered]) -> tuple[int, ...]:
+    return task.lack.shown if task.lack is not None else unanswered[task.id].shown
+
+
+# -- checks
+# --------------------------------------------------------------------------------------------------
+
+
+def finish_check(
+    tx: Transaction,
+    objective_id: int,
+    *,
+    is_met: bool,
+    reason: str,
+    checked: Checked,
+    wanted: Sequence[Sequence[Proposal]],
+) -> None:
+    """End the objective where the check says so, else ask for what is missing; and end it where
+    that has been in vain too often."""
+    row, objective = (
+        transitions.objective_row(tx, objective_id),
+        transitions.read_objective(tx, objective_id),
+    )
+    detail = lifecycle.storable(reason, max_chars=lifecycle.MAX_DETAIL_CHARS)
+    is_empty = lifecycle.needs_check(
+        replace(transitions.snapshot(tx, objective), is_claimed_met=False)
+    )
+    is_round = is_empty or not row["is_claimed_met"]
+    checks = replace(objective.checks, parts=checked.parts, missing=())
+    if not is_met:
+        n_answers = row["n_answers"]
+        checks = lifecycle.after_check(
+            objective.checks,
+            parts=checked.parts,
+            missing=checked.missing,
+            n_answers=n_answers,
+            is_round=is_round,
+        )
+    tx.run("finish_check", objective_id=objective_id, checks=checks_to_json(checks))
+    missing = [lifecycle.storable(part, max_chars=500) for part in checked.missing]
+    transitions.append_event(
+        tx,
+        objective_id,
+        events.OBJECTIVE_CHECKED,
+        is_met=is_met,
+        reason=detail,
+        n_parts=len(checked.parts),
+        missing=missing,
+    )
+    if objective.status is ObjectiveStatus.ENDED:
+        return
+    if is_met and row["is_claimed_met"]:
+        transitions.end(tx, objective_id, reason=StopReason.OBJECTIVE_MET, detail=detail)
+    elif is_met and is_empty:
+        # else somebody has added a task meanwhile: when it is done, the list is checked again
+        transitions.end(tx, objective_id, reason=StopReason.FINISHED, detail=detail)
+    if is_met:
+        return
+    is_in_vain = is_round and lifecycle.is_in_vain(checks)
+    added = () if is_in_vain else _add_for_missing(tx, objective, wanted)
+    if is_in_vain or (
+        is_round and not added and lifecycle.is_in_vain(replace(checks, n_idle=checks.n_idle + 1))
+    ):
+        transitions.end(tx, objective_id, reason=StopReason.UNMET, detail=detail)
+
+
+def _add_for_missing(
+    tx: Transaction, objective: Objective, wanted: Sequence[Sequence[Proposal]]
+) -> tuple[Task, ...]:
+    """What is proposed for the missing parts, which may repeat what was answered; else what of the
+    fallback was not done yet."""
+    proposed, fallback = wanted
+    added = enter(tx, objective.id, [replace(one, is_missing=True) for one in proposed]).plan.added
+    return added or enter(tx, objective.id, fallback).plan.added

@@ -1,0 +1,556 @@
+"""Rows to nouns and back: the only place that knows how a noun lies in a table.
+
+A value that cannot be read is damage: whoever reads the row raises `StoreUnusableError` with its
+name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from babyagi.errors import StoreUnusableError
+from babyagi.tasks import (
+    Approval,
+    CheckedPart,
+    Checks,
+    Duty,
+    Effect,
+    Event,
+    Joined,
+    Lack,
+    Limits,
+    Memory,
+    Objective,
+    ObjectiveSpec,
+    ObjectiveStatus,
+    Planning,
+    Reservation,
+    Result,
+    Role,
+    Step,
+    StepState,
+    StopReason,
+    Task,
+    TaskName,
+    TaskStatus,
+    ToolGrant,
+    Usage,
+    Worker,
+)
+from babyagi.taskstore.limits import to_microusd, unconfirmed
+from babyagi.taskstore.port import Lease
+from babyagi.taskstore.sql.database import Row
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+# what reading a damaged value raises
+FAULTS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def from_time(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def to_time(at_us: int) -> datetime:
+    return _EPOCH + at_us * _MICROSECOND
+
+
+def to_time_or_none(at_us: int | None) -> datetime | None:
+    return None if at_us is None else to_time(at_us)
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+# -- damage
+# --------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """Raises `StoreUnusableError` that names the row when a value in it cannot be read."""
+    try:
+        yield
+    except FAULTS as error:
+        raise damaged(
+            what, why=f"it cannot be read: {type(error).__name__}: {error}"[:300]
+        ) from error
+
+
+def _of(
+    name: str,
+) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
+    """For what reads a row: `name` says which row it is, with the names of columns in braces."""
+
+    def decorate(read: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
+        @wraps(read)
+        def read_or_name(row: Row, /, *args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return read(row, *args, **kwargs)
+            except FAULTS:
+                with naming(name_row(name, row)):
+                    raise
+
+        return read_or_name
+
+    return decorate
+
+
+def name_row(name: str, row: Row) -> str:
+    """What a person calls the row; damage may have hit what it is called by."""
+    try:
+        return name.format_map(_Columns(row))
+    except FAULTS:
+        return name.partition(" ")[0]
+
+
+class _Columns(dict[str, Any]):
+    """The columns of a row, of either driver, for `format_map`."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self._row = row
+
+    def __missing__(self, column: str) -> Any:
+        return self._row[column]
+
+
+def damaged(what: str, *, why: str) -> StoreUnusableError:
+    return StoreUnusableError(
+        f"the task store is damaged: {what} is not what was written",
+        why=why,
+        fix=(
+            "babyagi journal verify names every damaged row; then restore a backup of the "
+            "task store"
+        ),
+        guide="store",
+    )
+
+
+def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
+    """Raises `TypeError` unless these columns hold text, and whole numbers: SQLite takes anything
+    anywhere."""
+    for columns, kind in ((texts, str), (numbers, int)):
+        for column in columns:
+            if type(row[column]) is not kind:
+                raise TypeError(f"{column} holds {row[column]!r}"[:200])
+
+
+# -- nouns
+# --------------------------------------------------------------------------------------------------
+
+
+def spec_to_json(spec: ObjectiveSpec) -> str:
+    return to_json(asdict(spec))
+
+
+@_of("objective {id}")
+def spec_from_row(row: Row) -> ObjectiveSpec:
+    fields = json.loads(row["spec"])
+    fields["limits"] = Limits(**fields["limits"])
+    fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
+    fields["tools"] = tuple(
+        ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"]
+    )
+    fields["approval"] = Approval(fields["approval"])
+    # those begun before there was a choice have none
+    fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
+    fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))  # as above
+    return ObjectiveSpec(**fields)
+
+
+def usage_from_row(row: Row) -> Usage:
+    """The usage of an objective or a task."""
+    return replace(
+        _step_usage_from_row(row),
+        unconfirmed_tokens=row["unconfirmed_tokens"],
+        unconfirmed_cost_usd=row["unconfirmed_cost_microusd"] / 1e6,
+    )
+
+
+def usage_to_values(usage: Usage) -> dict[str, int]:
+    return {
+        **_step_usage_to_values(usage),
+        "unconfirmed_tokens": usage.unconfirmed_tokens,
+        "unconfirmed_cost_microusd": round(usage.unconfirmed_cost_usd * 1e6),
+    }
+
+
+def _step_usage_from_row(row: Row | Mapping[str, int]) -> Usage:
+    return Usage(
+        calls=row["calls"],
+        prompt_tokens=row["prompt_tokens"],
+        completion_tokens=row["completion_tokens"],
+        cost_usd=row["cost_microusd"] / 1e6,
+    )
+
+
+def _step_usage_to_values(usage: Usage) -> dict[str, int]:
+    return {
+        "calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "cost_microusd": round(usage.cost_usd * 1e6),
+    }
+
+
+@_of("objective {id}")
+def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Objective:
+    require_types(row, texts=_OBJECTIVE_TEXTS, numbers=_OBJECTIVE_NUMBERS)
+    return Objective(
+        id=row["id"],
+        uid=row["uid"],
+        spec=spec_from_row(row),
+        status=ObjectiveStatus(row["status"]),
+        stop_reason=StopReason(row["stop_reason"]) if row["stop_reason"] else None,
+        stop_detail=row["stop_detail"],
+        usage=usage_from_row(row),
+        held=held,
+        active_s=active_us / 1e6,
+        order_revision=row["order_revision"],
+        is_claimed_met=bool(row["is_claimed_met"]),
+        overspent=row["overspent"],
+        checks=checks_from_json(row["checks"]),
+        has_report=row["report"] is not None,
+        created_at=to_time(row["created_at_us"]),
+        ended_at=to_time_or_none(row["ended_at_us"]),
+    )
+
+
+def checks_to_json(checks: Checks) -> str:
+    return to_json(asdict(checks))
+
+
+def checks_from_json(text: str) -> Checks:
+    fields = json.loads(text)
+    fields["parts"] = tuple(CheckedPart(**part) for part in fields.get("parts", ()))
+    fields["missing"] = tuple(fields.get("missing", ()))
+    return Checks(**fields)
+
+
+def lack_to_json(lack: Lack | None) -> str:
+    return "" if lack is None else to_json(asdict(lack))
+
+
+def lack_from_json(text: str) -> Lack | None:
+    if not text:
+        return None
+    fields = json.loads(text)
+    return Lack(what=fields["what"], shown=tuple(fields["shown"]))
+
+
+@_of("task {id}")
+def task_name_from_row(row: Row) -> TaskName:
+    origins = tuple(json.loads(row["origins"]))
+    return TaskName(
+        id=row["id"],
+        name=row["name"],
+        status=TaskStatus(row["status"]),
+        is_lacking=bool(row["lack"]),
+        origins=origins,
+    )
+
+
+@_of("task {id} of objective {objective_id}")
+def task_from_row(row: Row) -> Task:
+    require_types(row, texts=_TASK_TEXTS, numbers=_TASK_NUMBERS)
+    return Task(
+        id=row["id"],
+        objective_id=row["objective_id"],
+        name=row["name"],
+        status=TaskStatus(row["status"]),
+        rank=row["rank"],
+        parent_id=row["parent_id"],
+        after=_numbers_from_json(row["after_ids"]),
+        origins=_texts_from_json(row["origins"]),
+        try_no=row["try_no"],
+        claim_no=row["claim_no"],
+        failures=row["failures"],
+        n_lost=row["n_lost"],
+        error=row["error"],
+        lack=lack_from_json(row["lack"]),
+        n_lacks=row["n_lacks"],
+        usage=usage_from_row(row),
+        created_at=to_time(row["created_at_us"]),
+        started_at=to_time_or_none(row["started_at_us"]),
+        finished_at=to_time_or_none(row["finished_at_us"]),
+        not_before=to_time_or_none(row["not_before_us"]),
+    )
+
+
+def _numbers_from_json(text: str) -> tuple[int, ...]:
+    numbers = tuple(json.loads(text))
+    if not all(type(number) is int for number in numbers):
+        raise TypeError(f"no list of numbers: {text[:100]}")
+    return numbers
+
+
+def _texts_from_json(text: str) -> tuple[str, ...]:
+    texts = json.loads(text)
+    if not (isinstance(texts, list) and all(isinstance(one, str) for one in texts)):
+        raise TypeError(f"no list of texts: {text[:100]}")
+    return tuple(texts)
+
+
+@_of("event {id} of objective {objective_id}")
+def event_from_row(row: Row) -> Event:
+    require_types(row, texts=("kind", "data"), numbers=("id", "objective_id", "at_us"))
+    return Event(
+        id=row["id"],
+        objective_id=row["objective_id"],
+        task_id=row["task_id"],
+        kind=row["kind"],
+        data=dict(json.loads(row["data"])),
+        at=to_time(row["at_us"]),
+    )
+
+
+_OBJECTIVE_TEXTS = ("uid", "identity", "spec", "status", "stop_detail", "checks", "overspent")
+_OBJECTIVE_NUMBERS = (
+    "id calls prompt_tokens completion_tokens cost_microusd active_us seen_us "
+    "order_revision ordered_upto last_task_id is_claimed_met "
+    "n_barren n_begun n_fruitless n_answers check_no plan_no report_no created_at_us "
+    "unconfirmed_tokens unconfirmed_cost_microusd"
+).split()
+_TASK_TEXTS = ("name", "name_key", "sense", "status", "after_ids", "origins", "error", "lack")
+_TASK_NUMBERS = (
+    "id objective_id rank blockers try_no claim_no failures n_lost n_lacks calls "
+    "prompt_tokens completion_tokens cost_microusd "
+    "created_at_us unconfirmed_tokens unconfirmed_cost_microusd"
+).split()
+
+
+@_of("worker {worker_id}")
+def joined_from_row(
+    row: Row, *, task_ids: Sequence[int] = (), duties: Sequence[str] = ()
+) -> Joined:
+    require_types(row, texts=("worker_id", "hindrance"), numbers=("objective_id", "since_us"))
+    return Joined(
+        objective_id=row["objective_id"],
+        hindrance=row["hindrance"],
+        since=to_time(row["since_us"]),
+        task_ids=tuple(task_ids),
+        duties=tuple(map(Duty, duties)),
+    )
+
+
+@_of("worker {id}")
+def lease_from_row(row: Row, *, now_us: int) -> Lease:
+    require_types(row, texts=("id", "name", "home"), numbers=("lease_us", "lease_until_us"))
+    return Lease(
+        worker_id=row["id"],
+        name=row["name"],
+        home=row["home"],
+        length_s=row["lease_us"] / 1e6,
+        until=to_time(row["lease_until_us"]),
+        has_run_out=not now_us <= row["lease_until_us"] <= now_us + row["lease_us"],
+    )
+
+
+@_of("worker {id}")
+def worker_from_row(row: Row, *, now_us: int, joined: Sequence[Joined] = ()) -> Worker:
+    require_types(
+        row,
+        texts=("id", "name", "host", "home"),
+        numbers=("pid", "since_us", "lease_us", "lease_until_us"),
+    )
+    return Worker(
+        id=row["id"],
+        name=row["name"],
+        host=row["host"],
+        pid=row["pid"],
+        lease_until=to_time(row["lease_until_us"]),
+        home=row["home"],
+        since=to_time(row["since_us"]),
+        lease_left_s=(row["lease_until_us"] - now_us) / 1e6,
+        joined=tuple(joined),
+    )
+
+
+# -- rows with a checksum: a byte that the disk flips inside a text is seen by nobody else
+# ----------------------------------
+
+_RESULT_COLUMNS = ("objective_id", "task_id", "text", "origins", "created_at_us")
+_STEP_COLUMNS = (
+    "objective_id owner key kind request_hash state output request model origins is_held "
+    "held_calls held_tokens held_cost_microusd "
+    "calls prompt_tokens completion_tokens cost_microusd unconfirmed claim_no "
+    "created_at_us done_at_us"
+).split()
+
+
+def _checksum(columns: Sequence[str], values: Mapping[str, Any] | Row) -> str:
+    # damage can turn a value into bytes
+    content = json.dumps([values[column] for column in columns], default=repr)
+    return hashlib.sha256(content.encode()).hexdigest()[:32]
+
+
+def is_sound_step(row: Row) -> bool:
+    return bool(_checksum(_STEP_COLUMNS, row) == row["checksum"])
+
+
+def is_sound_result(row: Row) -> bool:
+    return bool(_checksum(_result_columns(row), row) == row["checksum"])
+
+
+def _result_columns(values: Mapping[str, Any] | Row) -> Sequence[str]:
+    """What the checksum is made of: results of version 1 have no lack."""
+    return (*_RESULT_COLUMNS, "lack") if values["lack"] else _RESULT_COLUMNS
+
+
+def _require_sound(is_sound: bool, *, what: str) -> None:
+    if not is_sound:
+        raise damaged(what, why="its checksum does not fit its content")
+
+
+# -- seals: the checksum of what never changes in a row, which is looked at when the store is
+# verified --------------------------
+
+_SEALED = {
+    "objective": ("uid", "identity", "spec", "created_at_us"),
+    "report": ("id", "report"),
+    "task": (
+        "objective_id",
+        "id",
+        "name",
+        "name_key",
+        "sense",
+        "parent_id",
+        "origins",
+        "created_at_us",
+    ),
+    "event": ("objective_id", "task_id", "kind", "data", "at_us"),
+}
+
+
+def sealed(table: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with their seal."""
+    return {**values, "seal": _seal(table, values)}
+
+
+def is_sealed_right(table: str, row: Row) -> bool:
+    """Whether the row is what was written, as far as its seal says; rows of earlier versions have
+    none."""
+    seal = row["report_seal" if table == "report" else "seal"]
+    return seal is None or bool(seal == _seal(table, row))
+
+
+def _seal(table: str, values: Mapping[str, Any] | Row) -> int:
+    content = json.dumps([values[column] for column in _SEALED[table]], default=repr)
+    return zlib.crc32(content.encode("utf-8", "surrogatepass"))
+
+
+def seal_vector(vector: bytes) -> int:
+    return zlib.crc32(vector)
+
+
+def result_to_values(result: Result) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "objective_id": result.objective_id,
+        "task_id": result.task_id,
+        "text": result.text,
+        "origins": to_json(result.origins),
+        "lack": result.lack,
+        "created_at_us": from_time(result.created_at),
+    }
+    return {**values, "checksum": _checksum(_result_columns(values), values)}
+
+
+@_of("the result of task {task_id} of objective {objective_id}")
+def result_from_row(row: Row) -> Result:
+    """Raises `StoreUnusableError` when the row was damaged."""
+    _require_sound(
+        is_sound_result(row),
+        what=f"the result of task {row['task_id']} of objective {row['objective_id']}",
+    )
+    return Result(
+        task_id=row["task_id"],
+        objective_id=row["objective_id"],
+        task_name=row["task_name"],
+        text=row["text"],
+        origins=_texts_from_json(row["origins"]),
+        lack=row["lack"],
+        is_planned=row["task_status"] != TaskStatus.RECORDED,
+        created_at=to_time(row["created_at_us"]),
+    )
+
+
+def step_to_values(step: Step, *, is_held: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "objective_id": step.objective_id,
+        "owner": step.owner,
+        "key": step.key,
+        "kind": step.kind,
+        "request_hash": step.request_hash,
+        "state": step.state.value,
+        "output": step.output,
+        "request": step.request,
+        "model": step.model,
+        "origins": to_json(step.origins),
+        "is_held": int(is_held),
+        "held_calls": step.reservation.calls,
+        "held_tokens": step.reservation.tokens,
+        "held_cost_microusd": to_microusd(step.reservation.cost_usd),
+        **_step_usage_to_values(step.usage),
+        "unconfirmed": to_json(
+            [[claim_no, _step_usage_to_values(usage)] for claim_no, usage in step.unconfirmed]
+        ),
+        "claim_no": step.claim_no,
+        "created_at_us": from_time(step.created_at),
+        "done_at_us": None if step.done_at is None else from_time(step.done_at),
+    }
+    return {**values, "checksum": _checksum(_STEP_COLUMNS, values)}
+
+
+@_of("step {key} of {owner} of objective {objective_id}")
+def step_from_row(row: Row) -> Step:
+    """Raises `StoreUnusableError` when the row was damaged."""
+    _require_sound(
+        is_sound_step(row),
+        what=f"step {row['key']} of {row['owner']} of objective {row['objective_id']}",
+    )
+    left_open = [
+        (claim_no, unconfirmed(_step_usage_from_row(values)))
+        for claim_no, values in json.loads(row["unconfirmed"])
+    ]
+    in_all = sum((charge for _, charge in left_open), Usage())
+    return Step(
+        objective_id=row["objective_id"],
+        owner=row["owner"],
+        key=row["key"],
+        kind=row["kind"],
+        request_hash=row["request_hash"],
+        state=StepState(row["state"]),
+        output=row["output"],
+        model=row["model"],
+        origins=_texts_from_json(row["origins"]),
+        reservation=Reservation(
+            calls=row["held_calls"],
+            tokens=row["held_tokens"],
+            cost_usd=row["held_cost_microusd"] / 1e6,
+        ),
+        usage=replace(
+            _step_usage_from_row(row),
+            unconfirmed_tokens=in_all.unconfirmed_tokens,
+            unconfirmed_cost_usd=in_all.unconfirmed_cost_usd,
+        ),
+        unconfirmed=tuple(left_open),
+        claim_no=row["claim_no"],
+        created_at=to_time(row["created_at_us"]),
+        done_at=to_time_or_none(row["done_at_us"]),
+        request=row["request"],
+        id=row["id"],
+    )

@@ -1,0 +1,310 @@
+"""The steps of the journal in SQL: intended, recorded, parked for a person, answered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from babyagi import events
+from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
+from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore.sql import transitions
+from babyagi.taskstore.sql.access import SqlRoom
+from babyagi.taskstore.sql.database import Transaction
+from babyagi.taskstore.sql.rows import step_from_row, step_to_values, to_time
+
+
+class Steps(SqlRoom):
+    """Intend, record, abandon."""
+
+    async def intend_step(
+        self,
+        fence: Fence,
+        *,
+        key: str,
+        kind: str,
+        request_hash: str,
+        reservation: Reservation,
+        model: str = "",
+    ) -> Step:
+        def work(tx: Transaction) -> Step:
+            transitions.check_fence(tx, fence)
+            known, is_held = _find(tx, fence, key)
+            if known is not None and (
+                known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
+            ):
+                return known
+            wanted = limits.countable_reservation(reservation)
+            _check_limits(tx, fence, wanted)
+            step = replace(
+                known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us)),
+                kind=kind,
+                request_hash=request_hash,
+                model=model,
+                reservation=wanted,
+                claim_no=fence.claim_no,
+            )
+            tx.run("put_step", **step_to_values(step, is_held=True))
+            data = {"owner": step.owner, "key": key, "kind": kind, "model": model}
+            transitions.append_event(
+                tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
+            )
+            return step
+
+        return await self._write(work, fence.objective_id)
+
+    async def record_step(
+        self,
+        fence: Fence,
+        *,
+        key: str,
+        output: str,
+        usage: Usage,
+        model: str = "",
+        origins: Sequence[str] = (),
+    ) -> Step:
+        def work(tx: Transaction) -> Step:
+            transitions.objective_row(tx, fence.objective_id)
+            known, is_held = _find(tx, fence, key)
+            if known is not None and lifecycle.is_repeated(
+                known, claim_no=fence.claim_no, is_held=is_held
+            ):
+                return known
+            at = to_time(tx.now_us)
+            step = known or lifecycle.new_step(fence, key=key, at=at)
+            reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
+            if is_held and step.claim_no == fence.claim_no:
+                step, is_held = replace(step, reservation=Reservation()), False
+            step, counted = lifecycle.count_usage(step, usage, claim_no=fence.claim_no)
+            step = lifecycle.done_step(step, output=output, model=model, origins=origins, at=at)
+            tx.run("put_step", **step_to_values(step, is_held=is_held))
+            transitions.charge(tx, fence.objective_id, fence.owner, counted)
+            transitions.note_progress(tx, fence.objective_id, fence.owner)
+            data = lifecycle.step_data(replace(step, model=model or step.model), counted)
+            task_id = lifecycle.task_of(fence.owner)
+            transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
+            transitions.note_overspending(tx, step, usage, reserved)
+            if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
+                transitions.wake(tx, fence.objective_id, task_id)
+            return step
+
+        return await self._write(work, fence.objective_id)
+
+    async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
+        def work(tx: Transaction) -> None:
+            transitions.objective_row(tx, fence.objective_id)
+            known, is_held = _find(tx, fence, key)
+            step = known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us))
+            reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
+            if is_held and step.claim_no == fence.claim_no:
+                step, is_held = replace(step, reservation=Reservation()), False
+            step, counted = lifecycle.count_usage(step, usage, claim_no=fence.claim_no)
+            if not usage.unconfirmed_tokens:
+                transitions.note_overspending(tx, step, usage, reserved)
+            if lifecycle.is_forgettable(step, claim_no=fence.claim_no):
+                tx.run("delete_step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+            elif known is not None:
+                tx.run("put_step", **step_to_values(step, is_held=is_held))
+            transitions.charge(tx, fence.objective_id, fence.owner, counted)
+            data = lifecycle.step_data(step, counted)
+            transitions.append_event(
+                tx,
+                fence.objective_id,
+                events.STEP_ABANDONED,
+                lifecycle.task_of(fence.owner),
+                **data,
+            )
+
+        await self._write(work, fence.objective_id)
+
+    async def put_step(
+        self,
+        fence: Fence,
+        *,
+        key: str,
+        kind: str,
+        request_hash: str,
+        output: str,
+        origins: Sequence[str] = (),
+    ) -> Step:
+        def work(tx: Transaction) -> Step:
+            transitions.check_fence(tx, fence)
+            known, _ = _find(tx, fence, key)
+            if known is not None:
+                return known
+            at = to_time(tx.now_us)
+            step = replace(
+                lifecycle.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash
+            )
+            step = lifecycle.done_step(step, output=output, model="", origins=origins, at=at)
+            tx.run("put_step", **step_to_values(step, is_held=False))
+            if kind != lifecycle.INPUTS:
+                transitions.note_progress(tx, fence.objective_id, fence.owner)
+            data = lifecycle.step_data(step, Usage())
+            transitions.append_event(
+                tx, fence.objective_id, events.STEP_RECORDED, lifecycle.task_of(fence.owner), **data
+            )
+            return step
+
+        return await self._write(work, fence.objective_id, is_lasting=False)
+
+    async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
+        return await self._look(
+            objective_id,
+            lambda tx: [
+                step_from_row(row)
+                for row in tx.all("steps", objective_id=objective_id, owner=owner)
+            ],
+        )
+
+    async def secret(self, candidate: str) -> str:
+        def work(tx: Transaction) -> str:
+            tx.run("keep_secret", secret=candidate)
+            return str(tx.all("secret")[0]["value"])
+
+        if not self._secret:
+            known = await self._read(lambda tx: tx.one("secret"))
+            self._secret = known["value"] if known is not None else await self._write_all(work)
+        return self._secret
+
+
+def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
+    """The step, and whether it still holds its reservation."""
+    row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+    return (None, False) if row is None else (step_from_row(row), bool(row["is_held"]))
+
+
+def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
+    """Raises `ObjectiveStoppedError` or `LimitReachedError` when the call must not be made."""
+    objective = transitions.read_objective(tx, fence.objective_id)
+    limits.require_call_allowed(objective, owner=fence.owner, reservation=wanted)
+
+
+# --------------------------------------------------------------------------------------------------
+# The task store on SQL: tasks that wait for a person.
+# --------------------------------------------------------------------------------------------------
+
+
+class Parking(SqlRoom):
+    """Intend once, park, look into the inbox, answer."""
+
+    async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:
+        def work(tx: Transaction) -> Step:
+            transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+            known = _find_to_park(tx, fence, key)
+            if known is not None:
+                return (
+                    transitions.leave_unknown(tx, known)
+                    if known.state is StepState.INTENDED
+                    else known
+                )
+            objective = transitions.read_objective(tx, fence.objective_id)
+            limits.require_call_allowed(objective, owner=fence.owner, reservation=Reservation())
+            step = lifecycle.open_step(
+                fence, key=key, kind=lifecycle.ONCE, request=request, at=to_time(tx.now_us)
+            )
+            tx.run("put_step", **step_to_values(step, is_held=True))
+            data = {"owner": step.owner, "key": key, "kind": step.kind, "model": ""}
+            transitions.append_event(
+                tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
+            )
+            return step
+
+        return await self._write(work, fence.objective_id)
+
+    async def park_task(self, fence: Fence, *, key: str, kind: str, request: str) -> Step:
+        def work(tx: Transaction) -> Step:
+            task = transitions.fenced_task(tx, fence, TaskStatus.RUNNING)
+            known = _find_to_park(tx, fence, key)
+            if known is not None and known.state is StepState.DONE:
+                return known
+            if known is None:
+                step = lifecycle.open_step(
+                    fence, key=key, kind=kind, request=request, at=to_time(tx.now_us)
+                )
+                if transitions.count_asked(tx, fence.objective_id) >= lifecycle.MAX_OPEN_QUESTIONS:
+                    _hold_back(tx, task)
+                    return step
+                tx.run(
+                    "put_step",
+                    **step_to_values(replace(step, state=StepState.ASKED), is_held=False),
+                )
+            transitions.note_freed(tx, transitions.put_down(tx, task))
+            return _find_to_park(tx, fence, key) or step
+
+        return await self._write(work, fence.objective_id)
+
+    async def inbox(self, objective_id: int | None = None) -> list[Step]:
+        def work(tx: Transaction) -> list[Step]:
+            if objective_id is not None:
+                transitions.objective_row(tx, objective_id)
+            return [step_from_row(row) for row in tx.all("inbox", objective_id=objective_id)]
+
+        return await self._read(work)
+
+    async def open_step(self, step_id: int) -> Step:
+        return await self._read(lambda tx: _open_step(tx, step_id))
+
+    async def answer_step(
+        self, step_id: int, *, output: str, origins: Sequence[str] = ("person",)
+    ) -> Step:
+        def work(tx: Transaction) -> Step:
+            step = lifecycle.done_step(
+                _open_step(tx, step_id),
+                output=output,
+                model="",
+                origins=origins,
+                at=to_time(tx.now_us),
+            )
+            tx.run("put_step", **step_to_values(step, is_held=False))
+            task_id = lifecycle.task_of(step.owner) or 0
+            transitions.append_event(
+                tx,
+                step.objective_id,
+                events.STEP_RECORDED,
+                task_id,
+                **lifecycle.step_data(step, Usage()),
+            )
+            transitions.wake(tx, step.objective_id, task_id)
+            return step
+
+        return await self._write_all(work)
+
+
+def _find_to_park(tx: Transaction, fence: Fence, key: str) -> Step | None:
+    row = tx.one("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
+    return None if row is None else step_from_row(row)
+
+
+def _hold_back(tx: Transaction, task: Task) -> None:
+    """Put down a task that would ask, until one of the open questions is answered."""
+    freed = transitions.put_down(tx, task)
+    tx.run(
+        "hold_back",
+        objective_id=task.objective_id,
+        task_id=task.id,
+        until_answered_us=transitions.UNTIL_ANSWERED_US,
+    )
+    reason = (
+        f"{lifecycle.MAX_OPEN_QUESTIONS} questions are open; it asks its own when one is answered"
+    )
+    transitions.append_event(
+        tx, task.objective_id, events.TASK_RELEASED, task.id, reason=reason, delay_s=0.0
+    )
+    transitions.note_freed(tx, freed)
+
+
+def _open_step(tx: Transaction, step_id: int) -> Step:
+    """The step of this number, if it is open and its task waits."""
+    row = tx.one("step_by_id", step_id=step_id)
+    step = None if row is None else step_from_row(row)
+    task_id = (
+        lifecycle.task_of(step.owner) if step is not None and lifecycle.is_open(step) else None
+    )
+    if (
+        step is None
+        or task_id is None
+        or transitions.read_task(tx, step.objective_id, task_id).status is not TaskStatus.WAITING
+    ):
+        raise lifecycle.not_asked(step_id)
+    return step

@@ -1,0 +1,561 @@
+"""Claims of tasks and duties, what is recorded under them, and what a person changes in the
+list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from babyagi import events
+from babyagi.errors import StaleOrderError
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    DutyClaim,
+    Fence,
+    Lack,
+    Objective,
+    ObjectiveStatus,
+    Place,
+    Proposal,
+    Result,
+    StopReason,
+    Task,
+    TaskStatus,
+)
+from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Outlook, Plan, Planned
+from babyagi.taskstore.sql import planning, transitions
+from babyagi.taskstore.sql import planning as proposals_
+from babyagi.taskstore.sql.access import SqlRoom
+from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.rows import (
+    result_from_row,
+    result_to_values,
+    sealed,
+    task_from_row,
+    to_json,
+    to_time,
+)
+
+
+class Claims(SqlRoom):
+    """Claiming, finishing and giving back."""
+
+    # -- looking for work
+    # ----------------------------------------------------------------------------------------------
+
+    async def open_objectives(self) -> list[int]:
+        return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
+
+    async def outlook(self, objective_id: int) -> Outlook:
+        def work(tx: Transaction) -> Outlook:
+            row, objective = (
+                transitions.objective_row(tx, objective_id),
+                transitions.read_objective(tx, objective_id),
+            )
+            duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
+            has_task = _best_task(tx, objective) is not None
+            # then there is nothing to order, and an order that is owed must not keep the end off
+            if not has_task:
+                duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
+            is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
+            can_conclude = (
+                is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
+            )
+            n_startable = transitions.count_unblocked(tx, objective_id) if has_task else 0
+            return Outlook(
+                objective=objective,
+                has_task=has_task,
+                n_startable=n_startable,
+                n_unordered=row["last_task_id"] - row["ordered_upto"],
+                n_recorded=transitions.counts(tx, objective_id)[TaskStatus.RECORDED],
+                duties=duties,
+                can_conclude=can_conclude,
+            )
+
+        return await self._read(work)
+
+    # -- tasks
+    # ----------------------------------------------------------------------------------------------
+
+    async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
+        def work(tx: Transaction) -> Claim | None:
+            self._require_known_schema(tx)
+            objective = transitions.read_objective(tx, objective_id)
+            task_id = (
+                _best_task(tx, objective, worker_id)
+                if _can_serve(tx, objective_id, worker_id)
+                else None
+            )
+            if task_id is None:
+                return None
+            if transitions.read_task(tx, objective_id, task_id).started_at is None:
+                tx.run("count_begun", objective_id=objective_id)
+            task = task_from_row(
+                tx.all(
+                    "claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id
+                )[0]
+            )
+            transitions.append_event(
+                tx,
+                objective_id,
+                events.TASK_CLAIMED,
+                task_id,
+                worker_id=worker_id,
+                try_no=task.try_no,
+                claim_no=task.claim_no,
+            )
+            fence = Fence(
+                objective_id=objective_id,
+                owner=f"task:{task_id}",
+                claim_no=task.claim_no,
+                worker_id=worker_id,
+            )
+            return Claim(task=task, fence=fence)
+
+        return await self._write(work, objective_id, is_lasting=False)
+
+    async def record_result(
+        self,
+        claim: Claim,
+        *,
+        text: str,
+        origins: Sequence[str],
+        lack: str = "",
+        plan: Planned | None = None,
+    ) -> Result:
+        def work(tx: Transaction) -> Result:
+            known = _recorded_before(tx, claim)
+            if known is not None:
+                return known
+            task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+            result = lifecycle.new_result(
+                task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
+            )
+            tx.run("insert_result", **result_to_values(result))
+            task = transitions.put_down(tx, replace(task, status=TaskStatus.RECORDED, lack=None))
+            transitions.append_event(
+                tx,
+                task.objective_id,
+                events.TASK_RECORDED,
+                task.id,
+                result_chars=len(result.text),
+                lack=result.lack,
+            )
+            planning.wake_lacking(tx, result)
+            if plan is not None:
+                planning.apply(tx, task.objective_id, [task], plan)
+            return result
+
+        return await self._write(work, claim.fence.objective_id)
+
+    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+        def work(tx: Transaction) -> Task:
+            task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+            task = planning.record_lack(tx, lifecycle.lacked(task, lack=lack))
+            if plan is not None and task.status is TaskStatus.RECORDED:
+                planning.apply(tx, task.objective_id, [task], plan)
+            return transitions.read_task(tx, task.objective_id, task.id)
+
+        return await self._write(work, claim.fence.objective_id)
+
+    async def record_plan(
+        self, claim: DutyClaim, *, task_ids: Sequence[int], plan: Planned
+    ) -> Plan:
+        def work(tx: Transaction) -> Plan:
+            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            tasks = [transitions.read_task(tx, objective_id, task_id) for task_id in task_ids]
+            made = planning.apply(
+                tx,
+                objective_id,
+                [task for task in tasks if task.status is TaskStatus.RECORDED],
+                plan,
+            )
+            tx.run("finish_plan", objective_id=objective_id)
+            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            return made
+
+        return await self._write(work, claim.fence.objective_id)
+
+    async def fail_task(
+        self, claim: Claim, *, error: str, max_failures: int, delay_s: float = 0.0
+    ) -> Task:
+        def work(tx: Transaction) -> Task:
+            task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
+            transitions.count_progress(tx, task.objective_id, is_answer=False)
+            return _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+
+        return await self._write(work, claim.fence.objective_id)
+
+    async def release_task(self, claim: Claim, *, delay_s: float = 0.0, reason: str = "") -> None:
+        await self._write(
+            lambda tx: release(
+                tx, transitions.fenced_task(tx, claim.fence), reason=reason, delay_s=delay_s
+            ),
+            claim.fence.objective_id,
+        )
+
+    # -- duties
+    # ----------------------------------------------------------------------------------------------
+
+    async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
+        def work(tx: Transaction) -> DutyClaim | None:
+            row = transitions.objective_row(tx, objective_id)
+            if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
+                return None
+            owner = lifecycle.duty_owner(duty, row)
+            values = {
+                "objective_id": objective_id,
+                "duty": duty,
+                "owner": owner,
+                "worker_id": worker_id,
+                "upto": row["last_task_id"],
+            }
+            claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
+            return DutyClaim(
+                duty=duty,
+                fence=Fence(
+                    objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id
+                ),
+            )
+
+        return await self._write(work, objective_id, is_lasting=False)
+
+    async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
+        def work(tx: Transaction) -> None:
+            duty = transitions.fenced_duty(tx, claim.fence)
+            objective_id = claim.fence.objective_id
+            if transitions.objective_row(tx, objective_id)["order_revision"] != revision:
+                raise StaleOrderError(
+                    f"the list of objective {objective_id} was re-ordered since revision {revision}"
+                )
+            rows = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            rank_by_id = {row["id"]: row["rank"] for row in rows}
+            dealt = lifecycle.deal_ranks(rank_by_id.items(), task_ids)
+            moved = {
+                task_id: rank for task_id, rank in dealt.items() if rank != rank_by_id[task_id]
+            }
+            tx.run_many(
+                "set_rank",
+                [
+                    {"objective_id": objective_id, "task_id": task_id, "rank": rank}
+                    for task_id, rank in moved.items()
+                ],
+            )
+            tx.run("set_order", objective_id=objective_id, upto=duty["upto"])
+            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            transitions.append_event(
+                tx,
+                objective_id,
+                events.ORDER_APPLIED,
+                revision=revision + 1,
+                task_ids=list(dealt),
+                n_moved=len(moved),
+            )
+
+        await self._write(work, claim.fence.objective_id, is_lasting=False)
+
+    async def finish_check(
+        self,
+        claim: DutyClaim,
+        *,
+        is_met: bool,
+        reason: str,
+        checked: Checked = NOTHING_CHECKED,
+        proposals: Sequence[Proposal] = (),
+        fallback: Sequence[Proposal] = (),
+    ) -> Objective:
+        def work(tx: Transaction) -> Objective:
+            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            planning.finish_check(
+                tx,
+                objective_id,
+                is_met=is_met,
+                reason=reason,
+                checked=checked,
+                wanted=(proposals, fallback),
+            )
+            return transitions.read_objective(tx, objective_id)
+
+        return await self._write(work, claim.fence.objective_id)
+
+    async def record_report(self, claim: DutyClaim, *, markdown: str) -> None:
+        def work(tx: Transaction) -> None:
+            duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            tx.run(
+                "set_report",
+                objective_id=objective_id,
+                **sealed("report", {"id": objective_id, "report": lifecycle.storable(markdown)}),
+            )
+            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+            transitions.append_event(
+                tx, objective_id, events.REPORT_WRITTEN, report_chars=len(markdown)
+            )
+
+        await self._write(work, claim.fence.objective_id)
+
+    async def release_duty(self, claim: DutyClaim, *, delay_s: float = 0.0) -> None:
+        def work(tx: Transaction) -> None:
+            duty = transitions.fenced_duty(tx, claim.fence)
+            transitions.free_duty(
+                tx,
+                claim.fence.objective_id,
+                duty=duty["duty"],
+                owner=duty["owner"],
+                delay_s=delay_s,
+            )
+
+        await self._write(work, claim.fence.objective_id, is_lasting=False)
+
+
+def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
+    """Whoever does not serve the objective, or whose lease has run out, is given nothing: it would
+    be taken away at once."""
+    return tx.has("can_serve", objective_id=objective_id, worker_id=worker_id)
+
+
+def _best_task(tx: Transaction, objective: Objective, worker_id: str = "") -> int | None:
+    """The task that the worker would get; a worker without a name, that is, some worker that holds
+    nothing."""
+    if objective.status is not ObjectiveStatus.ACTIVE or limits.is_reached(
+        objective.spec.limits.max_time_s, objective.active_s
+    ):
+        return None
+    row = transitions.objective_row(tx, objective.id)
+    if row["is_claimed_met"] or not lifecycle.may_start(
+        n_barren=row["n_barren"], n_fruitless=row["n_fruitless"]
+    ):
+        return None
+    may_begin = not limits.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
+    values = {
+        "may_begin": int(may_begin),
+        "worker_id": worker_id,
+        "suspect_from": lifecycle.SUSPECT_FROM,
+    }
+    found = tx.one("best_queued", objective_id=objective.id, **values)
+    return None if found is None else found["id"]
+
+
+def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
+    """The result that this very claim has recorded: its commit seemed to fail, and it comes
+    again."""
+    row = tx.one("task", objective_id=claim.fence.objective_id, task_id=claim.task.id)
+    if (
+        row is None
+        or row["claim_no"] != claim.fence.claim_no
+        or row["status"] not in (TaskStatus.RECORDED, TaskStatus.DONE)
+    ):
+        return None
+    found = tx.all(
+        "results_of", objective_id=claim.fence.objective_id, task_ids=to_json([claim.task.id])
+    )
+    return result_from_row(found[0]) if found else None
+
+
+def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
+    transitions.put_down(tx, task, delay_s=delay_s)
+    transitions.append_event(
+        tx,
+        task.objective_id,
+        events.TASK_RELEASED,
+        task.id,
+        reason=lifecycle.storable(reason),
+        delay_s=delay_s,
+    )
+    transitions.note_freed(tx, transitions.read_task(tx, task.objective_id, task.id))
+
+
+def put_back_lost(tx: Transaction, task: Task) -> None:
+    """Put down a task whose holder was lost; the same try goes on, and pays for nothing twice."""
+    n_lost = task.n_lost + 1 if task.status is TaskStatus.RUNNING else 0
+    task = replace(task, n_lost=n_lost)
+    if n_lost < lifecycle.MAX_LOST:
+        release(tx, task, reason="worker lost", delay_s=lifecycle.pause_after_loss(n_lost))
+        return
+    error = f"{n_lost} workers in a row were lost while they worked on it"
+    written = transitions.put_down(tx, replace(task, status=TaskStatus.DEAD, error=error))
+    if written.status is TaskStatus.DEAD:
+        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=error)
+    transitions.note_freed(tx, written)
+
+
+def _give_up_or_retry(
+    tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0
+) -> Task:
+    """Put down a task whose failure is counted already."""
+    status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
+    written = transitions.put_down(tx, replace(task, status=status), delay_s=delay_s)
+    transitions.append_event(
+        tx, task.objective_id, events.TASK_FAILED, task.id, error=task.error, failures=task.failures
+    )
+    if written.status is TaskStatus.DEAD:
+        transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=task.error)
+    transitions.note_freed(tx, written)
+    return written
+
+
+def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
+    if not _is_owed(tx, row, duty):
+        return False
+    known = tx.one("duty", objective_id=row["id"], duty=duty)
+    if known is None:
+        return True
+    is_delayed = lifecycle.is_delayed(
+        tx.now_us, not_before_us=known["not_before_us"], delay_us=known["delay_us"]
+    )
+    return known["worker_id"] is None and not is_delayed
+
+
+def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
+    """What the row of the objective says comes first: most looks end there."""
+    objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
+    match duty:
+        case Duty.ORDER:
+            may_order = is_active and not row["is_claimed_met"]
+            is_new = may_order and tx.has(
+                "has_queue_news", objective_id=objective_id, after_id=row["ordered_upto"]
+            )
+            return is_new and transitions.count_unblocked(tx, objective_id) >= 2
+        case Duty.PLAN:
+            return is_active and transitions.counts(tx, objective_id)[TaskStatus.RECORDED] > 0
+        case Duty.CHECK:
+            return is_active and lifecycle.needs_check(
+                transitions.snapshot(tx, transitions.read_objective(tx, objective_id))
+            )
+        case Duty.REPORT:
+            is_due = row["status"] == ObjectiveStatus.ENDED and row["report"] is None
+            return is_due and not tx.has("has_held_task", objective_id=objective_id)
+        case Duty.INDEX:
+            return tx.has("has_unindexed_result", objective_id=objective_id)
+
+
+# --------------------------------------------------------------------------------------------------
+# The task store on SQL: what a person changes in a list that others work on.
+# --------------------------------------------------------------------------------------------------
+
+
+class Steering(SqlRoom):
+    """Add, move, replace, cancel, retry."""
+
+    async def add_tasks(
+        self,
+        objective_id: int,
+        proposals: Sequence[Proposal],
+        *,
+        allow_duplicates: bool = True,
+        to: Place = Place.LAST,
+    ) -> Plan:
+        def work(tx: Transaction) -> Plan:
+            row = transitions.objective_row(tx, objective_id)
+            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+            lifecycle.require_reopenable(objective_id, reason)
+            plan = proposals_.enter(
+                tx, objective_id, proposals, allow_duplicates=allow_duplicates
+            ).plan
+            if plan.added:
+                tx.run("count_afresh", objective_id=objective_id)
+            if plan.added and reason is not None:
+                transitions.reopen(tx, objective_id)
+            if to is not Place.LAST and plan.added:
+                _put(tx, objective_id, [task.id for task in plan.added], to)
+            return replace(
+                plan,
+                added=tuple(
+                    transitions.read_task(tx, objective_id, task.id) for task in plan.added
+                ),
+            )
+
+        return await self._write(work, objective_id)
+
+    async def move_task(self, objective_id: int, task_id: int, *, to: Place | int) -> Task:
+        def work(tx: Transaction) -> Task:
+            _changeable(tx, objective_id, task_id)
+            if not isinstance(to, Place):
+                transitions.read_task(tx, objective_id, to)
+            _put(tx, objective_id, [task_id], to)
+            return transitions.read_task(tx, objective_id, task_id)
+
+        return await self._write(work, objective_id)
+
+    async def replace_task(self, objective_id: int, task_id: int, *, name: str) -> Task:
+        def work(tx: Transaction) -> Task:
+            old = _changeable(tx, objective_id, task_id)
+            proposal = lifecycle.replacement(old, name)
+            new = proposals_.enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added[
+                0
+            ]
+            for row in tx.all("dependents", objective_id=objective_id, task_id=old.id):
+                after = [new.id if named == old.id else named for named in task_from_row(row).after]
+                proposals_.set_after(tx, objective_id, row["id"], after)
+            tx.run("set_rank", objective_id=objective_id, task_id=new.id, rank=old.rank)
+            tx.run("set_rank", objective_id=objective_id, task_id=old.id, rank=new.rank)
+            tx.run("cancel_task", objective_id=objective_id, task_id=old.id)
+            tx.run("count_afresh", objective_id=objective_id)
+            transitions.append_event(
+                tx, objective_id, events.TASK_CANCELLED, old.id, replaced_by=new.id
+            )
+            transitions.let_ask(tx, objective_id)
+            return transitions.read_task(tx, objective_id, new.id)
+
+        return await self._write(work, objective_id)
+
+    async def cancel_task(self, objective_id: int, task_id: int) -> Task:
+        def work(tx: Transaction) -> Task:
+            _changeable(tx, objective_id, task_id)
+            tx.run("cancel_task", objective_id=objective_id, task_id=task_id)
+            transitions.append_event(tx, objective_id, events.TASK_CANCELLED, task_id)
+            transitions.let_ask(tx, objective_id)
+            return transitions.read_task(tx, objective_id, task_id)
+
+        return await self._write(work, objective_id)
+
+    async def retry_task(self, objective_id: int, task_id: int) -> Task:
+        def work(tx: Transaction) -> Task:
+            row = transitions.objective_row(tx, objective_id)
+            lifecycle.require_dead(transitions.read_task(tx, objective_id, task_id))
+            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+            lifecycle.require_reopenable(objective_id, reason)
+            tx.run("retry_task", objective_id=objective_id, task_id=task_id)
+            tx.run("count_afresh", objective_id=objective_id)
+            task = transitions.read_task(tx, objective_id, task_id)
+            transitions.append_event(
+                tx, objective_id, events.TASK_RETRIED, task_id, try_no=task.try_no
+            )
+            if reason is not None:
+                transitions.reopen(tx, objective_id)
+            return task
+
+        return await self._write(work, objective_id)
+
+
+def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
+    transitions.objective_row(tx, objective_id)
+    task = transitions.read_task(tx, objective_id, task_id)
+    lifecycle.require_changeable(task)
+    return task
+
+
+def _put(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
+    """Deal the ranks of what is still to be done out anew, with the moved tasks in their new
+    place."""
+    listed = tx.all(
+        "tasks_with_status",
+        objective_id=objective_id,
+        statuses=to_json(lifecycle.CANCELLABLE),
+        limit=transitions.ALL_ROWS,
+    )
+    rank_by_id = {row["id"]: row["rank"] for row in listed}
+    dealt = lifecycle.deal_ranks(rank_by_id.items(), lifecycle.put_at(list(rank_by_id), moved, to))
+    changed = [(task_id, rank) for task_id, rank in dealt.items() if rank != rank_by_id[task_id]]
+    tx.run_many(
+        "set_rank",
+        [
+            {"objective_id": objective_id, "task_id": task_id, "rank": rank}
+            for task_id, rank in changed
+        ],
+    )
+    tx.run("bump_order", objective_id=objective_id)
+    for task_id in moved:
+        transitions.append_event(tx, objective_id, events.TASK_MOVED, task_id, to=to)

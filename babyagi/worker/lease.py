@@ -1,0 +1,248 @@
+"""Who this process is among the workers: its identity, its lease, which objectives it serves, and
+whom it finds dead."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import ceil
+
+from babyagi.errors import BabyagiError, LeaseLostError, NotFoundError, StoreUnavailableError
+from babyagi.tasks import Worker
+from babyagi.taskstore.port import Lease, TaskStore
+
+logger = logging.getLogger(__name__)
+
+# what a dead worker held is free within a second of the end of its lease; a check is one read
+CHECK_PAUSE_S = 0.5
+RENEWALS_PER_LEASE = 3
+# what a living worker needs at most to renew a lease that it finds run out, in a store that answers
+COMING_BACK_S = 10.0
+
+KnowsDead = Callable[[str], bool]
+"""Whether the bearer of this name in our home is dead for sure."""
+
+
+def knows_nobody_dead(_: str) -> bool:
+    """Where no lock can tell, leases do."""
+    return False
+
+
+async def reap_namesakes(store: TaskStore, *, name: str, home: str) -> None:
+    """Free what earlier bearers of our name held: we hold the name's lock in this home, so none of
+    them lives."""
+    await store.reap_gone(
+        [
+            lease.worker_id
+            for lease in await store.leases()
+            if (lease.name, lease.home) == (name, home)
+        ]
+    )
+
+
+class Presence:
+    """One lease for the whole process, whatever objectives it serves.
+
+    `identity` changes when the lease was lost: under the old one nothing is accepted any more.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        identity: Worker,
+        *,
+        lease_s: float,
+        sleep: Callable[[float], Awaitable[None]],
+        new_id: Callable[[], str],
+        knows_dead: KnowsDead = knows_nobody_dead,
+    ) -> None:
+        self.identity = identity
+        self._store = store
+        self._lease_s = lease_s
+        self._sleep = sleep
+        self._new_id = new_id
+        self._knows_dead = knows_dead
+        self._pause_s = min(CHECK_PAUSE_S, lease_s / RENEWALS_PER_LEASE)
+        self._watch = _Watch()
+        self._hindrance_by_objective: dict[int, str] = {}
+        self._is_registered = False
+        self._is_in_doubt = False
+
+    async def begin(self) -> None:
+        """Register, and serve what was served before."""
+        await self._store.register_worker(self.identity, lease_s=self._lease_s)
+        for objective_id, hindrance in list(self._hindrance_by_objective.items()):
+            try:
+                await self.serve(objective_id, hindrance=hindrance)
+            except NotFoundError:
+                self._hindrance_by_objective.pop(objective_id, None)
+        self._is_registered = True
+
+    async def serve(self, objective_id: int, *, hindrance: str = "") -> None:
+        """Raises `NotFoundError`, `StoreUnavailableError`."""
+        self._hindrance_by_objective[objective_id] = hindrance
+        try:
+            await self._store.join_objective(self.identity.id, objective_id, hindrance=hindrance)
+        except LeaseLostError:
+            self.doubt()  # whoever comes back serves it again
+
+    async def leave(self, objective_id: int) -> None:
+        if self._hindrance_by_objective.pop(objective_id, None) is None:
+            return
+        try:
+            await self._store.leave_objective(self.identity.id, objective_id)
+        except StoreUnavailableError as error:
+            logger.warning(
+                "objective %d could not be left, the end of this worker does it: %s",
+                objective_id,
+                error.what,
+            )
+
+    def doubt(self) -> None:
+        """Somebody else holds what we held, or our lease has run out: look at the next check
+        whether it still lives."""
+        self._is_in_doubt = True
+
+    async def keep(self, *, on_lost: Callable[[], None], on_freed: Callable[[], None]) -> None:
+        """Renew the lease, and free what dead workers hold, until cancelled. It comes first to
+        renew: nobody reaps itself.
+
+        While the store was away, or this process frozen, nobody could renew for all that it knows:
+        it gives the others time to come back.
+
+        Args:
+            on_lost: we were declared dead; whatever is under way is to be dropped. on_freed: there
+                is more to claim.
+
+        Raises:
+            BabyagiError: the store cannot be used any more.
+        """
+        checks_per_renewal = ceil(self._lease_s / RENEWALS_PER_LEASE / self._pause_s)
+        n_checks, renewed_s = 0, _now_s()
+        in_touch_s = patient_until_s = renewed_s
+        while True:
+            await self._sleep(self._pause_s)
+            n_checks, was_in_doubt = n_checks + 1, self._is_in_doubt
+            is_due = (
+                n_checks >= checks_per_renewal
+                or _now_s() - renewed_s >= self._lease_s / RENEWALS_PER_LEASE
+            )
+            try:
+                if is_due or was_in_doubt or not self._is_registered:
+                    await self._renew(on_lost)
+                    n_checks, renewed_s = 0, _now_s()
+                if _now_s() - in_touch_s > self._lease_s / 2:
+                    patient_until_s = _now_s() + max(self._lease_s, COMING_BACK_S)
+                    self._watch.forget()
+                if await self._reap(may_judge=_now_s() >= patient_until_s):
+                    on_freed()
+                in_touch_s = _now_s()
+            except StoreUnavailableError as error:
+                if not was_in_doubt:
+                    logger.warning(
+                        ("the lease cannot be renewed now, it is tried again at every check: %s"),
+                        error.what,
+                    )
+                self.doubt()
+
+    async def _renew(self, on_lost: Callable[[], None]) -> None:
+        self._is_in_doubt = False
+        try:
+            if self._is_registered:
+                await self._store.renew_lease(self.identity.id, lease_s=self._lease_s)
+        except LeaseLostError:
+            logger.warning("this worker was declared dead; it drops its work and joins anew")
+            self._is_registered = False
+            on_lost()
+        if not self._is_registered:
+            self.identity = replace(self.identity, id=self._new_id())
+            await self.begin()
+
+    async def _reap(self, *, may_judge: bool) -> int:
+        """Look at the leases, and return how many tasks were freed of those who are dead."""
+        leases = await self._store.leases()
+        mine = next((lease for lease in leases if lease.worker_id == self.identity.id), None)
+        # we were declared dead; or the clock has jumped, or the machine slept
+        if mine is None or mine.has_run_out:
+            self.doubt()
+        others = [lease for lease in leases if lease is not mine]
+        gone = [
+            one.worker_id for one in others if one.home == self.identity.home and self._is_gone(one)
+        ]
+        n_freed = await self._store.reap_gone(gone)
+        silent = self._watch.look(
+            [lease for lease in others if lease.worker_id not in gone], pause_s=self._pause_s
+        )
+        if silent and may_judge:
+            n_freed += await self._store.reap_workers(silent=silent)
+        return n_freed
+
+    def _is_gone(self, lease: Lease) -> bool:
+        return lease.name != self.identity.name and self._knows_dead(lease.name)
+
+    async def end(self) -> None:
+        """Sign off; what is still held is free at once."""
+        try:
+            await self._store.remove_worker(self.identity.id)
+        except BabyagiError as error:
+            logger.warning(
+                "this worker could not sign off, its lease runs out instead: %s", error.what
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A lease that ends at `until`, and for how long it was seen not to be renewed: at all, and
+    since it had run out."""
+
+    until: datetime
+    silent_s: float = 0.0
+    overdue_s: float = 0.0
+
+    def is_dead(self, lease: Lease) -> bool:
+        return self.silent_s >= lease.length_s or self.overdue_s >= COMING_BACK_S
+
+
+class _Watch:
+    """Whose lease is not renewed, by what this process sees while it is awake.
+
+    It counts its own looks, and no clock: one that jumps, a machine that sleeps, or two machines
+    that differ make nobody dead.
+    """
+
+    def __init__(self) -> None:
+        self._seen_by_id: dict[str, _Seen] = {}
+
+    def look(self, leases: Sequence[Lease], *, pause_s: float) -> dict[str, datetime]:
+        """Return whose lease was silent for as long as it lasts, and when each of these ends; the
+        look before was `pause_s` ago."""
+        before = self._seen_by_id
+        self._seen_by_id = {
+            lease.worker_id: _see(before.get(lease.worker_id), lease, pause_s) for lease in leases
+        }
+        return {
+            lease.worker_id: lease.until
+            for lease in leases
+            if self._seen_by_id[lease.worker_id].is_dead(lease)
+        }
+
+    def forget(self) -> None:
+        """What was seen before says nothing any more."""
+        self._seen_by_id = {}
+
+
+def _see(before: _Seen | None, lease: Lease, pause_s: float) -> _Seen:
+    if before is None or before.until != lease.until:
+        return _Seen(until=lease.until)
+    return _Seen(
+        until=lease.until,
+        silent_s=before.silent_s + pause_s,
+        overdue_s=before.overdue_s + pause_s if lease.has_run_out else 0.0,
+    )
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

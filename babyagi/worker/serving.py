@@ -1,0 +1,859 @@
+"""Works on one objective within the slots and under the lease of the process: claim, do, back off,
+feed the index; and catches whatever a piece of work raises."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from babyagi import events
+from babyagi.errors import (
+    PERSON_MENDS,
+    BabyagiError,
+    ContextTooLongError,
+    CredentialsError,
+    EndlessAnswerError,
+    IndexOwnedElsewhereError,
+    IndexUnavailableError,
+    LeaseLostError,
+    LimitReachedError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    NotFoundError,
+    ObjectiveStoppedError,
+    OverdueError,
+    RequestRefusedError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
+from babyagi.index.indexer import Availability
+from babyagi.journal import Gate
+from babyagi.llm.retry import MAX_HOLD_S
+from babyagi.loop import FAULTS_OF_THE_TASK, Loop, is_fault_of_the_task, tries_for
+from babyagi.tasks import (
+    Claim,
+    Duty,
+    DutyClaim,
+    Fence,
+    Objective,
+    ObjectiveStatus,
+    Role,
+    StopReason,
+)
+from babyagi.taskstore.port import Outlook, TaskStore
+from babyagi.worker.lease import Presence
+
+MAX_BACK_OFF_S = 60.0
+# work goes on within 20 s of an outage's end, also where it takes 10 s to fail
+MAX_MODEL_BACK_OFF_S = 10.0
+MAX_MODEL_WAIT_S = 20.0  # one model may be limited for an hour; another one is tried meanwhile
+OVERDUE_BACK_OFF_S = 1.0  # after a question that was waited for until its deadline
+PARTIAL_BACK_OFF_S = 19.0  # where a small question is answered and work is not
+# of work in an outage that costs nothing so far; by then the circuit breaker may be open
+N_FREE_TRIES = 2
+N_SAME_FAULTS = 3
+
+
+class Outages:
+    """One worker's count of outages in a row, and its rest from claiming.
+
+    `is_down`: nothing but a small question is worth asking the model. `is_partial`: it has answered
+    one, and no work since.
+
+    Args:
+        clock: seconds that only rise.
+        random: a number from 0 up to 1, for the jitter.
+    """
+
+    def __init__(self, *, clock: Callable[[], float], random: Callable[[], float]) -> None:
+        self.n = 0
+        self.is_down = False
+        self.is_partial = False
+        self.waits_for_model = False
+        self._clock = clock
+        self._random = random
+        self._rests_until_s = 0.0
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether nothing is to be claimed: what is down for one task is down for all."""
+        return self._clock() < self._rests_until_s
+
+    def back_off(self, most_s: float = MAX_BACK_OFF_S) -> float:
+        """Seconds until the next try: doubling from 1 s to `most_s`, with jitter. What strikes
+        several at once is one outage."""
+        if not self.is_resting:
+            self.n += 1
+        return float(min(most_s, 2.0 ** min(self.n - 1, 10)) * (0.5 + 0.5 * self._random()))
+
+    def rest(self, delay_s: float) -> None:
+        self._rests_until_s = max(self._rests_until_s, self._clock() + delay_s)
+
+    def end(self) -> bool:
+        """The model that was waited for answers. Return whether it was waited for."""
+        waited = self.waits_for_model
+        self.waits_for_model = False
+        self.work_again()
+        return waited
+
+    def work_again(self) -> None:
+        """Some work was done, be it with another model than the one that is waited for."""
+        self.n, self.is_down, self.is_partial = 0, False, False
+
+
+class SameFaults:
+    """The tasks that met the same fault one after the other, with no success between them."""
+
+    def __init__(self) -> None:
+        self._fault: type[Exception] | None = None
+        self._task_ids: set[int] = set()
+
+    def note(self, error: Exception, task_id: int) -> bool:
+        """Return whether as many different tasks have met it now as make one doubt that it is
+        theirs."""
+        if type(error) is not self._fault:
+            self.clear()
+        self._fault = type(error)
+        self._task_ids.add(task_id)
+        return len(self._task_ids) >= N_SAME_FAULTS
+
+    def clear(self) -> None:
+        self._fault = None
+        self._task_ids.clear()
+
+
+# --------------------------------------------------------------------------------------------------
+# Feeding the result store beside the work on an objective; no trouble with it stops the loop.
+# --------------------------------------------------------------------------------------------------
+
+logger = logging.getLogger(__name__)
+
+FEED_PAUSE_S = 0.5  # results that come close together go into the result store as one batch
+FEED_RETRY_S = 5.0
+NOT_ITS_FAULT = (ObjectiveStoppedError, LimitReachedError, LeaseLostError, StoreUnavailableError)
+OWNER_PAUSE_S = 30.0  # until then, the process that owns the index may have ended
+
+
+class Feeder:
+    """Takes the duty to index as often as it is owed, unless another process owns the index.
+
+    Args:
+        availability: says what the result store is like.
+        on_unclear: hears of a claim that the store may hold for us although nobody works under it.
+    """
+
+    def __init__(
+        self,
+        store: TaskStore,
+        loop: Loop,
+        presence: Presence,
+        *,
+        availability: Availability,
+        sleep: Callable[[float], Awaitable[None]],
+        on_unclear: Callable[[], None],
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._presence = presence
+        self._availability = availability
+        self._objective_id = availability.objective_id
+        self._sleep = sleep
+        self._on_unclear = on_unclear
+        self._is_owned_elsewhere = False
+
+    async def begin(self) -> None:
+        """Ask the result store, before anything is fed to it, whether it can be used; takes seconds
+        at most.
+
+        Raises:
+            SettingsError: what it needs is not installed.
+        """
+        try:
+            await self._availability.resume()
+            await self._loop.ping_index()
+            await self._availability.note_success()
+        except IndexOwnedElsewhereError as error:
+            logger.info("another process has the result store open: %s", error.what)
+        except (IndexUnavailableError, StoreUnusableError) as error:
+            await self._availability.note_trouble(error, is_start=True)
+
+    async def feed(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._sleep(await self._feed_once())
+
+    async def finish(self, *, within_s: float) -> None:
+        """Feed what is left."""
+        try:
+            async with asyncio.timeout(within_s):
+                while not self._is_owned_elsewhere and await self._index_once():
+                    pass
+        except (IndexOwnedElsewhereError, *NOT_ITS_FAULT) as error:
+            logger.info("the result store is not fed now: %s", error.what)
+        except BabyagiError as error:
+            await self._availability.note_trouble(error)
+        except TimeoutError:
+            await self._availability.note_trouble(
+                IndexUnavailableError(f"not all of them got into it within {within_s:g} s")
+            )
+        except Exception:  # a projection: no reason for a run not to end
+            logger.exception("the result store is behind; it catches up at the next run")
+
+    async def _feed_once(self) -> float:
+        """Feed a batch, if one is owed, and return the seconds before the next."""
+        try:
+            await self._look_and_index()
+        except IndexOwnedElsewhereError as error:
+            if not self._is_owned_elsewhere:
+                logger.info(
+                    (
+                        "another process feeds the result store, this one searches the stored "
+                        "vectors: %s"
+                    ),
+                    error.what,
+                )
+            self._is_owned_elsewhere = True
+            return OWNER_PAUSE_S
+        except StoreUnavailableError as error:
+            logger.warning("the result store is behind, the loop goes on: %s", error.what)
+            self._on_unclear()
+            return FEED_RETRY_S
+        except NOT_ITS_FAULT as error:
+            logger.info("the result store is not fed now: %s", error.what)
+        except BabyagiError as error:
+            await self._availability.note_trouble(error)
+            return FEED_RETRY_S
+        except Exception:  # ours: the index is a projection and never stops the loop
+            logger.exception("feeding the result store raised what nobody expected")
+            return FEED_RETRY_S
+        return FEED_PAUSE_S
+
+    async def _look_and_index(self) -> None:
+        """Index a batch; what was in trouble is asked first, because nothing may be owed to it."""
+        if self._availability.is_troubled:
+            await self._loop.ping_index()
+        if await self._index_once() is not None:
+            await self._availability.note_success()
+
+    async def _index_once(self) -> int | None:
+        """How many results went in; None when another worker feeds it."""
+        if not await self._store.unindexed_results(self._objective_id, limit=1):
+            return 0
+        claim = await self._store.claim_duty(
+            self._objective_id, self._presence.identity.id, Duty.INDEX
+        )
+        if claim is None:
+            return None
+        try:
+            n_fed = await self._loop.feed_index(claim)
+            self._is_owned_elsewhere = False
+            return n_fed
+        finally:
+            try:
+                await self._store.release_duty(claim)
+            except BabyagiError as error:  # which must not take the place of our being cancelled
+                logger.info("the duty to index could not be given back: %s", error.what)
+                self._on_unclear()
+
+
+# --------------------------------------------------------------------------------------------------
+# Working on one objective, within the slots and under the lease of the process: claim, do, back
+# off.
+#
+# Catches everything that a piece of work can raise. What it holds when its process dies is freed by
+# the end of the lease (`presence`).
+# --------------------------------------------------------------------------------------------------
+
+# what only time changes is seen within this: a delay that has passed, a limit of time
+IDLE_WAIT_S = 1.0
+STORE_PAUSE_S = 2.0  # asking a disk again costs nothing
+RETRY_DELAY_S = 1.0
+TIME_LOOK_S = 1.0
+TIME_GRACE_S = 10.0  # what a call in flight brings is lost to the list once the objective has ended
+# claims of the report during an outage, before the results stand in for the model's text
+MAX_REPORT_TRIES = 3
+MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are tasks to start
+# tasks that can be started, and that were added since the last order: with fewer it is not worth a
+# call
+MIN_ORDERED = 5
+HINDRANCE_PAUSE_S = 30.0
+HINDERED_LOOK_S = 5.0
+MAX_HINDRANCE_PAUSE_S = 600.0
+
+OpenLoop = Callable[[Objective, Gate], AbstractAsyncContextManager[Loop]]
+Fail = Callable[[str, int], Awaitable[None]]
+"""Records a failed try, and how many of them the error is worth."""
+
+
+class Release(Protocol):
+    """Gives a claim back as it was."""
+
+    async def __call__(self, reason: str, delay_s: float = 0.0) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """One piece of work, the claim that it is done under, and the two ways to give that back.
+    `task_id` is None for a duty."""
+
+    do: Callable[[], Awaitable[None]]
+    fence: Fence
+    task_id: int | None = None
+    release: Release
+    fail: Fail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How much a worker does at once, and how long it waits for what."""
+
+    concurrency: int = 4
+    lease_s: float = 30.0
+    drain_s: float = 10.0
+    max_failures: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """What a worker waits for instead of leaving the objective: that a pause ends, that what
+    hinders it here is mended."""
+
+    with_pauses: bool = False
+    with_hindrances: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """What all objectives of one worker process share. `slots` are handed out in the order in which
+    they were asked for, so that no objective starves. `tell` says to the person what hinders this
+    worker. `is_followed`: the person is shown the objective's events."""
+
+    store: TaskStore
+    presence: Presence
+    slots: asyncio.Semaphore
+    open_loop: OpenLoop
+    pace: Pace
+    sleep: Callable[[float], Awaitable[None]]
+    random: Callable[[], float]
+    tell: Callable[[str], None]
+    is_followed: bool = True
+
+
+class Serving:
+    """One objective, from when this worker joins it until it leaves it."""
+
+    def __init__(self, process: Process, objective_id: int, *, patience: Patience) -> None:
+        self._process = process
+        self._store = process.store
+        self._presence = process.presence
+        self._pace = process.pace
+        self._objective_id = objective_id
+        self._patience = patience
+        self._loop: Loop
+        self._outlook: Outlook
+        self._gate = Gate()
+        self._is_draining = False
+        self._running: set[asyncio.Task[None]] = set()
+        self._wake = asyncio.Event()
+        self._fatal: BabyagiError | None = None
+        self._scout: asyncio.Task[None] | None = None  # what was begun last after an outage
+        self._must_rejoin = False  # the store may have given us more than we heard of
+        self._hindrance = ""
+        self._hindrance_pause_s = HINDRANCE_PAUSE_S
+        self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
+        self._outages = Outages(clock=_now_s, random=process.random)
+        self._same_faults = SameFaults()
+        self._judging = asyncio.Lock()
+        self._n_probes = 0
+
+    async def run(self) -> Objective:
+        """Work until the objective has ended and its report is written, it is paused, or this
+        worker drains; return how it is then.
+
+        Raises:
+            CredentialsError, ModelRejectedError, SettingsError: a person must act; what was claimed
+                is queued again. Not raised by a worker that is patient with hindrances.
+            StoreUnusableError, NotFoundError: the store is damaged, the objective is gone.
+        """
+        try:
+            while True:
+                try:
+                    return await self._serve()
+                except StoreUnavailableError as error:
+                    self._rest_from_store(error)
+                    await self._process.sleep(STORE_PAUSE_S)
+                except (StoreUnusableError, NotFoundError):
+                    raise
+                except BabyagiError as error:
+                    if not self._patience.with_hindrances:
+                        raise
+                    if await self._wait_while_hindered(error):
+                        return await self._store.objective(self._objective_id)
+        finally:
+            await asyncio.shield(self._presence.leave(self._objective_id))
+
+    def wake(self) -> None:
+        """Something has changed in the store."""
+        self._wake.set()
+
+    def drain(self, reason: str) -> None:
+        """No further call; what is in flight may end."""
+        self._is_draining = True
+        self._gate.close(reason)
+        self._wake.set()
+
+    def drop(self) -> None:
+        """Stop what is under way, now."""
+        for task in self._running:
+            task.cancel()
+
+    def fail(self, error: BabyagiError) -> None:
+        """Only a person can mend this: what is under way may end its call, and the error is raised
+        by `run`."""
+        self._fatal = self._fatal or error
+        self._gate.close(error.what)
+        self._wake.set()
+
+    async def _serve(self) -> Objective:
+        objective = await self._store.objective(self._objective_id)
+        if not self._is_draining:
+            self._gate = Gate()
+        async with self._process.open_loop(objective, self._gate) as loop:
+            self._loop, self._fatal = loop, None
+            feeder = Feeder(
+                self._store,
+                loop,
+                self._presence,
+                availability=Availability(
+                    self._store,
+                    self._objective_id,
+                    tell=None if self._process.is_followed else self._process.tell,
+                ),
+                sleep=self._process.sleep,
+                on_unclear=self._rejoin_soon,
+            )
+            await self._presence.serve(self._objective_id)
+            await feeder.begin()
+            async with asyncio.TaskGroup() as group:
+                beside = [group.create_task(feeder.feed()), group.create_task(self._keep_time())]
+                await self._dispatch(group)
+                for task in beside:
+                    task.cancel()
+            if self._fatal is not None:
+                raise self._fatal
+            if not self._is_draining:  # a drain has its time, and the next run catches up
+                await feeder.finish(within_s=self._pace.drain_s)
+        return await self._store.objective(self._objective_id)
+
+    async def _wait_while_hindered(self, error: BabyagiError) -> bool:
+        """Say once what keeps this worker from the objective, and return after a while, True when
+        there is nothing left to do here."""
+        hindrance = f"{error.what}{f' ({error.why})' if error.why else ''}"
+        if hindrance != self._hindrance:
+            self._hindrance, self._hindrance_pause_s = hindrance, HINDRANCE_PAUSE_S
+            self._process.tell(
+                f"this worker cannot work on objective {self._objective_id}: {hindrance}"
+            )
+        until_s = _now_s() + self._hindrance_pause_s
+        self._hindrance_pause_s = min(2 * self._hindrance_pause_s, MAX_HINDRANCE_PAUSE_S)
+        await self._presence.serve(self._objective_id, hindrance=hindrance)
+        while _now_s() < until_s:
+            self._wake.clear()
+            if self._is_draining or self._is_over(await self._store.objective(self._objective_id)):
+                return True
+            await self._wait(HINDERED_LOOK_S)
+        return False
+
+    async def _keep_time(self) -> None:
+        """Until cancelled: end the objective when its time is up, whatever holds the slots. Calls
+        in flight have a moment to end."""
+        while True:
+            await self._process.sleep(TIME_LOOK_S)
+            try:
+                objective = await self._store.objective(self._objective_id)
+                limit_s = objective.spec.limits.max_time_s + (
+                    TIME_GRACE_S if self._running else 0.0
+                )
+                is_over = objective.spec.limits.max_time_s and objective.active_s >= limit_s
+                if objective.status is ObjectiveStatus.ACTIVE and is_over:
+                    await self._store.end_objective(
+                        self._objective_id, reason=StopReason.LIMIT_TIME
+                    )
+                    self._wake.set()
+            except BabyagiError as error:  # whoever works meets it too, and knows what to do
+                logger.warning("the time cannot be looked at now: %s", error.what)
+
+    # -- claiming
+    # ----------------------------------------------------------------------------------------------
+
+    async def _dispatch(self, group: asyncio.TaskGroup) -> None:
+        while True:
+            await self._process.slots.acquire()
+            work = None
+            try:
+                self._wake.clear()
+                work = await self._claim_one()
+                if work is not None:
+                    self._start(group, work)
+                    continue
+                if await self._is_finished():
+                    return
+            except StoreUnavailableError as error:
+                self._rest_from_store(error)
+            except PERSON_MENDS as error:
+                self.fail(error)
+                self.drop()
+                return
+            finally:
+                if work is None:
+                    self._process.slots.release()
+            await self._wait(IDLE_WAIT_S)
+
+    async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
+        """Claim what comes first, duties before tasks, and return the work on it. Looking costs a
+        read; only what is there is claimed."""
+        # nobody works on what we did not hear of: our lease must not keep it
+        if self._must_rejoin and not self._running:
+            await self._store.leave_objective(self._presence.identity.id, self._objective_id)
+            await self._presence.serve(self._objective_id)
+            self._must_rejoin = False
+        self._outlook = outlook = await self._store.outlook(self._objective_id)
+        if self._must_not_claim() or self._is_scouting():
+            return None
+        for duty in outlook.duties:
+            if self._can_wait(duty, outlook):
+                continue
+            duty_claim = await self._store.claim_duty(
+                self._objective_id, self._presence.identity.id, duty
+            )
+            if duty_claim is not None:
+                return self._guard_duty(duty_claim, outlook.objective)
+        claim = (
+            await self._store.claim_task(self._objective_id, self._presence.identity.id)
+            if outlook.has_task
+            else None
+        )
+        return None if claim is None else self._guard_turn(claim, outlook.objective)
+
+    def _can_wait(self, duty: Duty, outlook: Outlook) -> bool:
+        """Whether a duty is better done later: an order where every task is begun soon, a planning
+        that may take more results together."""
+        match duty:
+            case Duty.ORDER:
+                n_free = self._pace.concurrency - len(self._running)
+                return (
+                    outlook.n_startable < max(MIN_ORDERED, n_free + 1)
+                    or outlook.n_unordered < MIN_ORDERED
+                )
+            case Duty.PLAN:
+                return outlook.has_task and outlook.n_recorded < MIN_PLANNED
+        return False
+
+    async def _is_finished(self) -> bool:
+        """Whether there is nothing left to do here, when nothing could be claimed."""
+        if self._running:
+            return False
+        if self._gate.reason or self._fatal is not None or self._is_over(self._outlook.objective):
+            return True
+        if self._outlook.can_conclude and not self._outages.is_resting:
+            ended = await self._store.conclude_objective(self._objective_id)
+            if ended.status is ObjectiveStatus.ENDED:
+                self._wake.set()
+        return False
+
+    def _must_not_claim(self) -> bool:
+        return (
+            bool(self._gate.reason)
+            or self._fatal is not None
+            or self._outages.is_resting
+            or self._must_rejoin
+        )
+
+    def _is_scouting(self) -> bool:
+        """After an outage one piece of work sees whether it is over. What was begun before it, and
+        may hang, does not tell."""
+        return self._outages.n > 0 and self._scout is not None and not self._scout.done()
+
+    def _is_over(self, objective: Objective) -> bool:
+        if objective.status is ObjectiveStatus.PAUSED:
+            return not self._patience.with_pauses
+        return objective.status is ObjectiveStatus.ENDED and objective.has_report
+
+    def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
+        task = group.create_task(work)
+        self._running.add(task)
+        self._scout = task if self._outages.n else None
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._process.slots.release()
+        self.wake()
+
+    async def _wait(self, timeout_s: float) -> None:
+        """Until something of ours ends, somebody else has changed the store, or a moment has
+        passed."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    # -- one piece of work, and everything that can become of it
+    # ---------------------------------------------------------
+
+    async def _guard_turn(self, claim: Claim, objective: Objective) -> None:
+        async def do() -> None:
+            await self._require_model(claim.fence)
+            await self._loop.run_turn(claim, objective)
+            self._same_faults.clear()
+
+        async def release(reason: str, delay_s: float = 0.0) -> None:
+            await self._store.release_task(claim, delay_s=delay_s, reason=reason)
+
+        async def fail(error: str, max_failures: int) -> None:
+            await self._store.fail_task(
+                claim, error=error, max_failures=max_failures, delay_s=RETRY_DELAY_S
+            )
+
+        await self._guard(
+            Piece(do=do, fence=claim.fence, task_id=claim.task.id, release=release, fail=fail)
+        )
+
+    async def _guard_duty(self, claim: DutyClaim, objective: Objective) -> None:
+        errors = self._errors_by_duty.setdefault(claim.fence.owner, [])
+        # and the run's end must not wait for it
+        is_hopeless = len(errors) >= self._pace.max_failures
+
+        async def do() -> None:
+            if is_hopeless:
+                await self._loop.give_up_duty(claim, objective, why=errors[-1])
+            elif claim.duty is Duty.REPORT:
+                await self._report(claim, objective)
+            else:
+                await self._require_model(claim.fence)
+                await self._loop.run_duty(claim, objective)
+
+        async def release(reason: str, delay_s: float = 0.0) -> None:
+            logger.info("%s is put off: %s", claim.duty, reason)
+            await self._store.release_duty(claim, delay_s=delay_s)
+
+        async def fail(error: str, max_failures: int) -> None:
+            if is_hopeless:
+                self.fail(
+                    BabyagiError(
+                        f"the {claim.duty} can neither be done nor given up: {error}",
+                        guide="recovery",
+                    )
+                )
+            errors.extend([error] * (1 + self._pace.max_failures - max_failures))
+            await release(error, delay_s=RETRY_DELAY_S)
+
+        await self._guard(Piece(do=do, fence=claim.fence, release=release, fail=fail))
+
+    async def _report(self, claim: DutyClaim, objective: Objective) -> None:
+        """Ask for the report's text, and not for long: without it the results stand in for it."""
+        try:
+            await self._require_model(claim.fence)
+            await self._loop.run_duty(claim, objective)
+        except ModelUnavailableError as error:
+            is_short = (
+                not isinstance(error, OverdueError)
+                and (error.retry_after_s or 0.0) <= MAX_MODEL_WAIT_S
+            )
+            if is_short and claim.fence.claim_no < MAX_REPORT_TRIES:
+                raise
+            await self._loop.give_up_duty(
+                claim, objective, why=f"the model could not be reached: {error.what}"
+            )
+        except (LimitReachedError, CredentialsError, ModelRejectedError) as error:
+            await self._loop.give_up_duty(claim, objective, why=error.what)
+
+    async def _guard(self, piece: Piece) -> None:
+        """Do the work; whatever it raises ends here."""
+        try:
+            await self._attempt(piece)
+        except LeaseLostError as error:
+            logger.warning("somebody else holds this now: %s", error.what)
+            self._presence.doubt()
+        except StoreUnavailableError as error:
+            self._rest_from_store(error)
+            await self._release_when_possible(piece.release, error.what)
+        except StoreUnusableError as error:
+            self.fail(error)
+
+    async def _attempt(self, piece: Piece) -> None:
+        """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
+        n_outages = self._outages.n
+        try:
+            await self._do(piece)
+            await self._note_success(n_outages)
+        except LimitReachedError as error:
+            await piece.release(error.what)
+            await self._store.end_objective(
+                self._objective_id, reason=StopReason(f"limit:{error.limit}"), detail=error.what
+            )
+        except ObjectiveStoppedError as error:
+            await piece.release(error.what)
+        except ModelUnavailableError as error:
+            await piece.release(
+                f"the model is unavailable: {error.what}", delay_s=await self._wait_for_model(error)
+            )
+        except (LeaseLostError, StoreUnavailableError):
+            raise
+        except PERSON_MENDS as error:
+            self.fail(error)
+            await piece.release(error.what)
+        except Exception as error:
+            if isinstance(error, BabyagiError) and is_fault_of_the_task(error):
+                await piece.fail(error.what, tries_for(error, self._pace.max_failures))
+            else:  # ours: the task fails with its traceback in the log, the worker lives
+                logger.exception("a piece of work raised what nobody expected")
+                await piece.fail(f"{type(error).__name__}: {error}", self._pace.max_failures)
+
+    # -- whose fault it is
+    # ---------------------------------------------------------------------------------------------
+
+    async def _do(self, piece: Piece) -> None:
+        try:
+            await piece.do()
+        except OverdueError as error:
+            raise (
+                await self._judge_overdue(error, piece.fence) if error.has_begun else error
+            ) from error
+        except FAULTS_OF_THE_TASK as error:
+            if piece.task_id is None or not self._same_faults.note(error, piece.task_id):
+                raise
+            raise await self._judge_fault(error, piece.fence) from error
+
+    async def _judge_overdue(self, error: OverdueError, fence: Fence) -> BabyagiError:
+        """An outage, or where the model answers something small meanwhile, a fault of the work."""
+        async with self._judging:
+            if self._outages.is_down:
+                return error  # as others have found out
+            try:
+                refusal = await self._probe(fence)
+            except (ModelUnavailableError, ObjectiveStoppedError):
+                self._outages.is_down = True
+                return error
+        return (
+            error
+            if refusal is not None
+            else EndlessAnswerError(
+                error.what, fix=error.fix, guide=error.guide, may_be_billed=True
+            )
+        )
+
+    async def _judge_fault(self, error: BabyagiError, fence: Fence) -> BabyagiError:
+        """What several tasks met in a row: their own fault, an outage, or an endpoint that refuses
+        everything, which ends the objective.
+
+        Raises:
+            ModelUnavailableError: an outage. ObjectiveStoppedError: no call may be made any more.
+        """
+        async with self._judging:
+            refusal = await self._probe(fence)
+        if refusal is None:
+            self._same_faults.clear()
+            return error
+        detail = (
+            "the endpoint refuses even a question of one line: "
+            f"{refusal.what}{f' ({refusal.why})' if refusal.why else ''}"
+        )
+        await self._store.end_objective(self._objective_id, reason=StopReason.FAILED, detail=detail)
+        return ObjectiveStoppedError(detail)
+
+    async def _require_model(self, fence: Fence) -> None:
+        """After an outage, ask something small before the work.
+
+        Raises:
+            ModelUnavailableError: the outage goes on.
+        """
+        if self._outages.is_down:
+            self._outages.is_partial = False
+            await self._probe(fence)
+            # what it refuses is for the work to find out
+            self._outages.is_down, self._outages.is_partial = False, True
+
+    async def _probe(self, fence: Fence) -> BabyagiError | None:
+        """Ask the model that is silent for one word; return its refusal, if it refuses even that.
+        Raises as `Loop.probe`."""
+        self._n_probes += 1
+        role = next(iter(self._gate.silent.values()), Role.EXECUTION)
+        try:
+            await self._loop.probe(fence, number=self._n_probes, role=role)
+        except (ContextTooLongError, RequestRefusedError) as error:
+            return error
+        except EndlessAnswerError as error:
+            raise ModelUnavailableError(error.what, may_be_billed=True) from error
+        return None
+
+    async def _wait_for_model(self, error: ModelUnavailableError) -> float:
+        """Rest, say so, and return the seconds before the task is tried again."""
+        outages, is_known = self._outages, self._outages.is_resting
+        delay_s = max(outages.back_off(MAX_MODEL_BACK_OFF_S), error.retry_after_s or 0.0)
+        if outages.is_partial:
+            delay_s = max(delay_s, PARTIAL_BACK_OFF_S)
+        elif isinstance(error, OverdueError):
+            delay_s = OVERDUE_BACK_OFF_S
+        delay_s = min(delay_s, MAX_HOLD_S)
+        # the next question had better be small
+        is_costly = error.may_be_billed or outages.n > N_FREE_TRIES
+        outages.is_down = (is_costly and not error.is_limit) or (is_known and outages.is_down)
+        if not is_known:
+            self._rest(min(delay_s, MAX_MODEL_WAIT_S) if error.is_limit else delay_s)
+            outages.waits_for_model = True
+            data = {"reason": error.what, "why": error.why, "retry_in_s": round(delay_s, 1)}
+            await self._store.append_event(
+                self._objective_id, kind=events.MODEL_UNAVAILABLE, data=data
+            )
+        return delay_s
+
+    async def _note_success(self, n_outages: int) -> None:
+        if self._hindrance:
+            self._process.tell(f"this worker works on objective {self._objective_id} again")
+            self._hindrance, self._hindrance_pause_s = "", HINDRANCE_PAUSE_S
+        if n_outages != self._outages.n or self._outages.is_down:
+            return  # it began before the outage, and does not say that it is over
+        self._outages.work_again()
+        if not self._gate.silent and self._outages.end():  # else it asked no model, or another one
+            # the work is committed; a line on the screen is not worth its claim
+            with suppress(BabyagiError):
+                await self._store.append_event(
+                    self._objective_id, kind=events.MODEL_AVAILABLE, data={}
+                )
+
+    async def _release_when_possible(self, release: Release, reason: str) -> None:
+        """Give the claim back once the store answers again; our lease would keep it from everybody
+        else."""
+        while True:
+            await self._process.sleep(STORE_PAUSE_S)
+            try:
+                return await release(reason)
+            except LeaseLostError:
+                return None  # the commit that seemed to fail went through
+            except StoreUnavailableError as error:
+                logger.warning("the task store is still unavailable: %s", error.what)
+
+    def _rest_from_store(self, error: StoreUnavailableError) -> None:
+        logger.warning(
+            "the task store is unavailable, next try in %.1f s: %s", STORE_PAUSE_S, error.what
+        )
+        self._rejoin_soon()
+        self._rest(STORE_PAUSE_S)
+
+    def _rejoin_soon(self) -> None:
+        self._must_rejoin = True
+
+    def _rest(self, delay_s: float) -> None:
+        """Claim nothing for a while."""
+        self._outages.rest(delay_s)
+        asyncio.get_running_loop().call_later(delay_s, self._wake.set)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,320 @@
+"""Pinecone: the contract with the real client, on a server of ours that speaks its protocol, or on
+the project of PINECONE_TEST_KEY."""
+
+import asyncio
+import inspect
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pinecone")
+
+import pinecone.errors.exceptions
+
+from babyagi.errors import IndexUnavailableError, StoreUnusableError
+from babyagi.index.indexer import Projector
+from babyagi.index.port import IndexItem
+from babyagi.index.search import ResultSearch
+from babyagi.index.vendors.pinecone import PineconeIndex
+from tests.index.contract import ITEMS, VectorIndexContract, make_id, make_item
+from tests.index.library import Embedding, open_library
+from tests.pinecone_server import serving
+
+KEY = os.environ.get("PINECONE_TEST_KEY", "")
+
+
+@pytest.fixture
+def server():
+    with serving() as found:
+        yield found
+
+
+def open_other(server, *, key="sk-test", **options):
+    return PineconeIndex(key, cloud="aws", region="us-east-1", host=server[1], **options)
+
+
+@pytest.fixture
+async def index(server):
+    index = PineconeIndex(KEY, cloud="aws", region="us-east-1") if KEY else open_other(server)
+    for name in ("one", "two", "flat"):
+        await index.drop(name)
+    yield index
+    await index.close()
+
+
+class TestPineconeIndex(VectorIndexContract):
+    """As the contract has it."""
+
+
+async def test_an_index_is_made_where_the_settings_say_and_is_shared_by_all_collections_of_its_dimension(
+    server,
+):
+    state, _ = server
+    index = open_other(server)
+    await index.upsert("one", ITEMS)
+    await index.upsert("two", ITEMS)
+
+    assert state.dimensions == {"babyagi-64": 64}
+    assert (
+        state.deployments["babyagi-64"]["cloud"],
+        state.deployments["babyagi-64"]["region"],
+    ) == ("aws", "us-east-1")
+    await index.close()
+
+
+async def test_eight_workers_that_begin_at_once_share_one_index(server):
+    indexes = [open_other(server) for _ in range(8)]
+    await asyncio.gather(
+        *(
+            index.upsert("eight", [make_item(n, f"text {n}")])
+            for n, index in enumerate(indexes, start=1)
+        )
+    )
+
+    assert len(await indexes[0].ids("eight")) == 8
+    for index in indexes:
+        await index.close()
+
+
+async def test_a_collection_that_another_worker_dropped_can_be_dropped_again(server):
+    index, other = open_other(server), open_other(server)
+    await index.upsert("one", ITEMS)
+    await other.drop("one")
+
+    await index.drop("one")
+
+    assert server[0].namespaces == {}
+    await index.close()
+    await other.close()
+
+
+async def test_a_region_that_there_is_not_says_which_variables_to_set(server):
+    index = PineconeIndex("sk-test", cloud="gcp", region="us-east-1", host=server[1])
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert "gcp, us-east-1" in raised.value.what and "not found" in raised.value.why
+    assert "PINECONE_CLOUD" in raised.value.fix and "PINECONE_REGION" in raised.value.fix
+
+
+async def test_many_long_vectors_fit_the_requests_that_the_service_takes(server):
+    vector = struct.pack("<3072f", *([-0.01804220] * 3072))
+    items = [
+        IndexItem(id=make_id(n), vector=vector, text="\x00" * 2_000, task_id=n) for n in range(100)
+    ]
+    index = open_other(server)
+
+    await index.upsert("one", items)
+
+    assert len(await index.ids("one")) == 100
+    await index.close()
+
+
+async def test_calls_that_come_first_at_once_share_one_client_and_leave_none_open(server):
+    index, other = open_other(server), open_other(server)
+    await other.upsert("one", ITEMS)
+    opened = []
+
+    def open_and_count(open_=index._open):
+        opened.append(open_())
+        return opened[-1]
+
+    index._open = open_and_count
+
+    found = await asyncio.gather(*(index.query("one", ITEMS[0].vector, k=1) for _ in range(4)))
+
+    assert len(opened) == 1 and {hits[0].id for hits in found} == {ITEMS[0].id}
+    await index.close()
+    await other.close()
+
+
+async def test_an_index_that_is_not_ready_in_time_is_called_that(server, monkeypatch):
+    monkeypatch.setattr("babyagi.index.vendors.pinecone.CREATE_TIMEOUT_S", 1)
+    server[0].is_ready = False
+    index = open_other(server)
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.upsert("one", ITEMS)
+    await index.close()
+
+    assert "babyagi-64" in raised.value.why and "not ready" in raised.value.why
+
+
+async def test_a_service_that_asks_to_wait_longer_than_we_do_may_have_reached_a_limit_of_the_plan(
+    server,
+):
+    index = open_other(server, timeout_s=1)
+    await index.upsert("one", ITEMS)
+    server[0].statuses += [429] * 20
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.query("one", ITEMS[0].vector, k=1)
+    await index.close()
+
+    assert "limits of the project's plan" in raised.value.fix
+
+
+async def test_a_service_that_has_forgotten_its_indexes_is_unavailable_once_and_then_given_them_again(
+    server,
+):
+    state, _ = server
+    index = open_other(server)
+    await index.upsert("one", ITEMS)
+    state.forget()
+
+    with pytest.raises(IndexUnavailableError):
+        await index.upsert("one", ITEMS)
+    await index.upsert("one", ITEMS)
+    state.forget()
+    with pytest.raises(IndexUnavailableError):
+        await index.query("one", ITEMS[0].vector, k=3)
+
+    assert await index.query("one", ITEMS[0].vector, k=3) == []
+    assert await index.ids("one") == []
+    await index.close()
+
+
+async def test_a_projector_outlives_a_service_that_has_forgotten_everything():
+    store, objective = await open_library()
+    with serving() as server:
+        index, embed = open_other(server), Embedding()
+        projector = Projector(store, index, objective=objective)
+        await projector.run_once(embed=embed, limit=6)
+        server[0].forget()
+        with pytest.raises(IndexUnavailableError):
+            await projector.run_once(embed=embed)
+        await projector.run_once(embed=embed)
+
+        report = await projector.check()
+        await index.close()
+
+    assert report.is_whole and (report.n_held, report.n_owed, len(embed.asked)) == (10, 0, 10)
+
+
+async def test_what_a_check_does_not_see_because_reads_lag_is_not_called_missing():
+    store, objective = await open_library()
+    with serving(lag_s=0.5) as server:
+        index = open_other(server)
+        projector = Projector(store, index, objective=objective, sleep=lambda _: asyncio.sleep(0.7))
+        await projector.run_once(embed=Embedding())
+
+        report = await projector.check()
+        await index.close()
+
+    assert report.is_whole and report.n_held == 10
+
+
+async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
+    store, objective = await open_library()
+    with serving(lag_s=1.0) as server:
+        index, embed = open_other(server), Embedding()
+        await Projector(store, index, objective=objective).run_once(embed=embed)
+        search = ResultSearch(store, index, objective=objective)
+
+        lagging = await search.relevant("exhibition of manuscripts", k=3, embed=embed)
+        await asyncio.sleep(1.2)
+        caught_up = await search.relevant("exhibition of manuscripts", k=3, embed=embed)
+        await index.close()
+
+    assert (
+        lagging.degraded.startswith("the index was not used: it holds 0 of 10")
+        and caught_up.degraded == ""
+    )
+    assert lagging.ranked == caught_up.ranked
+    assert lagging.ranked[0].result.task_name == "Museum"
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_service_that_fails_is_unavailable_and_is_used_again_when_it_is_well(
+    server, status
+):
+    state, _ = server
+    index = open_other(server, timeout_s=2)
+    await index.upsert("one", ITEMS)
+    state.statuses += [status] * 20
+    with pytest.raises(IndexUnavailableError, match="cannot answer now"):
+        await index.query("one", ITEMS[0].vector, k=1)
+    state.statuses.clear()
+
+    assert (await index.query("one", ITEMS[0].vector, k=1))[0].id == ITEMS[0].id
+    await index.close()
+
+
+async def test_a_wrong_key_says_which_variable_to_set_and_is_not_shown(server):
+    index = open_other(server, key="sk-wrong")
+
+    with pytest.raises(IndexUnavailableError) as raised:
+        await index.ids("one")
+    await index.close()
+
+    assert "PINECONE_API_KEY" in raised.value.fix
+    assert "sk-wrong" not in f"{raised.value.what} {raised.value.why} {raised.value.fix}"
+
+
+async def test_a_service_that_says_nothing_is_waited_for_no_longer_than_the_deadline(server):
+    state, _ = server
+    index = open_other(server, timeout_s=0.3)
+    await index.upsert("one", ITEMS)
+    state.silent_s = 2.0
+
+    with pytest.raises(IndexUnavailableError):
+        await asyncio.wait_for(index.query("one", ITEMS[0].vector, k=1), 1.8)
+    await index.close()
+
+
+def make_every_error():
+    arguments = {"status_code": 418}
+    for name, kind in inspect.getmembers(pinecone.errors.exceptions, inspect.isclass):
+        if issubclass(kind, Exception) and kind.__module__.startswith("pinecone"):
+            wanted = [
+                p
+                for p in list(inspect.signature(kind.__init__).parameters.values())[1:]
+                if p.default is p.empty
+            ]
+            yield pytest.param(kind(*(arguments.get(p.name, "text") for p in wanted)), id=name)
+
+
+@pytest.mark.parametrize("error", [*make_every_error(), ValueError("odd"), OSError("no route")])
+def test_every_error_of_pinecone_is_one_of_ours(error):
+    index = PineconeIndex("sk-test", cloud="aws", region="us-east-1")
+
+    with pytest.raises((IndexUnavailableError, StoreUnusableError)), index._translating(1.0):
+        raise error
+
+
+def test_the_renamed_package_says_what_to_type(tmp_path):
+    (tmp_path / "pinecone").mkdir()
+    (tmp_path / "pinecone" / "__init__.py").write_text(
+        'raise Exception("pinecone-client has been renamed")\n'
+    )
+    program = """
+import asyncio
+from babyagi.index.vendors.pinecone import PineconeIndex
+try:
+    asyncio.run(PineconeIndex("k", cloud="aws", region="us-east-1").ids("one"))
+except Exception as error:
+    print(type(error).__name__, error.why, error.fix, sep="|")
+"""
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(
+            [str(tmp_path), os.environ.get("PYTHONPATH", ""), str(Path.cwd())]
+        ),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.stdout.startswith("IndexUnavailableError|pinecone-client has been renamed")
+    assert "pip uninstall -y pinecone-client" in done.stdout, done.stderr
