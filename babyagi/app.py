@@ -27,7 +27,7 @@ from babyagi.home import (
     take_name,
 )
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector
+from babyagi.index.indexer import Indexer
 from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate
@@ -62,7 +62,7 @@ from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
 from babyagi.worker.lease import reap_namesakes
-from babyagi.worker.process import Around, Surroundings, WorkerLoop
+from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class App:
         A pause is waited for, and so is the mending of what this worker lacks; `tell` says what
         that is.
         """
-        return await self._serve_one(objective_id, Patience(with_pauses=True, with_hindrances=True))
+        return await self._serve_one(objective_id, Patience(with_pauses=True, when_blocked=True))
 
     async def serve_all(self, say: Callable[[str], None]) -> int | None:
         """Work on all active objectives of the store, present and future, until a signal drains
@@ -207,7 +207,7 @@ class App:
             drain_s=settings.drain_s,
             max_failures=settings.max_failures,
         )
-        surroundings = Surroundings(
+        runtime = Runtime(
             identity=self._identity,
             sleep=asyncio.sleep,
             random=random.SystemRandom().random,
@@ -220,7 +220,7 @@ class App:
             stack.push_async_callback(self._close_endpoints)
             index = open_index(settings, stack)
             yield WorkerLoop(
-                self.store, partial(self._open_loop, index), pace=pace, surroundings=surroundings
+                self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
             )
 
     @property
@@ -367,7 +367,7 @@ class App:
         yield Loop(
             backends,
             search=open_search(self.store, index, objective=objective),
-            projector=Projector(self.store, index, objective=objective),
+            indexer=Indexer(self.store, index, objective=objective),
             tools=self._open_tools(objective),
             bounds=Bounds(
                 context_tokens=settings.context_tokens,

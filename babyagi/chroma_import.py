@@ -1,4 +1,4 @@
-"""Imports chromadb without showing it the surroundings of this process, for the index and for the
+"""Imports chromadb without showing it the runtime of this process, for the index and for the
 embedder alike."""
 
 from __future__ import annotations

@@ -59,6 +59,6 @@ MODEL_UNAVAILABLE = "model.unavailable"  # this worker waits, and tries again by
 MODEL_AVAILABLE = "model.available"
 
 WORKER_JOINED = "worker.joined"
-WORKER_HINDERED = "worker.hindered"
+WORKER_BLOCKED = "worker.hindered"
 WORKER_LEFT = "worker.left"
 WORKER_LOST = "worker.lost"

@@ -54,8 +54,8 @@ from babyagi.errors import (
 )
 from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.index.excerpts import cut_result
-from babyagi.index.indexer import Embed, Projector, embed_path
-from babyagi.index.near_duplicates import Nearness
+from babyagi.index.indexer import Embed, Indexer, embed_path
+from babyagi.index.near_duplicates import NearDuplicates
 from babyagi.index.search import ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
@@ -131,7 +131,7 @@ class Loop:
 
     Args:
         backends: what the journals call.
-        search: earlier results by nearness. projector: what feeds them to the result store.
+        search: earlier results by nearness. indexer: what feeds them to the result store.
         tools: what the execution agent may use.
         clock: now, for the date that a prompt names.
     """
@@ -141,7 +141,7 @@ class Loop:
         backends: Backends,
         *,
         search: ResultSearch,
-        projector: Projector,
+        indexer: Indexer,
         tools: Sequence[Tool],
         bounds: Bounds,
         clock: Callable[[], datetime],
@@ -149,12 +149,12 @@ class Loop:
         self._backends = backends
         self._store = backends.store
         self._search = search
-        self._projector = projector
+        self._indexer = indexer
         self._tools = tools
         self._bounds = bounds
         self._clock = clock
         self._protocol = bounds.protocol
-        self._nearness_of_results = Nearness(max_kept=N_KEPT_RESULTS)
+        self._nearness_of_results = NearDuplicates(max_kept=N_KEPT_RESULTS)
         self._parent_by_id: dict[int, int | None] = {}  # of the tasks that had children
 
     async def run_turn(self, claim: Claim, objective: Objective) -> None:
@@ -237,11 +237,11 @@ class Loop:
         async def embed(texts: Sequence[str]) -> list[bytes]:
             return await journal.embed(embed_path("index", texts), texts)
 
-        return await self._projector.run_once(embed=embed)
+        return await self._indexer.run_once(embed=embed)
 
     async def ping_index(self) -> None:
         """See `VectorIndex.ping`."""
-        await self._projector.ping()
+        await self._indexer.ping()
 
     # -- a task
     # ----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import IndexUnavailableError, SettingsError
-from babyagi.index.indexer import CheckReport, Projector, embed_path
+from babyagi.index.indexer import CheckReport, Indexer, embed_path
 from babyagi.index.port import VectorIndex
 from babyagi.index.search import Ranking, ResultSearch
 from babyagi.index.shared import SharedSearch
@@ -66,7 +66,7 @@ class Results:
     def _look_at(self, objective: Objective) -> None:
         self._objective = objective
         self._search = ResultSearch(self._store, self._index, objective=objective)
-        self._projector = Projector(
+        self._indexer = Indexer(
             self._store, self._index, objective=objective, sleep=self._backends.sleep
         )
 
@@ -85,10 +85,10 @@ class Results:
         return await (everywhere if in_all else self._search).relevant(text, k=k, embed=embed)
 
     async def check(self) -> CheckReport:
-        """See `Projector.check`. An index that lives in a process's memory is filled first, as a
+        """See `Indexer.check`. An index that lives in a process's memory is filled first, as a
         worker fills it."""
         await self._search.fill_memory()
-        return await self._projector.check(n_probes=N_CHECKED)
+        return await self._indexer.check(n_probes=N_CHECKED)
 
     async def rebuild(self, tell: Callable[[int, int], None], *, model: str = "") -> int:
         """Drop the objective's collection, feed every result again, and return how many there were.
@@ -155,7 +155,7 @@ class Results:
             )
         # before anything is changed: a name may be mistyped
         await self._backends.embedder.embed(["is it there?"])
-        old = self._projector
+        old = self._indexer
         self._look_at(
             await self._store.change_space(
                 objective_id, model=model, space=self._backends.embedder.space
@@ -184,11 +184,11 @@ class Results:
             self._require_own_space()
             return await journal.embed(embed_path("index", texts), texts)
 
-        await self._projector.drop()
+        await self._indexer.drop()
         # whoever fed before us may have ticked off since what is dropped now
         await self._store.owe_index(self._objective.id)
         while n_owed := len(await self._store.result_ids(self._objective.id, is_indexed=False)):
             tell(n_results - n_owed, n_results)
-            await self._projector.run_once(embed=embed)
+            await self._indexer.run_once(embed=embed)
         tell(n_results, n_results)
         await self._store.release_duty(claim)

@@ -542,7 +542,7 @@ class Joined:
     nothing), and what it holds of it."""
 
     objective_id: int
-    hindrance: str
+    blocked_reason: str
     since: datetime
     task_ids: tuple[int, ...] = ()
     duties: tuple[Duty, ...] = ()

@@ -121,14 +121,14 @@ def _kill(folder: Path, case: Case) -> Iterator[Look]:
 
 
 def prepare(root: Path) -> Mapping[str, str]:
-    """Load and warm up in this process what every child needs; returns the pieces of SQL by
+    """Load and warm up in this process what every child needs; returns the queries of SQL by
     name."""
-    pieces = put_points_round_sql()
+    queries = put_points_round_sql()
     run_virtually(make_file(root))
     for scenario in SCENARIOS:
         run_virtually(play(scenario, make_folder(root, scenario), life=1))
     gc.freeze()
-    return pieces
+    return queries
 
 
 def survey(root: Path, scenario: Scenario) -> Course:
@@ -203,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prefix="crash-points-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None
     ) as name:
         root = Path(name)
-        pieces = prepare(root)
+        queries = prepare(root)
         courses = [survey(root, scenario) for scenario in SCENARIOS]
         points = make_cases(root, courses, is_all=options.all)
         once, pairs = (
@@ -214,7 +214,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     took_s = time.monotonic() - began_s
     show_histogram(courses)
     seen = {label.rpartition(" ")[2] for course in courses for label in course.labels}
-    print("pieces of SQL that no life runs:", " ".join(sorted(set(pieces) - seen)) or "none")
+    print("queries of SQL that no life runs:", " ".join(sorted(set(queries) - seen)) or "none")
     n_news = sum(len(course.news()) for course in courses)
     print(
         f"{len(points)} points; at {n_news} of them a kill leaves other bytes behind (files, "

@@ -99,7 +99,7 @@ class WatchedCursor(sqlite3.Cursor):
 class WatchedConnection(sqlite3.Connection):
     """A connection with a point before and after each statement."""
 
-    names: ClassVar[Mapping[str, str]] = {}  # of the pieces of SQL, by their text
+    names: ClassVar[Mapping[str, str]] = {}  # of the queries of SQL, by their text
 
     def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
         label = f"sql {self.names.get(sql) or ' '.join(sql.split()[:2])}"
@@ -120,15 +120,15 @@ class WatchedConnection(sqlite3.Connection):
 
 
 def put_points_round_sql() -> Mapping[str, str]:
-    """From now on every connection of this process and its children has points; returns the pieces
+    """From now on every connection of this process and its children has points; returns the queries
     of SQL by name."""
-    pieces = sql_pieces.load_pieces("sqlite")
-    WatchedConnection.names = {sql: name for name, sql in pieces.items()}
+    queries = sql_pieces.load_queries("sqlite")
+    WatchedConnection.names = {sql: name for name, sql in queries.items()}
     connect = sqlite3.connect
     sqlite3.connect = lambda *args, **kwargs: connect(
         *args, **{"factory": WatchedConnection, **kwargs}
     )
-    return pieces
+    return queries
 
 
 # -- what is called

@@ -1,11 +1,11 @@
-"""Three workers, a projector and an index's server are killed at random; at the end nothing is
+"""Three workers, a indexer and an index's server are killed at random; at the end nothing is
 lost, stored twice, owed, missing or extra.
 
 Each worker carries out 1,500 tasks as a worker does that plans by itself (claim, result with plan)
-and notes what was acknowledged; every fifth task's claim is also tried by the others. The projector
+and notes what was acknowledged; every fifth task's claim is also tried by the others. The indexer
 feeds the index in a process of its own. `kill -9` strikes them in turn, and the servers of Weaviate
 and Pinecone (ours, of the tests) forget everything when they are killed. When nobody is killed any
-more, the projector that lives must feed what is owed; only then a new one compares the index with
+more, the indexer that lives must feed what is owed; only then a new one compares the index with
 the truth and mends it.
 """
 
@@ -30,7 +30,7 @@ from tempfile import TemporaryDirectory
 
 from babyagi.errors import BabyagiError, IndexUnavailableError, LeaseLostError
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector
+from babyagi.index.indexer import Indexer
 from babyagi.index.search import ResultSearch
 from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
 from babyagi.taskstore.port import Planned, TaskStore
@@ -124,14 +124,14 @@ async def feed(home: Path, index_name: str, ports: Sequence[int], *, until_settl
         index = open_index(
             index_name, home, ports, stack, timeout_s=CALL_TIMEOUT_S, sync_threshold=SYNC_THRESHOLD
         )
-        projector = Projector(store, index, objective=objective)
-        worker = await enter(store, objective, "projector")
+        indexer = Indexer(store, index, objective=objective)
+        worker = await enter(store, objective, "indexer")
         deadline_s = time.monotonic() + SETTLE_S
         while time.monotonic() < deadline_s:
             await store.renew_lease(worker.id, lease_s=LEASE_S)
             claim = await store.claim_duty(objective.id, worker.id, Duty.INDEX)
             try:
-                n_fed = await projector.run_once(embed=embed) if claim or until_settled else 0
+                n_fed = await indexer.run_once(embed=embed) if claim or until_settled else 0
             except BabyagiError as error:
                 if not isinstance(error, IndexUnavailableError):
                     raise
@@ -145,13 +145,13 @@ async def feed(home: Path, index_name: str, ports: Sequence[int], *, until_settl
             ):
                 if index.is_memory:
                     await ResultSearch(store, index, objective=objective).fill_memory()
-                report = await projector.check(n_probes=1000)
+                report = await indexer.check(n_probes=1000)
                 print(
                     len(report.missing),
                     len(report.extra),
                     len(report.probe_misses),
                     report.n_held,
-                    projector.n_rebuilds,
+                    indexer.n_rebuilds,
                 )
                 return
             await asyncio.sleep(0.02 if n_fed else 0.2)
@@ -280,7 +280,7 @@ def campaign(name: str, *, seconds: float, n_results: int, seed: int) -> tuple[o
             f"worker{n}": [*me, "--act", f"worker{n}", "--results", str(n_results)]
             for n in range(N_WORKERS)
         }
-        lines["projector"] = [*me, "--act", "projector"]
+        lines["indexer"] = [*me, "--act", "indexer"]
         if server := server_line(name, home, ports, lag_s=READ_LAG_S):
             lines["server"] = server
         with acting(lines, home / "log") as cast:
@@ -296,7 +296,7 @@ def campaign(name: str, *, seconds: float, n_results: int, seed: int) -> tuple[o
             settled = _settle([*me, "--act", "settle"], cast)
             acknowledged, lost, twice = asyncio.run(count(home, read_acknowledged(home)))
     missing, extra, not_found, n_held, _ = settled
-    kills = f"{cast.kills['projector']} / {cast.kills['server']} / {cast.kills['worker']}"
+    kills = f"{cast.kills['indexer']} / {cast.kills['server']} / {cast.kills['worker']}"
     is_good = lost == twice == n_owed == missing == extra == not_found == 0
     return (
         name,
@@ -329,14 +329,14 @@ def _let_workers_finish(cast: Cast) -> None:
 
 
 def _let_projector_catch_up(cast: Cast, home: Path) -> int:
-    """The projector that was not killed last feeds what is owed, whatever the server has forgotten
+    """The indexer that was not killed last feeds what is owed, whatever the server has forgotten
     meanwhile; return what it leaves."""
     deadline_s = time.monotonic() + SETTLE_S
     while (n_owed := asyncio.run(count_owed(home))) and time.monotonic() < deadline_s:
         cast.keep_up()
         time.sleep(0.5)
-    cast.processes["projector"].kill()
-    cast.processes["projector"].wait()
+    cast.processes["indexer"].kill()
+    cast.processes["indexer"].wait()
     return n_owed
 
 
@@ -388,10 +388,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "",
         )
         print_table(
-            (
-                f"{N_WORKERS} workers, kill -9 for {options.seconds:g} s (projector / server / "
-                "worker)"
-            ),
+            (f"{N_WORKERS} workers, kill -9 for {options.seconds:g} s (indexer / server / worker)"),
             head,
             rows,
         )

@@ -33,7 +33,7 @@ from unittest.mock import patch
 
 from babyagi.index.context import choose_context
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector
+from babyagi.index.indexer import Indexer
 from babyagi.index.port import Hit, VectorIndex
 from babyagi.index.search import ResultSearch
 from babyagi.tasks import Objective
@@ -149,7 +149,7 @@ async def measure(name: str, n: int, ports: Sequence[int]) -> dict[str, float]:
         n_added = min(1_000, n // 10)
         feed_s = []
         async with AsyncExitStack() as first:
-            projector = Projector(
+            indexer = Indexer(
                 store,
                 open_index(name, folder, ports, first, timeout_s=CALL_TIMEOUT_S),
                 objective=objective,
@@ -158,8 +158,8 @@ async def measure(name: str, n: int, ports: Sequence[int]) -> dict[str, float]:
                 await asyncio.get_running_loop().run_in_executor(
                     apart, fill_database, folder / "tasks.db", objective, task_ids
                 )
-                feed_s.append(await _feed(projector))
-            del projector  # the built-in index with it
+                feed_s.append(await _feed(indexer))
+            del indexer  # the built-in index with it
         async with AsyncExitStack() as second:
             index = open_index(name, folder, ports, second, timeout_s=CALL_TIMEOUT_S)
             found = await _measure_asking(store, index, objective)
@@ -171,10 +171,10 @@ async def measure(name: str, n: int, ports: Sequence[int]) -> dict[str, float]:
             }
 
 
-async def _feed(projector: Projector) -> float:
+async def _feed(indexer: Indexer) -> float:
     """Seconds until nothing is owed."""
     began_s = time.perf_counter()
-    while await projector.run_once(embed=_embed):
+    while await indexer.run_once(embed=_embed):
         pass
     return time.perf_counter() - began_s
 

@@ -43,7 +43,7 @@ CALL = Reservation(calls=1, tokens=250, cost_usd=0.002)
 SPENT = Usage(calls=1, prompt_tokens=150, completion_tokens=50, cost_usd=0.001)
 MAX_CALLS = (12, 16, 20, 24, 60)  # a run that nothing hits makes some 17 calls
 READS = frozenset(
-    "outlook open_objectives wait_for_change "
+    "claimable open_objectives wait_for_change "
     "objective objectives counts workers window report inbox open_step steps verify task "
     "tasks last_finished results "
     "result_ids events last_event_id wait_for_events unindexed_results vectors close "

@@ -107,7 +107,7 @@ def _ignore_the_fence() -> None:
 
 
 def _ignore_the_order() -> None:
-    load = sql.load_pieces
+    load = sql.load_queries
 
     def load_without_rank(*rooms: str) -> dict[str, str]:
         pieces = dict(load(*rooms))
@@ -115,7 +115,7 @@ def _ignore_the_order() -> None:
             "best_queued": pieces["best_queued"].replace("ORDER BY rank, id", "ORDER BY id")
         }
 
-    sql.load_pieces = load_without_rank  # type: ignore[assignment]
+    sql.load_queries = load_without_rank  # type: ignore[assignment]
 
 
 def _release_nothing() -> None:

@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector
+from babyagi.index.indexer import Indexer
 from babyagi.index.port import VectorIndex
 from babyagi.index.search import ResultSearch
 from babyagi.index.vendors.chroma import ChromaIndex
@@ -32,7 +32,7 @@ from babyagi.loop import Bounds, Loop
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
-from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
 from benchmarks.child import Child, endpoint_variables, run_child
 from benchmarks.script import OBJECTIVE, Script
@@ -91,19 +91,17 @@ async def measure_own_time(store: str, *, concurrency: int, n_tasks: int) -> tup
                     sleep=asyncio.sleep,
                 ),
                 search=ResultSearch(tasks, index, objective=objective),
-                projector=Projector(tasks, index, objective=objective),
+                indexer=Indexer(tasks, index, objective=objective),
                 tools=(),
                 bounds=Bounds(context_tokens=4000, max_output_tokens=2000, max_new_tasks=10),
                 clock=_utc_now,
             )
 
         identity = Worker(id="worker", name="benchmark", host="here", pid=0, lease_until=_utc_now())
-        surroundings = Surroundings(
+        runtime = Runtime(
             identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another"
         )
-        worker = WorkerLoop(
-            tasks, opened_loop, pace=Pace(concurrency=concurrency), surroundings=surroundings
-        )
+        worker = WorkerLoop(tasks, opened_loop, pace=Pace(concurrency=concurrency), runtime=runtime)
         began_s, cpu_s = time.perf_counter(), time.process_time()
         await worker.run(objective.id)
         return (time.perf_counter() - began_s) / n_tasks, (time.process_time() - cpu_s) / n_tasks

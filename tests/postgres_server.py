@@ -26,7 +26,7 @@ class PostgresServer:
     Args:
         settings: more lines `name=value` of its configuration; later ones win.
         address: where it listens, for everybody who knows the password.
-        within: a command that runs another one in some other surroundings, as `ip netns exec NAME`
+        within: a command that runs another one in some other runtime, as `ip netns exec NAME`
             does.
     """
 

@@ -11,7 +11,7 @@ from babyagi.errors import IndexUnavailableError, SettingsError, StoreUnusableEr
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.indexer import collection_of, find_trouble
 from babyagi.tasks import StopReason
-from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
 from tests.scripted import ScriptedModel
 from tests.taskstore.contract import make_worker
@@ -195,7 +195,7 @@ def test_a_worker_that_serves_all_objectives_says_it_on_its_own_screen():
         async def around(objective_id, work):
             return await work
 
-        surroundings = Surroundings(
+        runtime = Runtime(
             identity=make_worker("me"),
             sleep=world.sleep,
             random=lambda: 0.0,
@@ -204,9 +204,7 @@ def test_a_worker_that_serves_all_objectives_says_it_on_its_own_screen():
             around=around,
         )
         serving = asyncio.ensure_future(
-            WorkerLoop(
-                world.store, world.opened_loop, pace=Pace(), surroundings=surroundings
-            ).serve_all()
+            WorkerLoop(world.store, world.opened_loop, pace=Pace(), runtime=runtime).serve_all()
         )
         async with asyncio.timeout(3600):
             while not (await world.store.objective(objective.id)).has_report:

@@ -60,8 +60,8 @@ async def open_desk(answer=lambda prompt, role: "an answer", *, limits=None, wor
     world = world or World()
     objective = await world.start(limits=limits)
     worker = world.open_worker(objective)
-    await join(world.store, worker.presence.identity, objective.id)
-    claim = await world.store.claim_task(objective.id, worker.presence.identity.id)
+    await join(world.store, worker.worker_lease.identity, objective.id)
+    claim = await world.store.claim_task(objective.id, worker.worker_lease.identity.id)
     return Desk(world, ScriptedModel(answer), claim)
 
 

@@ -92,7 +92,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
     }
 
     assert inside == there
-    for folder, kind in (("guide", "md"), ("agents/prompts", "md"), ("taskstore", "sql")):
+    for folder, kind in (("guide", "md"), ("agents/prompts", "md"), ("taskstore/sql", "sql")):
         assert any(re.fullmatch(rf"babyagi/{folder}/\w+\.{kind}", name) for name in inside)
 
 

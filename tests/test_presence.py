@@ -5,7 +5,7 @@ import pytest
 from babyagi import events
 from babyagi.errors import LeaseLostError, StoreUnavailableError, StoreUnusableError
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from babyagi.worker.lease import COMING_BACK_S, Presence, reap_namesakes
+from babyagi.worker.lease import COMING_BACK_S, WorkerLease, reap_namesakes
 from tests.taskstore.contract import begin, make_worker
 from tests.test_worker import FlakyStore
 from tests.virtual import VirtualClock, run_virtually
@@ -15,14 +15,14 @@ LEASE_S = 30.0
 
 
 class Life:
-    """A worker's presence in virtual time, and what it called back."""
+    """A worker's worker_lease in virtual time, and what it called back."""
 
     def __init__(self, store=None):
         self.store = store or MemoryTaskStore(VirtualClock())
         self.lost = self.freed = 0
         self.is_frozen = False
         new_ids = iter(f"me-{number}" for number in range(2, 100))
-        self.presence = Presence(
+        self.worker_lease = WorkerLease(
             self.store,
             make_worker("me-1", name="me"),
             lease_s=LEASE_S,
@@ -46,19 +46,19 @@ class Life:
     async def keep(self, seconds):
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self.presence.keep(on_lost=self.note_lost, on_freed=self.note_freed)
+                await self.worker_lease.keep(on_lost=self.note_lost, on_freed=self.note_freed)
 
 
 def test_a_lease_that_is_kept_lives_on():
     async def live():
         life = Life()
         objective_id = await begin(life.store)
-        await life.presence.begin()
-        await life.presence.serve(objective_id)
+        await life.worker_lease.begin()
+        await life.worker_lease.serve(objective_id)
         await life.keep(500)
         assert await life.store.claim_task(objective_id, "me-1") is not None
         assert life.lost == 0
-        await life.presence.end()
+        await life.worker_lease.end()
         assert [worker.id for worker in await life.store.workers()] == []
 
     run_virtually(live())
@@ -68,7 +68,7 @@ def test_what_a_dead_worker_held_is_free_within_a_second_of_the_end_of_its_lease
     async def live():
         life = Life()
         objective_id = await begin(life.store)
-        await life.presence.begin()
+        await life.worker_lease.begin()
         assert await life.store.claim_task(objective_id, "w") is not None
         await life.keep(LEASE_S + 1)
         assert life.freed == 1
@@ -80,14 +80,14 @@ def test_a_worker_that_was_declared_dead_is_told_takes_a_new_id_and_serves_what_
     async def live():
         life = Life()
         first, second = await begin(life.store), await begin(life.store, worker_id="v")
-        await life.presence.begin()
-        await life.presence.serve(first)
-        await life.presence.serve(second, hindrance="no key")
+        await life.worker_lease.begin()
+        await life.worker_lease.serve(first)
+        await life.worker_lease.serve(second, blocked_reason="no key")
         life.is_frozen = True
         await life.keep(LEASE_S + 1.1)
         (me,) = await life.store.workers()
-        assert (me.id, life.presence.identity.id, life.lost) == ("me-2", "me-2", 1)
-        assert [(one.objective_id, one.hindrance) for one in me.joined] == [
+        assert (me.id, life.worker_lease.identity.id, life.lost) == ("me-2", "me-2", 1)
+        assert [(one.objective_id, one.blocked_reason) for one in me.joined] == [
             (first, ""),
             (second, "no key"),
         ]
@@ -99,7 +99,7 @@ def test_a_worker_that_was_declared_dead_is_told_takes_a_new_id_and_serves_what_
 def test_a_worker_that_was_declared_dead_notices_it_at_the_next_check():
     async def live():
         life = Life()
-        await life.presence.begin()
+        await life.worker_lease.begin()
         await reap_namesakes(life.store, name="me", home="")
         await life.keep(1.1)
         assert life.lost == 1
@@ -112,16 +112,16 @@ def test_a_worker_that_is_declared_dead_while_it_joins_anew_joins_once_more():
         store = MemoryTaskStore(VirtualClock())
         objective_id = await begin(store)
         life = Life(store)
-        await life.presence.begin()
-        await life.presence.serve(objective_id)
+        await life.worker_lease.begin()
+        await life.worker_lease.serve(objective_id)
         await store.reap_gone(["me-1"])
-        life.presence._store = FlakyStore(
+        life.worker_lease._store = FlakyStore(
             store, "join_objective", LeaseLostError("declared dead"), times=1
         )
         await life.keep(1.1)
-        await store.reap_gone([life.presence.identity.id])
+        await store.reap_gone([life.worker_lease.identity.id])
         await life.keep(1.1)
-        assert await life.store.claim_task(objective_id, life.presence.identity.id) is not None
+        assert await life.store.claim_task(objective_id, life.worker_lease.identity.id) is not None
 
     run_virtually(live())
 
@@ -137,7 +137,7 @@ def two_lives(clock):
         one, other = Life(MemoryTaskStore(clock)), Life()
         other.store = one.store
         new_ids = iter(f"you-{number}" for number in range(2, 100))
-        other.presence = Presence(
+        other.worker_lease = WorkerLease(
             one.store,
             make_worker("you-1", name="you"),
             lease_s=LEASE_S,
@@ -147,9 +147,11 @@ def two_lives(clock):
         objective_id = await begin(one.store, "B")
         await one.store.reap_gone(["w"])
         for life in (one, other):
-            await life.presence.begin()
-            await life.presence.serve(objective_id)
-            assert await life.store.claim_task(objective_id, life.presence.identity.id) is not None
+            await life.worker_lease.begin()
+            await life.worker_lease.serve(objective_id)
+            assert (
+                await life.store.claim_task(objective_id, life.worker_lease.identity.id) is not None
+            )
         return one, other, objective_id
 
     return begin_both()
@@ -183,8 +185,8 @@ def test_the_only_worker_never_reaps_itself_whatever_the_clock_says():
         life = Life(MemoryTaskStore(clock))
         objective_id = await begin(life.store)
         await life.store.reap_gone(["w"])
-        await life.presence.begin()
-        await life.presence.serve(objective_id)
+        await life.worker_lease.begin()
+        await life.worker_lease.serve(objective_id)
         await life.store.claim_task(objective_id, "me-1")
         keeping = asyncio.create_task(life.keep(100))
         for jump_s in (3600, 3600, -7200, 40, 3600):
@@ -203,14 +205,14 @@ def test_who_joins_when_every_lease_has_run_out_lets_the_living_renew_and_frees_
         clock.offset_s = 8 * 3600  # the machine slept; the other does not wake up
         newcomer = Life()
         newcomer.store = one.store
-        newcomer.presence = Presence(
+        newcomer.worker_lease = WorkerLease(
             one.store,
             make_worker("new-1", name="new"),
             lease_s=LEASE_S,
             sleep=newcomer.sleep,
             new_id=lambda: "n",
         )
-        await newcomer.presence.begin()
+        await newcomer.worker_lease.begin()
         await asyncio.gather(newcomer.keep(COMING_BACK_S + 1.1), one.keep(COMING_BACK_S + 1.1))
         assert [(task.status, task.n_lost) for task in await one.store.tasks(objective_id)] == [
             ("running", 0),
@@ -248,7 +250,7 @@ def test_what_a_worker_of_this_home_held_whose_name_nobody_bears_any_more_is_fre
         await join(life.store, make_worker("v", name="victim", home=home), objective_id)
         await life.store.claim_task(objective_id, "v")
         me = make_worker("me-1", name="me", home="here")
-        life.presence = Presence(
+        life.worker_lease = WorkerLease(
             life.store,
             me,
             lease_s=LEASE_S,
@@ -256,7 +258,7 @@ def test_what_a_worker_of_this_home_held_whose_name_nobody_bears_any_more_is_fre
             new_id=lambda: "me-2",
             knows_dead=lambda name: name in ("victim", "me"),
         )
-        await life.presence.begin()
+        await life.worker_lease.begin()
         await life.keep(0.6)
         assert (life.freed, life.lost, (await life.store.task(objective_id, 1)).n_lost) == (
             int(is_freed),
@@ -279,7 +281,7 @@ def test_a_store_that_is_away_for_less_than_the_lease_costs_nothing():
                 MemoryTaskStore(clock), "renew_lease", StoreUnavailableError("busy"), times=2
             )
         )
-        await life.presence.begin()
+        await life.worker_lease.begin()
         await life.keep(25)
         await life.keep(30)
         assert life.lost == 0
@@ -301,7 +303,7 @@ def test_after_the_store_was_away_the_others_have_time_to_come_back_before_they_
             )
         )
         objective_id = await begin(life.store)
-        await life.presence.begin()
+        await life.worker_lease.begin()
         assert await life.store.claim_task(objective_id, "w") is not None
         keeping = asyncio.create_task(life.keep(75))
         await asyncio.sleep(40)
@@ -323,9 +325,9 @@ def test_a_damaged_store_is_told():
                 MemoryTaskStore(VirtualClock()), "leases", StoreUnusableError("damaged"), times=1
             )
         )
-        await life.presence.begin()
+        await life.worker_lease.begin()
         with pytest.raises(StoreUnusableError):
-            await life.presence.keep(on_lost=life.note_lost, on_freed=life.note_freed)
+            await life.worker_lease.keep(on_lost=life.note_lost, on_freed=life.note_freed)
 
     run_virtually(live())
 
@@ -334,8 +336,8 @@ def test_an_objective_that_is_gone_is_not_served_again():
     async def live():
         life = Life()
         objective_id = await begin(life.store)
-        await life.presence.begin()
-        await life.presence.serve(objective_id)
+        await life.worker_lease.begin()
+        await life.worker_lease.serve(objective_id)
         await life.store.reap_gone(["w"])
         await life.store.delete_objective(objective_id)
         await reap_namesakes(life.store, name="me", home="")

@@ -8,7 +8,7 @@ import pytest
 from babyagi.errors import IndexUnavailableError, ModelRejectedError
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector, collection_of
+from babyagi.index.indexer import Indexer, collection_of
 from babyagi.journal import Backends, Gate
 from babyagi.results import Results
 from babyagi.tasks import Worker
@@ -27,7 +27,7 @@ from tests.index.library import (
 async def test_what_a_worker_ticks_off_just_before_a_rebuild_drops_the_collection_is_fed_again():
     store, objective = await open_library()
     index, task_ids = LaggingIndex(), await store.result_ids(objective.id)
-    await Projector(store, index, objective=objective, sleep=index.catch_up).run_once(
+    await Indexer(store, index, objective=objective, sleep=index.catch_up).run_once(
         embed=Embedding()
     )
     await index.catch_up(0)  # so that what is dropped is still seen for a while
@@ -80,7 +80,7 @@ class Unknown(HashEmbedder):
 async def test_an_embedding_model_that_cannot_be_had_changes_nothing():
     store, objective = await open_library()
     index = BuiltinIndex()
-    await Projector(store, index, objective=objective).run_once(embed=Embedding())
+    await Indexer(store, index, objective=objective).run_once(embed=Embedding())
     await store.remove_worker("w")
     backends = Backends(
         store=store, models={}, embedder=Unknown(), gate=Gate(), sleep=asyncio.sleep

@@ -14,7 +14,7 @@ from babyagi.errors import (
 )
 from babyagi.reporting import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
-from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
 from tests.scripted import ScriptedModel, is_probe
 from tests.taskstore.contract import make_worker
@@ -38,23 +38,21 @@ class Crew(VirtualWorld):
                 raise SettingsError("there is no folder here", why="it is elsewhere")
             yield self.open_loop(objective, gate)
 
-        surroundings = Surroundings(
+        runtime = Runtime(
             identity=make_worker("me"),
             sleep=self.sleep,
             random=lambda: 0.0,
             new_id=lambda: "me-again",
             tell=self.told.append,
         )
-        return WorkerLoop(
-            self.store, opened, pace=Pace(concurrency=concurrency), surroundings=surroundings
-        )
+        return WorkerLoop(self.store, opened, pace=Pace(concurrency=concurrency), runtime=runtime)
 
-    async def hindrances(self):
+    async def blockers(self):
         return {
-            one.objective_id: one.hindrance
+            one.objective_id: one.blocked_reason
             for worker in await self.store.workers()
             for one in worker.joined
-            if one.hindrance
+            if one.blocked_reason
         }
 
     async def until_over(self, *objectives):
@@ -82,9 +80,7 @@ def test_what_one_objective_lacks_hinders_the_worker_there_and_nowhere_else():
         world.lacking.add(first.id)
         async with serving_all(worker):
             await world.until_over(second)
-            assert await world.hindrances() == {
-                first.id: "there is no folder here (it is elsewhere)"
-            }
+            assert await world.blockers() == {first.id: "there is no folder here (it is elsewhere)"}
             await asyncio.sleep(200)
             assert (await world.store.task(first.id, 1)).claim_no == 0
             assert len(world.told) == 1
@@ -108,7 +104,7 @@ def test_a_key_that_is_refused_hinders_until_it_is_mended_and_fails_no_task():
         objective = await world.start()
         async with serving_all(world.open_crew()):
             await asyncio.sleep(300)
-            assert list(await world.hindrances()) == [objective.id]
+            assert list(await world.blockers()) == [objective.id]
             assert len(world.model.calls) < 8
             is_refused[0] = False
             await world.until_over(objective)

@@ -161,7 +161,7 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
         "claim_task",
         "conclude_objective",
         "renew_lease",
-        "outlook",
+        "claimable",
         "reap_workers",
         "record_report",
     ],

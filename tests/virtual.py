@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 from babyagi.tasks import Objective, Worker
-from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
 from tests.world import START, World
 
@@ -92,13 +92,13 @@ class VirtualWorld(World):
         identity = Worker(
             id=f"{name}-{number}", name=name, host="here", pid=number, lease_until=self.clock()
         )
-        surroundings = Surroundings(
+        runtime = Runtime(
             identity=identity,
             sleep=self.sleep,
             random=lambda: 0.0,
             new_id=lambda: f"{name}-{next(self._worker_numbers)}",
         )
-        return WorkerLoop(self.store, self.opened_loop, pace=self.pace, surroundings=surroundings)
+        return WorkerLoop(self.store, self.opened_loop, pace=self.pace, runtime=runtime)
 
     async def run(
         self, objective: Objective | None = None, *, timeout_s: float = 86_400.0, **fields: Any

@@ -14,7 +14,7 @@ from typing import Any
 
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector
+from babyagi.index.indexer import Indexer
 from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate
 from babyagi.llm.port import ChatModel, Embedder
@@ -23,7 +23,7 @@ from babyagi.loop import Bounds, Loop
 from babyagi.tasks import Effect, Limits, Objective, ObjectiveSpec, Role, ToolGrant, Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool
-from babyagi.worker.process import Surroundings, WorkerLoop
+from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,7 +103,7 @@ class World:
         return Loop(
             backends,
             search=open_search(self.store, index, objective=objective),
-            projector=Projector(self.store, index, objective=objective),
+            indexer=Indexer(self.store, index, objective=objective),
             tools=self.tools,
             bounds=Bounds(
                 context_tokens=4000,
@@ -128,7 +128,7 @@ class World:
             pid=number,
             lease_until=self.clock(),
         )
-        surroundings = Surroundings(
+        runtime = Runtime(
             identity=identity,
             sleep=self.sleep,
             random=lambda: 0.0,
@@ -138,7 +138,7 @@ class World:
             self.store,
             self.opened_loop,
             pace=Pace(concurrency=self.concurrency, lease_s=self.lease_s),
-            surroundings=surroundings,
+            runtime=runtime,
         )
 
     async def run(self, objective: Objective | None = None, **fields: Any) -> Objective:

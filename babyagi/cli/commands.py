@@ -279,7 +279,7 @@ def config(as_json: bool) -> None:
 )
 @json_option
 def doctor(is_quick: bool, as_json: bool) -> int:
-    """Check the surroundings, and say what is wrong."""
+    """Check the runtime, and say what is wrong."""
     from babyagi.cli.about import FAIL, run_checks
     from babyagi.cli.exits import ExitCode
 

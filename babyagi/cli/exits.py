@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from babyagi.errors import (
     BabyagiError,
@@ -18,8 +19,10 @@ from babyagi.errors import (
     StoreUnavailableError,
     StoreUnusableError,
 )
-from babyagi.react.steps import Stopped
 from babyagi.tasks import Objective, StopReason
+
+if TYPE_CHECKING:
+    from babyagi.react.steps import Stopped
 
 
 class ExitCode(IntEnum):
@@ -78,6 +81,8 @@ def code_of_objective(objective: Objective, *, stopped_by_signal: int | None = N
 
 def code_of_run(stopped: Stopped) -> ExitCode:
     """Return the code that says how an agent's run ended."""
+    from babyagi.react.steps import Stopped
+
     if stopped is Stopped.FINISH:
         return ExitCode.OK
     return ExitCode.LIMIT if stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) else ExitCode.FAILED

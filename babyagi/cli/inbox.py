@@ -26,14 +26,13 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
-from babyagi.inbox import Decision, asks_for_secret, decisions, read_request
-from babyagi.tasks import Task
 from babyagi.text import exact
 
 if TYPE_CHECKING:
     from babyagi.cli.json_shapes import Json
+    from babyagi.inbox import Decision
     from babyagi.settings.fields import Settings
-    from babyagi.tasks import Step
+    from babyagi.tasks import Step, Task
     from babyagi.taskstore.port import TaskStore
     from babyagi.tools.base import Preview
 
@@ -77,6 +76,8 @@ class Request:
 def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line]:
     """The request with what to type; in a list only the beginning of a long one, and marked as
     that."""
+    from babyagi.inbox import Decision, asks_for_secret, decisions
+
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
     ways = "   ".join(
@@ -111,6 +112,8 @@ def call_lines(request: Request, width: int) -> Iterator[str]:
     What changes in a file has `+`, `-`, `@` or a blank there instead, so that no text can pass for
     a difference.
     """
+    from babyagi.inbox import read_request
+
     _, arguments = read_request(request.step)
     found = list(_leaves(arguments))
     label_width = min(max((len(label) for label, _ in found), default=0), 24)
@@ -183,6 +186,8 @@ def _count(lines: Iterable[str]) -> int:
 
 
 def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
+    from babyagi.inbox import read_request
+
     tool, _ = read_request(request.step)
     model = f"The model {one_line(request.model)}".rstrip() if request.model else "The model"
     read = _say_origins(request.origins, max_named=None if is_whole else MAX_ORIGINS)

@@ -73,7 +73,7 @@ _OTHER_WORDS = {
     ),
     events.MODEL_UNAVAILABLE: "waiting for the model",
     events.MODEL_AVAILABLE: "the model answers again",
-    events.WORKER_HINDERED: "a worker cannot work on it",
+    events.WORKER_BLOCKED: "a worker cannot work on it",
     events.WORKER_LOST: "a worker was lost; what it held is free again",
 }
 
@@ -231,7 +231,9 @@ def serving(workers: Sequence[Worker], objective_id: int) -> list[Worker]:
         worker
         for worker in workers
         if worker.lease_left_s >= 0
-        and any(one.objective_id == objective_id and not one.hindrance for one in worker.joined)
+        and any(
+            one.objective_id == objective_id and not one.blocked_reason for one in worker.joined
+        )
     ]
 
 
@@ -269,8 +271,8 @@ def _lease(worker: Worker) -> str:
 
 def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     place = f"objective {joined.objective_id}"
-    if joined.hindrance:
-        return f"{place}: cannot work on it: {joined.hindrance}", Style.YELLOW
+    if joined.blocked_reason:
+        return f"{place}: cannot work on it: {joined.blocked_reason}", Style.YELLOW
     held = [f"task {task_id}" for task_id in joined.task_ids] + [
         f"the {duty}" for duty in joined.duties
     ]
@@ -296,7 +298,7 @@ def worker_shape(worker: Worker) -> dict[str, Any]:
             {
                 "objective_id": one.objective_id,
                 "since": one.since.isoformat(),
-                "hindrance": one.hindrance,
+                "hindrance": one.blocked_reason,
                 "tasks": list(one.task_ids),
                 "duties": [duty.value for duty in one.duties],
             }

@@ -125,7 +125,7 @@ async def choose_context(
         n_always=len(kin),
         task_name=asked,
     )
-    chosen = [
+    return [
         Chosen(
             result=result,
             text=text,
@@ -135,8 +135,7 @@ async def choose_context(
         )
         for (result, reason), text in zip(picked.entries, texts, strict=True)
         if text
-    ]
-    return chosen, found.degraded
+    ], found.degraded
 
 
 def _pick(

@@ -197,7 +197,7 @@ class CheckReport:
         )
 
 
-class Projector:
+class Indexer:
     """Keeps the index of one objective in step with its results. One runs at a time, under the
     lease of the duty to index.
 

@@ -49,7 +49,7 @@ def marks(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-class Nearness:
+class NearDuplicates:
     """Compares texts, keeping what it found out about the latest `max_kept`."""
 
     def __init__(self, *, max_kept: int = 500) -> None:

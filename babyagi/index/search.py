@@ -33,7 +33,7 @@ from babyagi.tasks import Objective, Result, Task
 
 # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_PENDING = 200
-# of them are embedded for one search, the latest; the projector embeds the others
+# of them are embedded for one search, the latest; the indexer embeds the others
 MAX_NEW_VECTORS = 32
 N_CANDIDATES = 100  # that each way brings; measured by `python -m benchmarks.retrieval`
 N_LATEST = 100  # candidates beside those with rare words while not all that are new have vectors

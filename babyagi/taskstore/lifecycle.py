@@ -42,10 +42,10 @@ from babyagi.taskstore.sql.database import Row
 
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
-MAX_BARREN = 5  # tasks in a row that bring nothing new, before no other is started
+MAX_TASKS_WITHOUT_PROGRESS = 5  # tasks in a row that bring nothing new, before no other is started
 # tries in a row that brought neither an answer nor, by what they lacked, a new task, before no
 # other is started
-MAX_FRUITLESS = 20
+MAX_TRIES_WITHOUT_ANSWER = 20
 MAX_LACKS = 3  # tries of a task that lack something, before it is given up
 # of an objective: a person cannot see more at a glance, and each of them is paid for
 MAX_OPEN_QUESTIONS = 5
@@ -151,7 +151,7 @@ def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
     return active_us + min(max(since_seen_us, 0), lease_us)
 
 
-def storable_hindrance(text: str) -> str:
+def storable_blocked_reason(text: str) -> str:
     return one_line(text, max_chars=MAX_DETAIL_CHARS)
 
 
@@ -159,9 +159,11 @@ def storable_hindrance(text: str) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def count_barren(n_barren: int, *, n_added: int, is_repeat: bool) -> int:
+def count_tasks_without_progress(
+    n_tasks_without_progress: int, *, n_added: int, is_repeat: bool
+) -> int:
     """How many tasks in a row were barren, after one more was planned from."""
-    return n_barren + 1 if is_repeat and not n_added else 0
+    return n_tasks_without_progress + 1 if is_repeat and not n_added else 0
 
 
 def status_after_failure(*, failures: int, max_failures: int) -> TaskStatus:
@@ -200,8 +202,8 @@ def status_when_freed(
 class Snapshot:
     """What `conclude` looks at. `n_unblocked` are the queued tasks that wait for no other, delayed
     or not, `n_resumable` those of them that were begun before; `n_begun` counts every task that was
-    ever begun. `n_barren` is how many tasks in a row brought nothing new, `n_fruitless` how many
-    tries in a row gave no answer."""
+    ever begun. `n_tasks_without_progress` is how many tasks in a row brought nothing new,
+    `n_tries_without_answer` how many tries in a row gave no answer."""
 
     limits: Limits
     active_s: float
@@ -214,13 +216,14 @@ class Snapshot:
     n_done: int
     n_dead: int
     n_begun: int
-    n_barren: int
-    n_fruitless: int
+    n_tasks_without_progress: int
+    n_tries_without_answer: int
 
     @property
     def is_stalled(self) -> bool:
         return self.n_unblocked > 0 and not may_start(
-            n_barren=self.n_barren, n_fruitless=self.n_fruitless
+            n_tasks_without_progress=self.n_tasks_without_progress,
+            n_tries_without_answer=self.n_tries_without_answer,
         )
 
     @property
@@ -235,9 +238,12 @@ class Snapshot:
         return not (self.n_held or self.n_recorded or self.n_unblocked or self.n_waiting)
 
 
-def may_start(*, n_barren: int, n_fruitless: int) -> bool:
+def may_start(*, n_tasks_without_progress: int, n_tries_without_answer: int) -> bool:
     """Whether another task is worth its while."""
-    return n_barren < MAX_BARREN and n_fruitless < MAX_FRUITLESS
+    return (
+        n_tasks_without_progress < MAX_TASKS_WITHOUT_PROGRESS
+        and n_tries_without_answer < MAX_TRIES_WITHOUT_ANSWER
+    )
 
 
 def needs_check(snapshot: Snapshot) -> bool:
@@ -278,10 +284,14 @@ def explain(reason: StopReason, snapshot: Snapshot, *, errors: Sequence[str] = (
         )
     if reason not in (StopReason.STALLED, StopReason.WAITING) or not snapshot.is_stalled:
         return ""
-    if snapshot.n_fruitless >= MAX_FRUITLESS:
-        return f"the last {snapshot.n_fruitless} tries in a row gave no answer and no new task"
+    if snapshot.n_tries_without_answer >= MAX_TRIES_WITHOUT_ANSWER:
+        return (
+            f"the last {snapshot.n_tries_without_answer} tries in a row gave no answer and "
+            "no new task"
+        )
     return (
-        f"the last {snapshot.n_barren} tasks brought no new task, and results that nearly "
+        f"the last {snapshot.n_tasks_without_progress} tasks brought no new task, and "
+        "results that nearly "
         "equal earlier ones"
     )
 
@@ -555,12 +565,12 @@ def step_data(step: Step, usage: Usage) -> dict[str, Any]:
     }
 
 
-def joined_event(worker_id: str, name: str, hindrance: str) -> tuple[str, dict[str, Any]]:
+def joined_event(worker_id: str, name: str, blocked_reason: str) -> tuple[str, dict[str, Any]]:
     """The event, and its data, of a worker that serves an objective, or would if it could."""
     data = {"worker_id": worker_id, "name": name}
     return (
-        (events.WORKER_HINDERED, {**data, "hindrance": hindrance})
-        if hindrance
+        (events.WORKER_BLOCKED, {**data, "hindrance": blocked_reason})
+        if blocked_reason
         else (events.WORKER_JOINED, data)
     )
 

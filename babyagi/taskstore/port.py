@@ -35,7 +35,7 @@ from babyagi.tasks import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class Claimable:
     """What a claim could find in an objective at one moment: whether some task (and how many can be
     started, delayed or not, and how many were added since the list was ordered), and which duties
     beside the one to index, in the order in which they come; and where there is neither, whether it
@@ -72,7 +72,7 @@ class WorkerStore(Protocol):
         oldest first. One read."""
         ...
 
-    async def outlook(self, objective_id: int) -> Outlook:
+    async def claimable(self, objective_id: int) -> Claimable:
         """Look whether a claim is worth its while. One read; raises `NotFoundError`."""
         ...
 
@@ -82,12 +82,12 @@ class WorkerStore(Protocol):
         ...
 
     async def join_objective(
-        self, worker_id: str, objective_id: int, *, hindrance: str = ""
+        self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
-        """The worker serves the objective from now on, or with a hindrance would if it could; a
-        second call changes the hindrance.
+        """The worker serves the objective from now on, or with a blocked_reason would if it could;
+        a second call changes the blocked_reason.
 
-        The objective's counted wall time goes on while somebody who is not hindered serves it.
+        The objective's counted wall time goes on while somebody who is not blocked serves it.
 
         Raises:
             NotFoundError: no such objective. LeaseLostError: no such worker.
@@ -300,7 +300,7 @@ class TaskStore(WorkerStore, Protocol):
         tasks are all done, dead or cancelled and whose `not_before` has passed.
 
         None when there is none, the worker has no living lease, does not serve the objective or is
-        hindered there, the objective is not active, somebody claimed that it is met, it is stalled
+        blocked there, the objective is not active, somebody claimed that it is met, it is stalled
         (`rules.may_start`), or the limit of time is reached. At the limit of tasks only those are
         given out that were begun before.
         """
@@ -423,7 +423,7 @@ class TaskStore(WorkerStore, Protocol):
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         """Lease the duty if it is owed and free, for a worker that serves the objective and is not
-        hindered there.
+        blocked there.
 
         ORDER: active, at least two tasks can be started, and a task was added since the last order.
         PLAN: active, and a task is recorded.

@@ -227,7 +227,7 @@ class Listener:
     """Counts the commits of others. Its thread starts with the first question.
 
     Args:
-        connect: gives a new connection. pieces: the named SQL.
+        connect: gives a new connection. queries: the named SQL.
         is_own: whether the server's process of this number is one of ours.
     """
 
@@ -235,11 +235,11 @@ class Listener:
         self,
         connect: Callable[[], psycopg.Connection[Any]],
         *,
-        pieces: Mapping[str, str],
+        queries: Mapping[str, str],
         is_own: Callable[[int], bool],
     ) -> None:
         self._connect = connect
-        self._pieces = pieces
+        self._queries = queries
         self._is_own = is_own
         self._n_heard = -1
         self._on_heard: Callable[[], None] = lambda: None
@@ -276,7 +276,7 @@ class Listener:
     def _run(self) -> None:
         while not self._is_closed(0):
             with suppress(psycopg.Error), self._connect() as connection:
-                connection.execute(self._pieces["listen"])
+                connection.execute(self._queries["listen"])
                 self._hear_one()
                 self._hear(connection)
                 return
@@ -290,7 +290,7 @@ class Listener:
             if self._closed_fd in readable:
                 return
             if not readable:
-                connection.execute(self._pieces["ping"])
+                connection.execute(self._queries["ping"])
             for notice in connection.notifies(timeout=0):
                 if not self._is_own(notice.pid):
                     self._hear_one()
@@ -308,12 +308,12 @@ class Schema:
     """The schema that a connection sees.
 
     Args:
-        pieces: the named SQL. scripts: what makes the schema, one script per version. where: the
+        queries: the named SQL. scripts: what makes the schema, one script per version. where: the
             URL, masked.
     """
 
     connection: psycopg.Connection[Any]
-    pieces: Mapping[str, str]
+    queries: Mapping[str, str]
     scripts: Sequence[str]
     where: str
 
@@ -351,7 +351,7 @@ class Schema:
 
     def version(self) -> int:
         """0 when there is none."""
-        names = [row["name"] for row in self.connection.execute(self.pieces["tables"])]
+        names = [row["name"] for row in self.connection.execute(self.queries["tables"])]
         row = self._row("schema_version") if "meta" in names else None
         return database.parse_version(
             names, None if row is None else row["value"], where=self.where
@@ -366,7 +366,7 @@ class Schema:
             version = self.version()
             if version == 0:
                 if self._row("has_schema") is None:
-                    self.connection.execute(self.pieces["create_schema"])
+                    self.connection.execute(self.queries["create_schema"])
                 self._run(self.scripts)
             elif version < len(self.scripts):
                 self._require_no_worker(version)
@@ -380,7 +380,7 @@ class Schema:
             self.connection.execute(script, prepare=False)  # several statements
 
     def _require_no_worker(self, version: int) -> None:
-        tx = Transaction(self.connection, pieces=self.pieces, now_us=self._row("clock")["now_us"])
+        tx = Transaction(self.connection, queries=self.queries, now_us=self._row("clock")["now_us"])
         if tx.has("has_living_worker"):
             raise database.held_up(version, self.scripts, where=self.where)
 
@@ -394,8 +394,8 @@ class Schema:
                 guide="store",
             )
 
-    def _row(self, piece: str) -> Any:
-        return self.connection.execute(self.pieces[piece]).fetchone()
+    def _row(self, query: str) -> Any:
+        return self.connection.execute(self.queries[query]).fetchone()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -423,10 +423,10 @@ PLANS_S = 5.0  # a plan that was made for a table of ten rows is bad for ten tho
 class PostgresTransaction(Transaction):
     """A transaction on PostgreSQL."""
 
-    def each(self, piece: str, **values: Any) -> Iterator[Row]:
+    def each(self, query: str, **values: Any) -> Iterator[Row]:
         connection: Any = self._connection
         yield from connection.cursor().stream(
-            self._pieces[piece], {**values, "now_us": self.now_us}
+            self._queries[query], {**values, "now_us": self.now_us}
         )
 
 
@@ -455,11 +455,11 @@ class PostgresDatabase:
         """
         self._clock = clock
         self._thread = threading.local()
-        self._pieces = load_pieces()
+        self._queries = load_queries()
         self._connections = Connections(url)
         self.where = self._connections.shown
         self._listener = Listener(
-            self._connections.connect, pieces=self._pieces, is_own=self._connections.has_pid
+            self._connections.connect, queries=self._queries, is_own=self._connections.has_pid
         )
         scripts = database.load_scripts("postgres") if scripts is None else scripts
         self.known_version = len(scripts)
@@ -467,7 +467,7 @@ class PostgresDatabase:
             with in_our_words(self.where):
                 Schema(
                     connection=self._connections.mine(),
-                    pieces=self._pieces,
+                    queries=self._queries,
                     scripts=scripts,
                     where=self.where,
                 ).require_current()
@@ -523,13 +523,13 @@ class PostgresDatabase:
     def _transaction(self, connection: Any, *, now_us: int) -> Transaction:
         return PostgresTransaction(
             connection,
-            pieces=self._pieces,
+            queries=self._queries,
             now_us=from_time(self._clock()) if self._clock else now_us,
         )
 
-    def _ask(self, connection: psycopg.Connection[Any], piece: str, **values: Any) -> Any:
+    def _ask(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
         """The first row, outside of any verb."""
-        return connection.execute(self._pieces[piece], values).fetchone()
+        return connection.execute(self._queries[query], values).fetchone()
 
     def _persist(self, transact: Callable[[psycopg.Connection[Any]], T]) -> T:
         """Run the transaction; again when it was rolled back or cut off before its commit, for then
@@ -550,7 +550,7 @@ class PostgresDatabase:
         longer than the questions."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
-            connection.execute(self._pieces["forget_plans"])
+            connection.execute(self._queries["forget_plans"])
             self._thread.planned_at_s = now_s
 
     def _commit(self, connection: psycopg.Connection[Any], transaction: str) -> None:
@@ -587,16 +587,16 @@ def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int
     with in_our_words(connections.shown), closing(connections):
         return Schema(
             connection=connections.mine(),
-            pieces=load_pieces(),
+            queries=load_queries(),
             scripts=scripts,
             where=connections.shown,
         ).migrate()
 
 
-def load_pieces() -> dict[str, str]:
+def load_queries() -> dict[str, str]:
     """The named SQL as the driver wants it: `%(name)s` for `:name`."""
-    return {name: _in_dialect(piece) for name, piece in database.load_pieces("postgres").items()}
+    return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
 
 
-def _in_dialect(piece: str) -> str:
-    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", piece.replace("%", "%%"))
+def _in_dialect(query: str) -> str:
+    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", query.replace("%", "%%"))

@@ -191,7 +191,7 @@ class SqliteEngine:
         self._clock = clock
         self._scripts = database.load_scripts("schema") if scripts is None else scripts
         self.where, self.known_version = where, len(self._scripts)
-        self._pieces = database.load_pieces("sqlite")
+        self._queries = database.load_queries("sqlite")
         self._connection: sqlite3.Connection | None = None
 
     def read(self, work: Callable[[Transaction], T]) -> T:
@@ -226,7 +226,7 @@ class SqliteEngine:
         connection.execute(begin)
         try:
             done = work(
-                Transaction(connection, pieces=self._pieces, now_us=from_time(self._clock()))
+                Transaction(connection, queries=self._queries, now_us=from_time(self._clock()))
             )
             connection.execute("COMMIT")
         except BaseException:
@@ -438,9 +438,9 @@ class SqliteDatabase(SqliteEngine):
             )
 
     def _schema_version(self) -> int:
-        names = [str(row["name"]) for row in self._open().execute(self._pieces["tables"])]
+        names = [str(row["name"]) for row in self._open().execute(self._queries["tables"])]
         row = (
-            self._open().execute(self._pieces["schema_version"]).fetchone()
+            self._open().execute(self._queries["schema_version"]).fetchone()
             if "meta" in names
             else None
         )

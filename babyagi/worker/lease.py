@@ -43,7 +43,7 @@ async def reap_namesakes(store: TaskStore, *, name: str, home: str) -> None:
     )
 
 
-class Presence:
+class WorkerLease:
     """One lease for the whole process, whatever objectives it serves.
 
     `identity` changes when the lease was lost: under the old one nothing is accepted any more.
@@ -67,30 +67,32 @@ class Presence:
         self._knows_dead = knows_dead
         self._pause_s = min(CHECK_PAUSE_S, lease_s / RENEWALS_PER_LEASE)
         self._watch = _Watch()
-        self._hindrance_by_objective: dict[int, str] = {}
+        self._blocked_reason_by_objective: dict[int, str] = {}
         self._is_registered = False
         self._is_in_doubt = False
 
     async def begin(self) -> None:
         """Register, and serve what was served before."""
         await self._store.register_worker(self.identity, lease_s=self._lease_s)
-        for objective_id, hindrance in list(self._hindrance_by_objective.items()):
+        for objective_id, blocked_reason in list(self._blocked_reason_by_objective.items()):
             try:
-                await self.serve(objective_id, hindrance=hindrance)
+                await self.serve(objective_id, blocked_reason=blocked_reason)
             except NotFoundError:
-                self._hindrance_by_objective.pop(objective_id, None)
+                self._blocked_reason_by_objective.pop(objective_id, None)
         self._is_registered = True
 
-    async def serve(self, objective_id: int, *, hindrance: str = "") -> None:
+    async def serve(self, objective_id: int, *, blocked_reason: str = "") -> None:
         """Raises `NotFoundError`, `StoreUnavailableError`."""
-        self._hindrance_by_objective[objective_id] = hindrance
+        self._blocked_reason_by_objective[objective_id] = blocked_reason
         try:
-            await self._store.join_objective(self.identity.id, objective_id, hindrance=hindrance)
+            await self._store.join_objective(
+                self.identity.id, objective_id, blocked_reason=blocked_reason
+            )
         except LeaseLostError:
             self.doubt()  # whoever comes back serves it again
 
     async def leave(self, objective_id: int) -> None:
-        if self._hindrance_by_objective.pop(objective_id, None) is None:
+        if self._blocked_reason_by_objective.pop(objective_id, None) is None:
             return
         try:
             await self._store.leave_objective(self.identity.id, objective_id)

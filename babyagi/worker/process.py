@@ -13,10 +13,10 @@ from typing import Any
 from babyagi.errors import BabyagiError, NotFoundError, StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.port import TaskStore
-from babyagi.worker.lease import KnowsDead, Presence, knows_nobody_dead
+from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead
 from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving
 
-__all__ = ["Pace", "Patience", "Surroundings", "WorkerLoop"]
+__all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Runtime:
     """What a worker is handed from outside: who it is, its time, its chance, its ids, what tells it
     that another worker is dead, and whom it tells what hinders it."""
 
@@ -45,29 +45,29 @@ class WorkerLoop:
     """Serves one objective to its end, or all of a store until a signal asks to stop."""
 
     def __init__(
-        self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, surroundings: Surroundings
+        self, store: TaskStore, open_loop: OpenLoop, *, pace: Pace, runtime: Runtime
     ) -> None:
-        self.presence = Presence(
+        self.worker_lease = WorkerLease(
             store,
-            surroundings.identity,
+            runtime.identity,
             lease_s=pace.lease_s,
-            sleep=surroundings.sleep,
-            new_id=surroundings.new_id,
-            knows_dead=surroundings.knows_dead,
+            sleep=runtime.sleep,
+            new_id=runtime.new_id,
+            knows_dead=runtime.knows_dead,
         )
         self._store = store
         self._pace = pace
-        self._surroundings = surroundings
+        self._surroundings = runtime
         self._process = Process(
             store=store,
-            presence=self.presence,
+            worker_lease=self.worker_lease,
             slots=asyncio.Semaphore(pace.concurrency),
             open_loop=open_loop,
             pace=pace,
-            sleep=surroundings.sleep,
-            random=surroundings.random,
-            tell=surroundings.tell,
-            is_followed=surroundings.around is None,
+            sleep=runtime.sleep,
+            random=runtime.random,
+            tell=runtime.tell,
+            is_followed=runtime.around is None,
         )
         self._servings: dict[int, Serving] = {}
         self._shunned: set[int] = set()
@@ -113,7 +113,7 @@ class WorkerLoop:
         return self._stopped_by
 
     async def _live(self, work: Callable[[asyncio.TaskGroup], Awaitable[None]]) -> None:
-        await self.presence.begin()
+        await self.worker_lease.begin()
         try:
             async with asyncio.TaskGroup() as group:
                 self._handle_signals()
@@ -128,7 +128,7 @@ class WorkerLoop:
                     for task in background:
                         task.cancel()
         finally:
-            await asyncio.shield(self.presence.end())
+            await asyncio.shield(self.worker_lease.end())
 
     # -- objectives
     # ----------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ class WorkerLoop:
     async def _serve_among_others(self, objective_id: int) -> None:
         """One objective's trouble is not that of the others."""
         try:
-            await self._serve(objective_id, Patience(with_hindrances=True))
+            await self._serve(objective_id, Patience(when_blocked=True))
         except NotFoundError:
             logger.info("objective %d is gone", objective_id)
         except StoreUnusableError as error:
@@ -193,7 +193,7 @@ class WorkerLoop:
 
     async def _keep_lease(self) -> None:
         try:
-            await self.presence.keep(on_lost=self._drop_all, on_freed=self._wake_all)
+            await self.worker_lease.keep(on_lost=self._drop_all, on_freed=self._wake_all)
         except BabyagiError as error:
             self._fail(error)
 

@@ -44,15 +44,15 @@ from babyagi.tasks import (
     Role,
     StopReason,
 )
-from babyagi.taskstore.port import Outlook, TaskStore
-from babyagi.worker.lease import Presence
+from babyagi.taskstore.port import Claimable, TaskStore
+from babyagi.worker.lease import WorkerLease
 
-MAX_BACK_OFF_S = 60.0
+MAX_BACKOFF_S = 60.0
 # work goes on within 20 s of an outage's end, also where it takes 10 s to fail
-MAX_MODEL_BACK_OFF_S = 10.0
+MAX_MODEL_BACKOFF_S = 10.0
 MAX_MODEL_WAIT_S = 20.0  # one model may be limited for an hour; another one is tried meanwhile
-OVERDUE_BACK_OFF_S = 1.0  # after a question that was waited for until its deadline
-PARTIAL_BACK_OFF_S = 19.0  # where a small question is answered and work is not
+OVERDUE_BACKOFF_S = 1.0  # after a question that was waited for until its deadline
+PARTIAL_BACKOFF_S = 19.0  # where a small question is answered and work is not
 # of work in an outage that costs nothing so far; by then the circuit breaker may be open
 N_FREE_TRIES = 2
 N_SAME_FAULTS = 3
@@ -83,7 +83,7 @@ class Outages:
         """Whether nothing is to be claimed: what is down for one task is down for all."""
         return self._clock() < self._rests_until_s
 
-    def back_off(self, most_s: float = MAX_BACK_OFF_S) -> float:
+    def backoff(self, most_s: float = MAX_BACKOFF_S) -> float:
         """Seconds until the next try: doubling from 1 s to `most_s`, with jitter. What strikes
         several at once is one outage."""
         if not self.is_resting:
@@ -138,7 +138,7 @@ NOT_ITS_FAULT = (ObjectiveStoppedError, LimitReachedError, LeaseLostError, Store
 OWNER_PAUSE_S = 30.0  # until then, the process that owns the index may have ended
 
 
-class Feeder:
+class IndexFeed:
     """Takes the duty to index as often as it is owed, unless another process owns the index.
 
     Args:
@@ -150,7 +150,7 @@ class Feeder:
         self,
         store: TaskStore,
         loop: Loop,
-        presence: Presence,
+        worker_lease: WorkerLease,
         *,
         availability: Availability,
         sleep: Callable[[float], Awaitable[None]],
@@ -158,7 +158,7 @@ class Feeder:
     ) -> None:
         self._store = store
         self._loop = loop
-        self._presence = presence
+        self._worker_lease = worker_lease
         self._availability = availability
         self._objective_id = availability.objective_id
         self._sleep = sleep
@@ -244,7 +244,7 @@ class Feeder:
         if not await self._store.unindexed_results(self._objective_id, limit=1):
             return 0
         claim = await self._store.claim_duty(
-            self._objective_id, self._presence.identity.id, Duty.INDEX
+            self._objective_id, self._worker_lease.identity.id, Duty.INDEX
         )
         if claim is None:
             return None
@@ -265,7 +265,7 @@ class Feeder:
 # off.
 #
 # Catches everything that a piece of work can raise. What it holds when its process dies is freed by
-# the end of the lease (`presence`).
+# the end of the lease (`worker_lease`).
 # --------------------------------------------------------------------------------------------------
 
 # what only time changes is seen within this: a delay that has passed, a limit of time
@@ -280,9 +280,9 @@ MIN_PLANNED = 3  # recorded tasks, below which planning waits while there are ta
 # tasks that can be started, and that were added since the last order: with fewer it is not worth a
 # call
 MIN_ORDERED = 5
-HINDRANCE_PAUSE_S = 30.0
-HINDERED_LOOK_S = 5.0
-MAX_HINDRANCE_PAUSE_S = 600.0
+BLOCKED_PAUSE_S = 30.0
+BLOCKED_LOOK_S = 5.0
+MAX_BLOCKED_PAUSE_S = 600.0
 
 OpenLoop = Callable[[Objective, Gate], AbstractAsyncContextManager[Loop]]
 Fail = Callable[[str, int], Awaitable[None]]
@@ -296,7 +296,7 @@ class Release(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class Work:
     """One piece of work, the claim that it is done under, and the two ways to give that back.
     `task_id` is None for a duty."""
 
@@ -323,7 +323,7 @@ class Patience:
     hinders it here is mended."""
 
     with_pauses: bool = False
-    with_hindrances: bool = False
+    when_blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +333,7 @@ class Process:
     worker. `is_followed`: the person is shown the objective's events."""
 
     store: TaskStore
-    presence: Presence
+    worker_lease: WorkerLease
     slots: asyncio.Semaphore
     open_loop: OpenLoop
     pace: Pace
@@ -349,12 +349,12 @@ class Serving:
     def __init__(self, process: Process, objective_id: int, *, patience: Patience) -> None:
         self._process = process
         self._store = process.store
-        self._presence = process.presence
+        self._worker_lease = process.worker_lease
         self._pace = process.pace
         self._objective_id = objective_id
         self._patience = patience
         self._loop: Loop
-        self._outlook: Outlook
+        self._outlook: Claimable
         self._gate = Gate()
         self._is_draining = False
         self._running: set[asyncio.Task[None]] = set()
@@ -362,8 +362,8 @@ class Serving:
         self._fatal: BabyagiError | None = None
         self._scout: asyncio.Task[None] | None = None  # what was begun last after an outage
         self._must_rejoin = False  # the store may have given us more than we heard of
-        self._hindrance = ""
-        self._hindrance_pause_s = HINDRANCE_PAUSE_S
+        self._blocked_reason = ""
+        self._blocked_pause_s = BLOCKED_PAUSE_S
         self._errors_by_duty: dict[str, list[str]] = {}  # by owner: what nobody expected
         self._outages = Outages(clock=_now_s, random=process.random)
         self._same_faults = SameFaults()
@@ -376,7 +376,7 @@ class Serving:
 
         Raises:
             CredentialsError, ModelRejectedError, SettingsError: a person must act; what was claimed
-                is queued again. Not raised by a worker that is patient with hindrances.
+                is queued again. Not raised by a worker that is patient with blockers.
             StoreUnusableError, NotFoundError: the store is damaged, the objective is gone.
         """
         try:
@@ -389,12 +389,12 @@ class Serving:
                 except (StoreUnusableError, NotFoundError):
                     raise
                 except BabyagiError as error:
-                    if not self._patience.with_hindrances:
+                    if not self._patience.when_blocked:
                         raise
                     if await self._wait_while_hindered(error):
                         return await self._store.objective(self._objective_id)
         finally:
-            await asyncio.shield(self._presence.leave(self._objective_id))
+            await asyncio.shield(self._worker_lease.leave(self._objective_id))
 
     def wake(self) -> None:
         """Something has changed in the store."""
@@ -424,10 +424,10 @@ class Serving:
             self._gate = Gate()
         async with self._process.open_loop(objective, self._gate) as loop:
             self._loop, self._fatal = loop, None
-            feeder = Feeder(
+            index_feed = IndexFeed(
                 self._store,
                 loop,
-                self._presence,
+                self._worker_lease,
                 availability=Availability(
                     self._store,
                     self._objective_id,
@@ -436,36 +436,39 @@ class Serving:
                 sleep=self._process.sleep,
                 on_unclear=self._rejoin_soon,
             )
-            await self._presence.serve(self._objective_id)
-            await feeder.begin()
+            await self._worker_lease.serve(self._objective_id)
+            await index_feed.begin()
             async with asyncio.TaskGroup() as group:
-                beside = [group.create_task(feeder.feed()), group.create_task(self._keep_time())]
+                beside = [
+                    group.create_task(index_feed.feed()),
+                    group.create_task(self._keep_time()),
+                ]
                 await self._dispatch(group)
                 for task in beside:
                     task.cancel()
             if self._fatal is not None:
                 raise self._fatal
             if not self._is_draining:  # a drain has its time, and the next run catches up
-                await feeder.finish(within_s=self._pace.drain_s)
+                await index_feed.finish(within_s=self._pace.drain_s)
         return await self._store.objective(self._objective_id)
 
     async def _wait_while_hindered(self, error: BabyagiError) -> bool:
         """Say once what keeps this worker from the objective, and return after a while, True when
         there is nothing left to do here."""
-        hindrance = f"{error.what}{f' ({error.why})' if error.why else ''}"
-        if hindrance != self._hindrance:
-            self._hindrance, self._hindrance_pause_s = hindrance, HINDRANCE_PAUSE_S
+        blocked_reason = f"{error.what}{f' ({error.why})' if error.why else ''}"
+        if blocked_reason != self._blocked_reason:
+            self._blocked_reason, self._blocked_pause_s = blocked_reason, BLOCKED_PAUSE_S
             self._process.tell(
-                f"this worker cannot work on objective {self._objective_id}: {hindrance}"
+                f"this worker cannot work on objective {self._objective_id}: {blocked_reason}"
             )
-        until_s = _now_s() + self._hindrance_pause_s
-        self._hindrance_pause_s = min(2 * self._hindrance_pause_s, MAX_HINDRANCE_PAUSE_S)
-        await self._presence.serve(self._objective_id, hindrance=hindrance)
+        until_s = _now_s() + self._blocked_pause_s
+        self._blocked_pause_s = min(2 * self._blocked_pause_s, MAX_BLOCKED_PAUSE_S)
+        await self._worker_lease.serve(self._objective_id, blocked_reason=blocked_reason)
         while _now_s() < until_s:
             self._wake.clear()
             if self._is_draining or self._is_over(await self._store.objective(self._objective_id)):
                 return True
-            await self._wait(HINDERED_LOOK_S)
+            await self._wait(BLOCKED_LOOK_S)
         return False
 
     async def _keep_time(self) -> None:
@@ -518,39 +521,39 @@ class Serving:
         read; only what is there is claimed."""
         # nobody works on what we did not hear of: our lease must not keep it
         if self._must_rejoin and not self._running:
-            await self._store.leave_objective(self._presence.identity.id, self._objective_id)
-            await self._presence.serve(self._objective_id)
+            await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
+            await self._worker_lease.serve(self._objective_id)
             self._must_rejoin = False
-        self._outlook = outlook = await self._store.outlook(self._objective_id)
+        self._outlook = claimable = await self._store.claimable(self._objective_id)
         if self._must_not_claim() or self._is_scouting():
             return None
-        for duty in outlook.duties:
-            if self._can_wait(duty, outlook):
+        for duty in claimable.duties:
+            if self._can_wait(duty, claimable):
                 continue
             duty_claim = await self._store.claim_duty(
-                self._objective_id, self._presence.identity.id, duty
+                self._objective_id, self._worker_lease.identity.id, duty
             )
             if duty_claim is not None:
-                return self._guard_duty(duty_claim, outlook.objective)
+                return self._guard_duty(duty_claim, claimable.objective)
         claim = (
-            await self._store.claim_task(self._objective_id, self._presence.identity.id)
-            if outlook.has_task
+            await self._store.claim_task(self._objective_id, self._worker_lease.identity.id)
+            if claimable.has_task
             else None
         )
-        return None if claim is None else self._guard_turn(claim, outlook.objective)
+        return None if claim is None else self._guard_turn(claim, claimable.objective)
 
-    def _can_wait(self, duty: Duty, outlook: Outlook) -> bool:
+    def _can_wait(self, duty: Duty, claimable: Claimable) -> bool:
         """Whether a duty is better done later: an order where every task is begun soon, a planning
         that may take more results together."""
         match duty:
             case Duty.ORDER:
                 n_free = self._pace.concurrency - len(self._running)
                 return (
-                    outlook.n_startable < max(MIN_ORDERED, n_free + 1)
-                    or outlook.n_unordered < MIN_ORDERED
+                    claimable.n_startable < max(MIN_ORDERED, n_free + 1)
+                    or claimable.n_unordered < MIN_ORDERED
                 )
             case Duty.PLAN:
-                return outlook.has_task and outlook.n_recorded < MIN_PLANNED
+                return claimable.has_task and claimable.n_recorded < MIN_PLANNED
         return False
 
     async def _is_finished(self) -> bool:
@@ -621,7 +624,7 @@ class Serving:
             )
 
         await self._guard(
-            Piece(do=do, fence=claim.fence, task_id=claim.task.id, release=release, fail=fail)
+            Work(do=do, fence=claim.fence, task_id=claim.task.id, release=release, fail=fail)
         )
 
     async def _guard_duty(self, claim: DutyClaim, objective: Objective) -> None:
@@ -653,7 +656,7 @@ class Serving:
             errors.extend([error] * (1 + self._pace.max_failures - max_failures))
             await release(error, delay_s=RETRY_DELAY_S)
 
-        await self._guard(Piece(do=do, fence=claim.fence, release=release, fail=fail))
+        await self._guard(Work(do=do, fence=claim.fence, release=release, fail=fail))
 
     async def _report(self, claim: DutyClaim, objective: Objective) -> None:
         """Ask for the report's text, and not for long: without it the results stand in for it."""
@@ -673,20 +676,20 @@ class Serving:
         except (LimitReachedError, CredentialsError, ModelRejectedError) as error:
             await self._loop.give_up_duty(claim, objective, why=error.what)
 
-    async def _guard(self, piece: Piece) -> None:
+    async def _guard(self, piece: Work) -> None:
         """Do the work; whatever it raises ends here."""
         try:
             await self._attempt(piece)
         except LeaseLostError as error:
             logger.warning("somebody else holds this now: %s", error.what)
-            self._presence.doubt()
+            self._worker_lease.doubt()
         except StoreUnavailableError as error:
             self._rest_from_store(error)
             await self._release_when_possible(piece.release, error.what)
         except StoreUnusableError as error:
             self.fail(error)
 
-    async def _attempt(self, piece: Piece) -> None:
+    async def _attempt(self, piece: Work) -> None:
         """Do the work, and answer a fault by who can mend it: time, a person, or nobody."""
         n_outages = self._outages.n
         try:
@@ -718,7 +721,7 @@ class Serving:
     # -- whose fault it is
     # ---------------------------------------------------------------------------------------------
 
-    async def _do(self, piece: Piece) -> None:
+    async def _do(self, piece: Work) -> None:
         try:
             await piece.do()
         except OverdueError as error:
@@ -795,11 +798,11 @@ class Serving:
     async def _wait_for_model(self, error: ModelUnavailableError) -> float:
         """Rest, say so, and return the seconds before the task is tried again."""
         outages, is_known = self._outages, self._outages.is_resting
-        delay_s = max(outages.back_off(MAX_MODEL_BACK_OFF_S), error.retry_after_s or 0.0)
+        delay_s = max(outages.backoff(MAX_MODEL_BACKOFF_S), error.retry_after_s or 0.0)
         if outages.is_partial:
-            delay_s = max(delay_s, PARTIAL_BACK_OFF_S)
+            delay_s = max(delay_s, PARTIAL_BACKOFF_S)
         elif isinstance(error, OverdueError):
-            delay_s = OVERDUE_BACK_OFF_S
+            delay_s = OVERDUE_BACKOFF_S
         delay_s = min(delay_s, MAX_HOLD_S)
         # the next question had better be small
         is_costly = error.may_be_billed or outages.n > N_FREE_TRIES
@@ -814,9 +817,9 @@ class Serving:
         return delay_s
 
     async def _note_success(self, n_outages: int) -> None:
-        if self._hindrance:
+        if self._blocked_reason:
             self._process.tell(f"this worker works on objective {self._objective_id} again")
-            self._hindrance, self._hindrance_pause_s = "", HINDRANCE_PAUSE_S
+            self._blocked_reason, self._blocked_pause_s = "", BLOCKED_PAUSE_S
         if n_outages != self._outages.n or self._outages.is_down:
             return  # it began before the outage, and does not say that it is over
         self._outages.work_again()

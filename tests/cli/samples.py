@@ -199,8 +199,10 @@ def ranking():
     )
 
 
-def worker(name, *, objective_id=3, hindrance="", task_ids=(), lease_left_s=20.0, **changes):
-    joined = Joined(objective_id=objective_id, hindrance=hindrance, since=START, task_ids=task_ids)
+def worker(name, *, objective_id=3, blocked_reason="", task_ids=(), lease_left_s=20.0, **changes):
+    joined = Joined(
+        objective_id=objective_id, blocked_reason=blocked_reason, since=START, task_ids=task_ids
+    )
     values = {
         "host": "here",
         "pid": 7,

@@ -20,7 +20,7 @@ def snapshot(**changes):
         "workers": [
             samples.worker("one"),
             samples.worker("two"),
-            samples.worker("three", hindrance="no key"),
+            samples.worker("three", blocked_reason="no key"),
         ],
         "troubled": [
             samples.task(id=5, name="Broken", status=TaskStatus.DEAD, error="no such file")

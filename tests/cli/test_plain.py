@@ -33,7 +33,7 @@ def test_every_change_of_state_has_words(kind):
         (events.TASK_DONE, {"n_added": 0}, "task 4 done: Read a.md"),
         (events.TASK_CLAIMED, {"worker_id": "w", "try_no": 1}, "task 4 started: Read a.md"),
         (
-            events.WORKER_HINDERED,
+            events.WORKER_BLOCKED,
             {"name": "w", "hindrance": "no key"},
             "a worker cannot work on it (no key)",
         ),

@@ -146,6 +146,7 @@ def test_what_is_shown_holds_no_secret_and_cannot_forge_a_line(write, folder, ca
         ""
         ""
         ""
+        ""
         ' LLM_MODEL=b"\n'
     )
     for name in ("a.env", "LLM_MODEL=b"):

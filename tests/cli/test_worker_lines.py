@@ -8,7 +8,7 @@ from tests.cli import samples
 def test_only_the_living_who_are_not_hindered_are_at_work():
     workers = [
         samples.worker("able"),
-        samples.worker("hindered", hindrance="no key"),
+        samples.worker("hindered", blocked_reason="no key"),
         samples.worker("dead", lease_left_s=-1.0),
         samples.worker("elsewhere", objective_id=4),
     ]
@@ -28,7 +28,7 @@ def test_a_line_says_on_what_since_when_and_what_keeps_one():
         for line in render_workers(
             [
                 busy,
-                samples.worker("poor", hindrance="no key"),
+                samples.worker("poor", blocked_reason="no key"),
                 samples.worker("idle", joined=()),
                 samples.worker("gone", lease_left_s=-5.0),
             ],

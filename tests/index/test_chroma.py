@@ -14,7 +14,7 @@ import pytest
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import BATCH, MAX_MISS_SHARE, Projector, collection_of
+from babyagi.index.indexer import BATCH, MAX_MISS_SHARE, Indexer, collection_of
 from babyagi.index.port import IndexItem
 from babyagi.index.vendors.chroma import CRASH_FILE, ChromaIndex
 from babyagi.taskstore.sql.database import ThreadOffload, run_inline
@@ -52,11 +52,11 @@ async def mend(home):
     store = await open_sqlite(home / "tasks.db", clock=lambda: START, offload=run_inline)
     (objective,) = await store.objectives()
     index, embed = ChromaIndex(home / "chroma", offload=run_inline), Embedding()
-    projector = Projector(store, index, objective=objective)
-    await projector.run_once(embed=embed)
+    indexer = Indexer(store, index, objective=objective)
+    await indexer.run_once(embed=embed)
     while await store.unindexed_results(objective.id, limit=1):
-        await projector.run_once(embed=embed)
-    report = await projector.check(n_probes=200)
+        await indexer.run_once(embed=embed)
+    report = await indexer.check(n_probes=200)
     n_held = len(await index.ids(collection_of(objective)))
     not_found = f"{len(report.probe_misses)} of {report.n_probes} not found"
     print(f"{n_held} held, {len(report.missing)} missing, {not_found}, {len(embed.asked)} embedded")
@@ -292,8 +292,8 @@ async def fill_home(home):
         store, {f"Task {n}": text for n, text in enumerate(list(TEXTS.values()) * 12)}
     )
     index = ChromaIndex(home / "chroma", offload=run_inline, sync_threshold=50)
-    projector = Projector(store, index, objective=objective)
-    while await projector.run_once(embed=Embedding(), limit=40):
+    indexer = Indexer(store, index, objective=objective)
+    while await indexer.run_once(embed=Embedding(), limit=40):
         pass
     await index.close()
     await store.close()

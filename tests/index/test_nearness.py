@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from babyagi.index.near_duplicates import MAX_COMPARED_CHARS, Nearness, marks
+from babyagi.index.near_duplicates import MAX_COMPARED_CHARS, NearDuplicates, marks
 
 SAME = [
     ("Check the results for errors", "Check results for any errors"),
@@ -47,12 +47,12 @@ OTHER = [
 
 @pytest.mark.parametrize(("one", "other"), SAME)
 def test_the_same_in_nearly_the_same_words_is_near_equal(one, other):
-    assert Nearness().are_near_equal(one, other)
+    assert NearDuplicates().are_near_equal(one, other)
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER + MISSED)
 def test_another_task_is_never_taken_for_the_same(one, other):
-    nearness = Nearness()
+    nearness = NearDuplicates()
     assert not nearness.are_near_equal(one, other) and not nearness.are_near_equal(other, one)
 
 
@@ -61,7 +61,7 @@ def test_what_distinguishes_is_found_in_a_name():
 
 
 def test_only_the_latest_vectors_are_kept():
-    nearness = Nearness(max_kept=3)
+    nearness = NearDuplicates(max_kept=3)
     for number in range(10):
         nearness.are_near_equal(f"text {number}", f"text {number}")
     assert len(nearness._vector_by_text) == 3
@@ -273,12 +273,12 @@ MISTAKEN = [
 
 @pytest.mark.parametrize(("text", "earlier"), REPEATS + MISTAKEN)
 def test_a_result_in_nearly_the_same_words_is_a_repeat(text, earlier):
-    assert Nearness().is_repeat(text, earlier)
+    assert NearDuplicates().is_repeat(text, earlier)
 
 
 @pytest.mark.parametrize(("text", "earlier"), NEWS + MISSED_REPEATS)
 def test_a_result_with_news_is_no_repeat(text, earlier):
-    nearness = Nearness()
+    nearness = NearDuplicates()
     assert not nearness.is_repeat(text, earlier) and not nearness.is_repeat(earlier, text)
 
 
@@ -298,19 +298,19 @@ LONG = (
     ],
 )
 def test_in_a_long_result_one_word_in_the_place_of_another_is_news(text, is_repeat):
-    assert Nearness().is_repeat(text, LONG) is is_repeat
+    assert NearDuplicates().is_repeat(text, LONG) is is_repeat
 
 
 def test_a_result_too_long_to_compare_repeats_only_what_it_equals():
     long = "word and word " * MAX_COMPARED_CHARS
-    assert Nearness().is_repeat(long, long)
-    assert not Nearness().is_repeat(long + "again", long)
+    assert NearDuplicates().is_repeat(long, long)
+    assert not NearDuplicates().is_repeat(long + "again", long)
 
 
 def test_a_result_is_compared_in_little_time_whatever_it_holds():
     began_s = time.process_time()
     for sign in "“'\"`A.1":
-        Nearness().is_repeat(
+        NearDuplicates().is_repeat(
             sign * (MAX_COMPARED_CHARS - 1), sign + " " + sign * (MAX_COMPARED_CHARS - 9)
         )
     assert time.process_time() - began_s < 2

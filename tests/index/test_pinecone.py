@@ -16,7 +16,7 @@ pytest.importorskip("pinecone")
 import pinecone.errors.exceptions
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
-from babyagi.index.indexer import Projector
+from babyagi.index.indexer import Indexer
 from babyagi.index.port import IndexItem
 from babyagi.index.search import ResultSearch
 from babyagi.index.vendors.pinecone import PineconeIndex
@@ -184,14 +184,14 @@ async def test_a_projector_outlives_a_service_that_has_forgotten_everything():
     store, objective = await open_library()
     with serving() as server:
         index, embed = open_other(server), Embedding()
-        projector = Projector(store, index, objective=objective)
-        await projector.run_once(embed=embed, limit=6)
+        indexer = Indexer(store, index, objective=objective)
+        await indexer.run_once(embed=embed, limit=6)
         server[0].forget()
         with pytest.raises(IndexUnavailableError):
-            await projector.run_once(embed=embed)
-        await projector.run_once(embed=embed)
+            await indexer.run_once(embed=embed)
+        await indexer.run_once(embed=embed)
 
-        report = await projector.check()
+        report = await indexer.check()
         await index.close()
 
     assert report.is_whole and (report.n_held, report.n_owed, len(embed.asked)) == (10, 0, 10)
@@ -201,10 +201,10 @@ async def test_what_a_check_does_not_see_because_reads_lag_is_not_called_missing
     store, objective = await open_library()
     with serving(lag_s=0.5) as server:
         index = open_other(server)
-        projector = Projector(store, index, objective=objective, sleep=lambda _: asyncio.sleep(0.7))
-        await projector.run_once(embed=Embedding())
+        indexer = Indexer(store, index, objective=objective, sleep=lambda _: asyncio.sleep(0.7))
+        await indexer.run_once(embed=Embedding())
 
-        report = await projector.check()
+        report = await indexer.check()
         await index.close()
 
     assert report.is_whole and report.n_held == 10
@@ -214,7 +214,7 @@ async def test_while_reads_lag_behind_writes_a_search_still_finds_everything():
     store, objective = await open_library()
     with serving(lag_s=1.0) as server:
         index, embed = open_other(server), Embedding()
-        await Projector(store, index, objective=objective).run_once(embed=embed)
+        await Indexer(store, index, objective=objective).run_once(embed=embed)
         search = ResultSearch(store, index, objective=objective)
 
         lagging = await search.relevant("exhibition of manuscripts", k=3, embed=embed)

@@ -11,7 +11,7 @@ from babyagi.errors import (
 )
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector, collection_of, item_id
+from babyagi.index.indexer import Indexer, collection_of, item_id
 from babyagi.index.port import IndexItem
 from babyagi.index.search import MAX_PENDING, ResultSearch, fuse
 from babyagi.tasks import Proposal
@@ -56,8 +56,8 @@ class CountingIndex(BuiltinIndex):
 async def open_indexed(texts=TEXTS):
     store, objective = await open_library(texts)
     index, embed = CountingIndex(), Embedding()
-    projector = Projector(store, index, objective=objective)
-    while await projector.run_once(embed=embed):
+    indexer = Indexer(store, index, objective=objective)
+    while await indexer.run_once(embed=embed):
         pass
     index.n_queries = 0
     embed.asked.clear()
@@ -102,7 +102,7 @@ async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once(
 
     first = await search.relevant("how clever is an octopus", k=2, embed=embed)
     second = await search.relevant("octopus podcast", k=2, embed=embed)
-    await Projector(store, index, objective=objective).run_once(embed=embed)
+    await Indexer(store, index, objective=objective).run_once(embed=embed)
 
     assert names(first)[0] == names(second)[0] == "Octopus"
     assert first.degraded == ""
@@ -224,16 +224,16 @@ async def test_what_the_index_holds_is_counted_again_when_the_results_have_grown
     store, objective, index, embed = await open_indexed(
         {f"Task {n}": f"number {n}" for n in range(300)}
     )
-    search, projector = (
+    search, indexer = (
         ResultSearch(store, index, objective=objective),
-        Projector(store, index, objective=objective),
+        Indexer(store, index, objective=objective),
     )
     counts = []
 
     for n in range(301, 309):
         await store.add_tasks(objective.id, [Proposal(name=f"Task {n}")])
         await add_result(store, objective, {f"Task {n}": f"number {n}"})
-        await projector.run_once(embed=embed)
+        await indexer.run_once(embed=embed)
         before = index.n_counts
         found = await search.relevant("number", k=3, embed=embed)
         counts.append(index.n_counts - before)

@@ -11,7 +11,7 @@ from babyagi.index import shared
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.context import choose_context
 from babyagi.index.hashing import HashEmbedder
-from babyagi.index.indexer import Projector
+from babyagi.index.indexer import Indexer
 from babyagi.index.shared import N_OTHERS, SharedSearch, open_search
 from babyagi.tasks import Memory
 from babyagi.taskstore.sql.database import run_inline
@@ -242,7 +242,7 @@ async def test_where_vectors_know_meaning_they_have_their_say_about_the_results_
 
     texts = {"Visit": "Doors of the exhibition close at eight.", "Train": "It leaves at nine."}
     other = await fill_library(memory_store, texts, uid="other", embedding_space="knows:meaning")
-    await Projector(memory_store, BuiltinIndex(), objective=other).run_once(embed=embed)
+    await Indexer(memory_store, BuiltinIndex(), objective=other).run_once(embed=embed)
     texts = {"Bread": f"The {QUERY} sells no bread.", "Leak": "The roof leaks."}
     mine = await fill_library(memory_store, texts, uid="mine", embedding_space="knows:meaning")
     lexical = await fill_library(memory_store, texts, uid="lexical")

@@ -23,6 +23,7 @@ def make_prompt(*observations):
         ""
         ""
         ""
+        ""
         "this."
     )
     calls = tuple(

@@ -185,7 +185,7 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
 
 @needs_filter
 @pytest.mark.parametrize(
-    ("surroundings", "why"),
+    ("runtime", "why"),
     [
         (NO_FILTER_HERE, r"the kernel takes no filter of system calls \(Operation not permitted\)"),
         (
@@ -196,8 +196,8 @@ NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
         ("import sys; sys.platform = 'darwin'", "this is darwin"),
     ],
 )
-def test_where_code_cannot_be_confined_none_is_run(surroundings, why):
-    script = surroundings.replace("MACHINE", repr(MACHINE)) + CALL_RUN_PYTHON
+def test_where_code_cannot_be_confined_none_is_run(runtime, why):
+    script = runtime.replace("MACHINE", repr(MACHINE)) + CALL_RUN_PYTHON
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )

@@ -1,4 +1,4 @@
-"""Bad input and bad surroundings: one clear error or correct work, the exit code of the table,
+"""Bad input and bad runtime: one clear error or correct work, the exit code of the table,
 nothing lost, no traceback."""
 
 import asyncio
@@ -286,7 +286,7 @@ async def test_what_a_model_writes_is_never_printed_raw(home):
     await look_everywhere(env)
 
 
-# -- surroundings
+# -- runtime
 # --------------------------------------------------------------------------------------------------
 
 

@@ -361,7 +361,7 @@ async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(
         ]
 
     await board.until(is_hindered)
-    (hindrance,) = await is_hindered()
+    (blocked_reason,) = await is_hindered()
     status = await look("status", env=board.env())
     able = await board.start("worker")
     script.gate.set()
@@ -369,7 +369,7 @@ async def test_a_worker_that_lacks_the_folder_says_so_once_and_claims_nothing(
     said = (await board.stop(lacking)).said
     await board.stop(able)
 
-    assert "needs a folder to read" in hindrance and status["n_workers"] == 0
+    assert "needs a folder to read" in blocked_reason and status["n_workers"] == 0
     assert said.count("needs a folder to read") == 1
     claims = [
         event["data"]["worker_id"]

@@ -969,7 +969,7 @@ class TaskStoreContract:
     LACKING = "the yield of Darjeeling in 2019"
 
     @pytest.mark.parametrize(
-        ("blocker", "text", "is_woken"),
+        ("blocked_reason", "text", "is_woken"),
         [
             ("Ask a farmer", "In 2019 Darjeeling brought 9 t", True),
             ("Ask a farmer", "In 2018 Darjeeling brought 9 t", False),
@@ -980,11 +980,13 @@ class TaskStoreContract:
         ],
     )
     async def test_a_task_that_waits_is_woken_by_a_result_that_holds_what_it_lacks_and_no_open_task_is_to_bring(
-        self, store, blocker, text, is_woken
+        self, store, blocked_reason, text, is_woken
     ):
         objective_id = await begin(store, "Look around")
         await lack_in(store, objective_id, self.LACKING)
-        await plan_from(store, objective_id, proposals=(Proposal(name=blocker, parent_id=1),))
+        await plan_from(
+            store, objective_id, proposals=(Proposal(name=blocked_reason, parent_id=1),)
+        )
         assert (await store.task(objective_id, 1)).after == (3,)
 
         other = await store.claim_task(objective_id, "w")
@@ -1682,8 +1684,8 @@ class TaskStoreContract:
     async def test_a_hindered_worker_is_given_nothing_and_lets_no_time_pass(self, store, clock):
         objective_id = await begin(store, "B", "C")
         clock.tick(5)
-        await store.join_objective("w", objective_id, hindrance="no folder\nhere")
-        await store.join_objective("w", objective_id, hindrance="no folder\nhere")
+        await store.join_objective("w", objective_id, blocked_reason="no folder\nhere")
+        await store.join_objective("w", objective_id, blocked_reason="no folder\nhere")
         assert await store.claim_task(objective_id, "w") is None
         assert await store.claim_duty(objective_id, "w", Duty.ORDER) is None
         clock.tick(20)
@@ -1716,20 +1718,20 @@ class TaskStoreContract:
     async def test_the_workers_are_seen_with_what_they_hold_and_what_keeps_them(self, store, clock):
         objective_id = await begin(store, "B", "C")
         await join(store, make_worker("v", home="there"), objective_id)
-        await store.join_objective("v", objective_id, hindrance="no key")
+        await store.join_objective("v", objective_id, blocked_reason="no key")
         await store.claim_task(objective_id, "w")
         await store.claim_duty(objective_id, "w", Duty.ORDER)
         clock.tick(10)
         v, w = await store.workers()
         (of_v,), (of_w,) = v.joined, w.joined
-        assert (v.home, v.lease_left_s, of_v.hindrance, of_v.task_ids, of_v.duties) == (
+        assert (v.home, v.lease_left_s, of_v.blocked_reason, of_v.task_ids, of_v.duties) == (
             "there",
             20,
             "no key",
             (),
             (),
         )
-        assert (of_w.objective_id, of_w.hindrance, of_w.task_ids, of_w.duties) == (
+        assert (of_w.objective_id, of_w.blocked_reason, of_w.task_ids, of_w.duties) == (
             objective_id,
             "",
             (1,),
@@ -1742,8 +1744,13 @@ class TaskStoreContract:
         assert await store.open_objectives() == [objective_id]
 
         async def look():
-            outlook = await store.outlook(objective_id)
-            return outlook.has_task, outlook.n_startable, outlook.duties, outlook.can_conclude
+            claimable = await store.claimable(objective_id)
+            return (
+                claimable.has_task,
+                claimable.n_startable,
+                claimable.duties,
+                claimable.can_conclude,
+            )
 
         assert await look() == (True, 3, (Duty.ORDER,), False)
         await finish_one(store, objective_id)
@@ -1764,19 +1771,19 @@ class TaskStoreContract:
         )
         assert (await look(), await store.open_objectives()) == ((False, 0, (), False), [])
         with pytest.raises(NotFoundError):
-            await store.outlook(99)
+            await store.claimable(99)
 
     async def test_an_order_that_is_owed_keeps_no_end_off(self, store):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
         await finish_one(store, objective_id, proposals=[Proposal(name="B"), Proposal(name="C")])
-        outlook = await store.outlook(objective_id)
-        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (False, (), True)
+        claimable = await store.claimable(objective_id)
+        assert (claimable.has_task, claimable.duties, claimable.can_conclude) == (False, (), True)
 
     async def test_the_outlook_says_when_concluding_would_end_the_objective(self, store):
         objective_id = await begin(store)
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
-        outlook = await store.outlook(objective_id)
-        assert (outlook.has_task, outlook.duties, outlook.can_conclude) == (False, (), True)
+        claimable = await store.claimable(objective_id)
+        assert (claimable.has_task, claimable.duties, claimable.can_conclude) == (False, (), True)
 
     async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
         objective_id = await begin(store)
@@ -1938,7 +1945,7 @@ class TaskStoreContract:
         objective_id = await begin(store, "B")
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         await finish_one(store, objective_id, is_met=True)
-        assert (await store.outlook(objective_id)).duties == (Duty.CHECK, Duty.PLAN)
+        assert (await store.claimable(objective_id)).duties == (Duty.CHECK, Duty.PLAN)
         await plan_from(store, objective_id)
         assert (await store.counts(objective_id))[TaskStatus.DONE] == 2
 

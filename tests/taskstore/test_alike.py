@@ -68,7 +68,7 @@ class Pair:
         await self.do("open_objectives")
         for objective_id in self.objective_ids:
             for view in (
-                "outlook",
+                "claimable",
                 "tasks",
                 "counts",
                 "results",
@@ -175,7 +175,7 @@ class Pair:
                     "join_objective",
                     worker_id,
                     objective_id,
-                    hindrance=self.some(("", "", "no key", "no\nfolder\ud800")),
+                    blocked_reason=self.some(("", "", "no key", "no\nfolder\ud800")),
                 )
             case 8:
                 await self.do("leave_objective", worker_id, objective_id)

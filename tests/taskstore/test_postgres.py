@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from babyagi import taskstore
 from babyagi.errors import (
     BabyagiError,
     LeaseLostError,
@@ -145,19 +146,19 @@ async def test_full_text_is_looked_up_in_its_index_however_many_results_an_objec
     connection.execute(f"INSERT INTO result ({result}) " + numbers.format(text + ", '[]', n, ''"))
 
     given = ["objective_id", "words", "limit"]
-    for piece, types in (
+    for query, types in (
         ("word_counts", "smallint, text, smallint"),
         ("results_with_words", "smallint, text"),
     ):
         sql = re.sub(
             r"%\((\w+)\)s",
             lambda name: f"${given.index(name[1]) + 1}",
-            postgres.load_pieces()[piece],
+            postgres.load_queries()[query],
         )
-        connection.execute(f"PREPARE {piece} ({types}) AS {sql}")
+        connection.execute(f"PREPARE {query} ({types}) AS {sql}")
         values = ", ".join([str(objective_id), "'[]'", "101"][: types.count(",") + 1])
         plan = "\n".join(
-            row["QUERY PLAN"] for row in connection.execute(f"EXPLAIN EXECUTE {piece} ({values})")
+            row["QUERY PLAN"] for row in connection.execute(f"EXPLAIN EXECUTE {query} ({values})")
         )
         assert (
             "Bitmap Index Scan on result_words" in plan
@@ -393,10 +394,12 @@ def test_a_masked_url_shows_everything_but_the_secret(url, shown):
     assert redact_url(url) == shown
 
 
-def test_a_missing_driver_says_what_to_install(monkeypatch):
+async def test_a_missing_driver_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
+    monkeypatch.delitem(sys.modules, "babyagi.taskstore.postgres")
+    monkeypatch.delattr(taskstore, "postgres")
     with pytest.raises(SettingsError) as caught:
-        PostgresDatabase("postgresql://u:secret@127.0.0.1/db")
+        await open_postgres("postgresql://u:secret@127.0.0.1/db", offload=run_inline)
     assert caught.value.fix == "pip install 'babyagi-daemon[postgres]'"
 
 
@@ -783,12 +786,12 @@ async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has
                 for number in range(600)
             ],
         )
-    for piece in LOOKED_UP:
-        plan = plan_of(store, piece)
+    for query in LOOKED_UP:
+        plan = plan_of(store, query)
         assert "Index" in plan, plan
         assert not [
             word for word in ("Seq Scan", "Sort", "Hash Join", "Merge Join") if word in plan
-        ], (piece, plan)
+        ], (query, plan)
     assert "task_ready" in plan_of(store, "best_queued")
     assert "task_status" in plan_of(store, "recorded_ids")
     assert [
@@ -799,13 +802,13 @@ async def test_each_question_of_a_turn_is_answered_by_an_index_though_nobody_has
     assert re.search(r"task_pkey.*\n.*id = ", plan_of(store, "ranks"))
 
 
-def plan_of(store, piece):
-    """How the server goes about a piece of SQL for values that it does not know yet."""
+def plan_of(store, query):
+    """How the server goes about a query of SQL for values that it does not know yet."""
     numbers: dict[str, int] = {}
     statement = re.sub(
         r"%\((\w+)\)s",
         lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}",
-        store._database._pieces[piece],
+        store._database._queries[query],
     )
     rows = store._database._connections.mine().execute(
         "EXPLAIN (GENERIC_PLAN) " + statement, prepare=False

@@ -16,7 +16,7 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.sql.database import parse_pieces
+from babyagi.taskstore.sql.database import parse_queries
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ NOTHING = lifecycle.Snapshot(
     n_done=0,
     n_dead=0,
     n_begun=0,
-    n_barren=0,
-    n_fruitless=0,
+    n_tasks_without_progress=0,
+    n_tries_without_answer=0,
 )
 READY = {"n_unblocked": 1}
 
@@ -268,7 +268,10 @@ def test_asking_is_in_vain_after_three_idle_checks_or_ten_that_found_no_fewer_pa
     [(0, 0, True, 1), (4, 0, True, 5), (4, 1, True, 0), (4, 0, False, 0), (4, 2, False, 0)],
 )
 def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, is_repeat, n_after):
-    assert lifecycle.count_barren(n_before, n_added=n_added, is_repeat=is_repeat) == n_after
+    assert (
+        lifecycle.count_tasks_without_progress(n_before, n_added=n_added, is_repeat=is_repeat)
+        == n_after
+    )
 
 
 @pytest.mark.parametrize(
@@ -318,9 +321,9 @@ def test_every_planning_order_and_check_and_each_later_report_has_steps_of_its_o
 
 
 def test_two_pieces_of_sql_with_one_name_are_refused():
-    assert parse_pieces("-- a --\n-- What it does.\nSELECT 1;\n\n-- b --\nSELECT 2;\n") == {
+    assert parse_queries("-- a --\n-- What it does.\nSELECT 1;\n\n-- b --\nSELECT 2;\n") == {
         "a": "SELECT 1;",
         "b": "SELECT 2;",
     }
-    with pytest.raises(ValueError, match="two pieces"):
-        parse_pieces("-- a --\nSELECT 1;\n-- a --\nSELECT 2;")
+    with pytest.raises(ValueError, match="two queries"):
+        parse_queries("-- a --\nSELECT 1;\n-- a --\nSELECT 2;")

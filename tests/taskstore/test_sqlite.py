@@ -484,7 +484,7 @@ async def test_a_flipped_bit_anywhere_in_the_file_is_met_in_our_words(tmp_path, 
             for objective in await store.objectives():
                 await store.tasks(objective.id)
                 await store.events(objective.id)
-                await store.outlook(objective.id)
+                await store.claimable(objective.id)
             await store.workers()
         except StoreUnusableError:
             n_told += 1
@@ -668,9 +668,9 @@ LOOKED_UP = (
 ).split()
 
 
-def plan_of(database, piece):
-    """How SQLite goes about a piece of SQL, line by line."""
-    statement = database._pieces[piece]
+def plan_of(database, query):
+    """How SQLite goes about a query of SQL, line by line."""
+    statement = database._queries[query]
     values = {
         name: "[1]" if name.endswith("_ids") else 1 for name in re.findall(r":(\w+)", statement)
     }
@@ -691,24 +691,24 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
         ],
     )
     database = store._database
-    for piece in LOOKED_UP:
+    for query in LOOKED_UP:
         plan = [
             line
-            for line in plan_of(database, piece)
+            for line in plan_of(database, query)
             if line not in ("CO-ROUTINE unblocked", "SCAN unblocked", "SCALAR SUBQUERY 1")
         ]
-        assert all("USING" in line and "INDEX" in line for line in plan), (piece, plan)
+        assert all("USING" in line and "INDEX" in line for line in plan), (query, plan)
         assert not any("TEMP B-TREE" in line or line.startswith("SCAN step") for line in plan), (
-            piece,
+            query,
             plan,
         )
-    for piece in ("best_queued", "n_unblocked", "has_begun_unblocked"):
-        assert any("task_ready" in line for line in plan_of(database, piece)), plan_of(
-            database, piece
+    for query in ("best_queued", "n_unblocked", "has_begun_unblocked"):
+        assert any("task_ready" in line for line in plan_of(database, query)), plan_of(
+            database, query
         )
-    for piece in ("count_blockers", "ranks", "task"):
-        assert any("(objective_id=? AND id=?)" in line for line in plan_of(database, piece)), (
-            plan_of(database, piece)
+    for query in ("count_blockers", "ranks", "task"):
+        assert any("(objective_id=? AND id=?)" in line for line in plan_of(database, query)), (
+            plan_of(database, query)
         )
     first, _ = await finish_one(store, objective_id)
     second = await store.claim_task(objective_id, "w")
@@ -716,12 +716,12 @@ async def test_claiming_among_ten_thousand_queued_uses_the_index_of_claimable_ta
     await store.close()
 
 
-@pytest.mark.parametrize("piece", ["alike", "blockers", "recorded_ids"])
+@pytest.mark.parametrize("query", ["alike", "blockers", "recorded_ids"])
 async def test_what_planning_looks_up_is_found_by_an_index_without_going_through_all_tasks(
-    tmp_path, piece
+    tmp_path, query
 ):
     store = await open_inline(tmp_path / "tasks.db")
-    plan = plan_of(store._database, piece)
+    plan = plan_of(store._database, query)
     assert not [
         line for line in plan if line.startswith("SCAN") or line.endswith("task_1 (objective_id=?)")
     ], plan

@@ -138,8 +138,8 @@ def statements_of(script, *, is_whole):
         is_whole: whether a text that ends with `;` is a whole statement.
     """
     statements, current = [], ""
-    for piece in re.split(r"(?<=;\n)", script):
-        current += piece
+    for query in re.split(r"(?<=;\n)", script):
+        current += query
         if current.strip() and is_whole(current):
             statements.append(current)
             current = ""

@@ -415,7 +415,7 @@ class ChromaServerIndex:
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
         self._client: AsyncClientAPI | None = None
-        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
+        self._opening = asyncio.Lock()  # the index_feed and the first tasks come at once
         self._collections: dict[str, AsyncCollection] = {}
 
     async def ping(self) -> None:

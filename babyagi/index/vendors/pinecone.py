@@ -72,7 +72,7 @@ class PineconeIndex:
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
         self._client: Any = None
-        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
+        self._opening = asyncio.Lock()  # the index_feed and the first tasks come at once
         self._index_by_dimension: dict[int, Any] = {}
         self._dimension_by_name: dict[str, int] = {}
 

@@ -77,7 +77,7 @@ class WeaviateIndex:
         self._timeout_s = timeout_s
         self._proxies = proxies or Proxies()
         self._client: WeaviateAsyncClient | None = None
-        self._opening = asyncio.Lock()  # the feeder and the first tasks come at once
+        self._opening = asyncio.Lock()  # the index_feed and the first tasks come at once
         self._known: set[str] = set()
 
     async def ping(self) -> None:

@@ -26,7 +26,7 @@ class Offload(Protocol):
     def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
-class SqlRoom:
+class SqlAccess:
     """One open database, used through the threads of the offload."""
 
     def __init__(
@@ -98,12 +98,12 @@ class SqlRoom:
         return await self._read(look)
 
     async def _list(
-        self, objective_id: int, piece: str, of: Callable[[Row], T], **values: Any
+        self, objective_id: int, query: str, of: Callable[[Row], T], **values: Any
     ) -> list[T]:
-        """The rows of a piece of SQL as nouns. Raises `NotFoundError`."""
+        """The rows of a query of SQL as nouns. Raises `NotFoundError`."""
         return await self._look(
             objective_id,
-            lambda tx: [of(row) for row in tx.all(piece, objective_id=objective_id, **values)],
+            lambda tx: [of(row) for row in tx.all(query, objective_id=objective_id, **values)],
         )
 
     async def close(self) -> None:
@@ -119,7 +119,7 @@ POLL_S = 0.05
 LOOK_PAUSE_S = 0.08
 
 
-class Waiting(SqlRoom):
+class Waiting(SqlAccess):
     """Wait for events, and for a change by somebody else."""
 
     async def last_event_id(self, objective_id: int) -> int:

@@ -49,43 +49,43 @@ class Connection(Protocol):
 
 
 class Transaction:
-    """A transaction that is under way: named pieces of SQL, and one instant that all of it happens
-    at (`:now_us` in every piece)."""
+    """A transaction that is under way: named queries of SQL, and one instant that all of it happens
+    at (`:now_us` in every query)."""
 
-    def __init__(self, connection: Connection, *, pieces: Mapping[str, str], now_us: int) -> None:
+    def __init__(self, connection: Connection, *, queries: Mapping[str, str], now_us: int) -> None:
         self._connection = connection
-        self._pieces = pieces
+        self._queries = queries
         self.now_us = now_us
 
-    def run(self, piece: str, **values: Any) -> int:
+    def run(self, query: str, **values: Any) -> int:
         """Returns how many rows were changed."""
-        return self._execute(piece, values).rowcount
+        return self._execute(query, values).rowcount
 
-    def run_many(self, piece: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def run_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
         self._connection.cursor().executemany(
-            self._pieces[piece], [{**row, "now_us": self.now_us} for row in rows]
+            self._queries[query], [{**row, "now_us": self.now_us} for row in rows]
         )
 
-    def one(self, piece: str, **values: Any) -> Row | None:
-        cursor = self._execute(piece, values)
+    def one(self, query: str, **values: Any) -> Row | None:
+        cursor = self._execute(query, values)
         row: Row | None = cursor.fetchone()
         cursor.close()
         return row
 
-    def all(self, piece: str, **values: Any) -> Sequence[Row]:
-        return self._execute(piece, values).fetchall()
+    def all(self, query: str, **values: Any) -> Sequence[Row]:
+        return self._execute(query, values).fetchall()
 
-    def each(self, piece: str, **values: Any) -> Iterator[Row]:
+    def each(self, query: str, **values: Any) -> Iterator[Row]:
         """The rows one by one, for more than memory should hold."""
-        cursor = self._execute(piece, values)
+        cursor = self._execute(query, values)
         while (row := cursor.fetchone()) is not None:
             yield row
 
-    def has(self, piece: str, **values: Any) -> bool:
-        return self.one(piece, **values) is not None
+    def has(self, query: str, **values: Any) -> bool:
+        return self.one(query, **values) is not None
 
-    def _execute(self, piece: str, values: dict[str, Any]) -> Cursor:
-        return self._connection.execute(self._pieces[piece], {**values, "now_us": self.now_us})
+    def _execute(self, query: str, values: dict[str, Any]) -> Cursor:
+        return self._connection.execute(self._queries[query], {**values, "now_us": self.now_us})
 
 
 class Database(Protocol):
@@ -148,33 +148,33 @@ class Database(Protocol):
 
 
 # --------------------------------------------------------------------------------------------------
-# The SQL beside this module: named pieces, and the numbered scripts that make the schema. Knows no
+# The SQL beside this module: named queries, and the numbered scripts that make the schema. Knows no
 # engine.
 # --------------------------------------------------------------------------------------------------
 
 
 @cache
-def load_pieces(*rooms: str) -> Mapping[str, str]:
-    """The named pieces of the `.sql` files of these names, by name."""
-    pieces: dict[str, str] = {}
+def load_queries(*rooms: str) -> Mapping[str, str]:
+    """The named queries of the `.sql` files of these names, by name."""
+    queries: dict[str, str] = {}
     for room in ("meta", "objectives", "tasks", "steps", *rooms):
-        pieces |= parse_pieces(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
-    return MappingProxyType(pieces)
+        queries |= parse_queries(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
+    return MappingProxyType(queries)
 
 
-def parse_pieces(text: str) -> dict[str, str]:
+def parse_queries(text: str) -> dict[str, str]:
     """Split SQL at its `-- name --` headers."""
-    pieces: dict[str, list[str]] = {}
+    queries: dict[str, list[str]] = {}
     name = ""
     for line in text.splitlines():
         if line.startswith("-- ") and line.endswith(" --"):
             name = line[3:-3]
-            if name in pieces:
-                raise ValueError(f"two pieces of SQL are called {name}")
-            pieces[name] = []
+            if name in queries:
+                raise ValueError(f"two queries of SQL are called {name}")
+            queries[name] = []
         elif name and not line.startswith("--"):
-            pieces[name].append(line)
-    return {name: "\n".join(lines).strip() for name, lines in pieces.items()}
+            queries[name].append(line)
+    return {name: "\n".join(lines).strip() for name, lines in queries.items()}
 
 
 @cache

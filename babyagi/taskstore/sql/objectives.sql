@@ -58,7 +58,7 @@ UPDATE objective SET spec = :spec, seal = :seal WHERE id = :objective_id;
 
 -- count_progress --
 -- How many tasks in a row brought nothing new, how many tries in a row gave no answer, and how many answers there are.
-UPDATE objective SET n_barren = :n_barren, n_fruitless = :n_fruitless, n_answers = :n_answers WHERE id = :objective_id;
+UPDATE objective SET n_barren = :n_tasks_without_progress, n_fruitless = :n_tries_without_answer, n_answers = :n_answers WHERE id = :objective_id;
 
 -- count_afresh --
 -- A person has changed something: what brought nothing before counts no more.

@@ -434,10 +434,12 @@ def wake_lacking(tx: Transaction, result: Result) -> None:
             task_from_row(found)
             for found in tx.all("blockers", objective_id=task.objective_id, task_id=task.id)
         ]
-        if held_marks("\n".join(blocker.name for blocker in blockers), wanted):
+        if held_marks("\n".join(blocked_reason.name for blocked_reason in blockers), wanted):
             continue
         kept = [
-            task_id for task_id in task.after if task_id not in {blocker.id for blocker in blockers}
+            task_id
+            for task_id in task.after
+            if task_id not in {blocked_reason.id for blocked_reason in blockers}
         ]
         set_after(tx, task.objective_id, task.id, kept)
         transitions.append_event(
@@ -450,14 +452,14 @@ def _finish(
 ) -> None:
     transitions.put_down(tx, replace(task, status=TaskStatus.DONE))
     is_awaited = bool(tx.all("dependents", objective_id=task.objective_id, task_id=task.id))
-    n_barren = transitions.count_progress(
+    n_tasks_without_progress = transitions.count_progress(
         tx,
         task.objective_id,
         is_answer=True,
         n_added=n_added,
         is_repeat=is_repeat and not is_awaited,
     )
-    data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
+    data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_tasks_without_progress}
     transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
 
 

@@ -340,7 +340,7 @@ def joined_from_row(
     require_types(row, texts=("worker_id", "hindrance"), numbers=("objective_id", "since_us"))
     return Joined(
         objective_id=row["objective_id"],
-        hindrance=row["hindrance"],
+        blocked_reason=row["hindrance"],
         since=to_time(row["since_us"]),
         task_ids=tuple(task_ids),
         duties=tuple(map(Duty, duties)),

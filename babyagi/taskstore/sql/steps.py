@@ -9,12 +9,12 @@ from babyagi import events
 from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.sql import transitions
-from babyagi.taskstore.sql.access import SqlRoom
+from babyagi.taskstore.sql.access import SqlAccess
 from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.rows import step_from_row, step_to_values, to_time
 
 
-class Steps(SqlRoom):
+class Steps(SqlAccess):
     """Intend, record, abandon."""
 
     async def intend_step(
@@ -185,7 +185,7 @@ def _check_limits(tx: Transaction, fence: Fence, wanted: Reservation) -> None:
 # --------------------------------------------------------------------------------------------------
 
 
-class Parking(SqlRoom):
+class Parking(SqlAccess):
     """Intend once, park, look into the inbox, answer."""
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:

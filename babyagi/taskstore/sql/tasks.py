@@ -24,10 +24,10 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Outlook, Plan, Planned
+from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Claimable, Plan, Planned
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql import planning as proposals_
-from babyagi.taskstore.sql.access import SqlRoom
+from babyagi.taskstore.sql.access import SqlAccess
 from babyagi.taskstore.sql.database import Row, Transaction
 from babyagi.taskstore.sql.rows import (
     result_from_row,
@@ -39,7 +39,7 @@ from babyagi.taskstore.sql.rows import (
 )
 
 
-class Claims(SqlRoom):
+class Claims(SqlAccess):
     """Claiming, finishing and giving back."""
 
     # -- looking for work
@@ -48,8 +48,8 @@ class Claims(SqlRoom):
     async def open_objectives(self) -> list[int]:
         return await self._read(lambda tx: [row["id"] for row in tx.all("open_objectives")])
 
-    async def outlook(self, objective_id: int) -> Outlook:
-        def work(tx: Transaction) -> Outlook:
+    async def claimable(self, objective_id: int) -> Claimable:
+        def work(tx: Transaction) -> Claimable:
             row, objective = (
                 transitions.objective_row(tx, objective_id),
                 transitions.read_objective(tx, objective_id),
@@ -64,7 +64,7 @@ class Claims(SqlRoom):
                 is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
             )
             n_startable = transitions.count_unblocked(tx, objective_id) if has_task else 0
-            return Outlook(
+            return Claimable(
                 objective=objective,
                 has_task=has_task,
                 n_startable=n_startable,
@@ -325,7 +325,7 @@ def _best_task(tx: Transaction, objective: Objective, worker_id: str = "") -> in
         return None
     row = transitions.objective_row(tx, objective.id)
     if row["is_claimed_met"] or not lifecycle.may_start(
-        n_barren=row["n_barren"], n_fruitless=row["n_fruitless"]
+        n_tasks_without_progress=row["n_barren"], n_tries_without_answer=row["n_fruitless"]
     ):
         return None
     may_begin = not limits.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
@@ -436,7 +436,7 @@ def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
 # --------------------------------------------------------------------------------------------------
 
 
-class Steering(SqlRoom):
+class Steering(SqlAccess):
     """Add, move, replace, cancel, retry."""
 
     async def add_tasks(

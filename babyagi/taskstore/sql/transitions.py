@@ -103,8 +103,8 @@ def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
         n_done=n_by_status[TaskStatus.DONE],
         n_dead=n_by_status[TaskStatus.DEAD],
         n_begun=row["n_begun"],
-        n_barren=row["n_barren"],
-        n_fruitless=row["n_fruitless"],
+        n_tasks_without_progress=row["n_barren"],
+        n_tries_without_answer=row["n_fruitless"],
     )
 
 
@@ -356,19 +356,21 @@ def count_progress(
 ) -> int:
     """Count one more try that ended, and return how many tasks in a row brought nothing new."""
     row = objective_row(tx, objective_id)
-    n_barren = (
-        lifecycle.count_barren(row["n_barren"], n_added=n_added, is_repeat=is_repeat)
+    n_tasks_without_progress = (
+        lifecycle.count_tasks_without_progress(
+            row["n_barren"], n_added=n_added, is_repeat=is_repeat
+        )
         if is_answer
         else row["n_barren"]
     )
     tx.run(
         "count_progress",
         objective_id=objective_id,
-        n_barren=n_barren,
-        n_fruitless=0 if is_answer else row["n_fruitless"] + 1,
+        n_tasks_without_progress=n_tasks_without_progress,
+        n_tries_without_answer=0 if is_answer else row["n_fruitless"] + 1,
         n_answers=row["n_answers"] + int(is_answer and not is_repeat),
     )
-    return n_barren
+    return n_tasks_without_progress
 
 
 def note_freed(tx: Transaction, task: Task) -> None:

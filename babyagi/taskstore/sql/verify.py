@@ -15,11 +15,11 @@ from babyagi.tasks import Duty, Reservation
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Verification
 from babyagi.taskstore.sql import rows, transitions
-from babyagi.taskstore.sql.access import SqlRoom
+from babyagi.taskstore.sql.access import SqlAccess
 from babyagi.taskstore.sql.database import Row, Transaction
 
 
-class Verifying(SqlRoom):
+class Verifying(SqlAccess):
     """Verify."""
 
     async def verify(self, objective_id: int | None = None) -> Verification:
@@ -91,16 +91,16 @@ class _Reading:
             damages=tuple(dict.fromkeys(self.damages)),
         )
 
-    def _sound(self, piece: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
-        """The rows of a piece that can be read, and are what was written; the others are noted."""
-        for row in self.tx.each(piece, objective_id=self.objective_id):
-            self.n_by_piece[piece] += 1
+    def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
+        """The rows of a query that can be read, and are what was written; the others are noted."""
+        for row in self.tx.each(query, objective_id=self.objective_id):
+            self.n_by_piece[query] += 1
             try:
                 _require_text(row)
                 check(row)
             except (StoreUnusableError, *rows.FAULTS):
                 self._note(name, row)
-                if piece == "every_task":
+                if query == "every_task":
                     self.damaged_tasks.add((row["objective_id"], row["id"]))
             else:
                 yield row
@@ -170,10 +170,10 @@ class _Reading:
             if of not in of_damaged
         ]
 
-    def _require_task(self, piece: str, name: str, check: Callable[[Row], object]) -> None:
+    def _require_task(self, query: str, name: str, check: Callable[[Row], object]) -> None:
         """The rows are sound, and the tasks that they are about are there."""
-        for row in self._sound(piece, name, check):
-            task_id = lifecycle.task_of(row["owner"]) if piece == "every_step" else row["task_id"]
+        for row in self._sound(query, name, check):
+            task_id = lifecycle.task_of(row["owner"]) if query == "every_step" else row["task_id"]
             key = (row["objective_id"], task_id)
             if task_id is not None and key not in self.task_by_id and key not in self.damaged_tasks:
                 self._note(name, row)

@@ -15,13 +15,13 @@ from babyagi.tasks import Joined, Worker
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.port import Lease
 from babyagi.taskstore.sql import transitions
-from babyagi.taskstore.sql.access import SqlRoom
+from babyagi.taskstore.sql.access import SqlAccess
 from babyagi.taskstore.sql.database import Row, Transaction
 from babyagi.taskstore.sql.rows import from_time, joined_from_row, lease_from_row, worker_from_row
 from babyagi.taskstore.sql.tasks import put_back_lost, release
 
 
-class Workers(SqlRoom):
+class Workers(SqlAccess):
     """Register, join, leave, renew, reap."""
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
@@ -37,7 +37,7 @@ class Workers(SqlRoom):
         await self._write_all(work)
 
     async def join_objective(
-        self, worker_id: str, objective_id: int, *, hindrance: str = ""
+        self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
     ) -> None:
         def work(tx: Transaction) -> None:
             row, worker = (
@@ -48,7 +48,7 @@ class Workers(SqlRoom):
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
             known, reason = (
                 tx.one("joined", worker_id=worker_id, objective_id=objective_id),
-                lifecycle.storable_hindrance(hindrance),
+                lifecycle.storable_blocked_reason(blocked_reason),
             )
             if known is not None and known["hindrance"] == reason:
                 return

@@ -12,7 +12,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import (
     BATCH,
     MAX_REBUILDS,
-    Projector,
+    Indexer,
     collection_name,
     collection_of,
     item_id,
@@ -72,9 +72,9 @@ def crash_at(store, method):
     setattr(store, method, crash)
 
 
-async def feed_all(projector, embed, limit=3):
+async def feed_all(indexer, embed, limit=3):
     counts = []
-    while count := await projector.run_once(embed=embed, limit=limit):
+    while count := await indexer.run_once(embed=embed, limit=limit):
         counts.append(count)
     return counts
 
@@ -82,15 +82,15 @@ async def feed_all(projector, embed, limit=3):
 async def test_every_result_is_embedded_once_and_indexed():
     store, objective = await open_library()
     index, embed = BuiltinIndex(), Embedding()
-    projector = Projector(store, index, objective=objective)
+    indexer = Indexer(store, index, objective=objective)
 
-    counts = await feed_all(projector, embed)
+    counts = await feed_all(indexer, embed)
 
     assert counts == [3, 3, 3, 1]
     assert sorted(embed.asked) == sorted(f"{name}\n{text}" for name, text in TEXTS.items())
     assert len(await index.ids(collection_of(objective))) == len(TEXTS)
-    assert await projector.check() == await projector.check()
-    assert not (await projector.check()).is_damaged
+    assert await indexer.check() == await indexer.check()
+    assert not (await indexer.check()).is_damaged
 
 
 @pytest.mark.parametrize("moment", ["store_vectors", "mark_indexed", "upsert", "after upsert"])
@@ -102,10 +102,10 @@ async def test_a_crash_between_any_two_steps_leaves_a_replay_with_the_same_ids(m
     else:
         index.error, index.failing = Crash(), {moment}
     with pytest.raises(Crash):
-        await Projector(store, index, objective=objective).run_once(embed=embed)
+        await Indexer(store, index, objective=objective).run_once(embed=embed)
     index.error = None
 
-    await feed_all(Projector(store, index, objective=objective), embed)
+    await feed_all(Indexer(store, index, objective=objective), embed)
 
     ids = {
         item_id(objective.uid, task_id) for task_id in (await id_by_name(store, objective)).values()
@@ -118,10 +118,10 @@ async def test_a_crash_between_any_two_steps_leaves_a_replay_with_the_same_ids(m
 async def test_after_a_restart_the_index_in_memory_is_filled_from_the_stored_vectors():
     store, objective = await open_library()
     embed = Embedding()
-    await feed_all(Projector(store, BuiltinIndex(), objective=objective), embed)
+    await feed_all(Indexer(store, BuiltinIndex(), objective=objective), embed)
     n_embedded, index = len(embed.asked), BuiltinIndex()
 
-    await Projector(store, index, objective=objective).run_once(embed=embed)
+    await Indexer(store, index, objective=objective).run_once(embed=embed)
 
     assert len(await index.ids(collection_of(objective))) == len(TEXTS)
     assert len(embed.asked) == n_embedded
@@ -134,10 +134,10 @@ async def test_another_index_is_fed_everything_in_batches_that_say_how_far_it_is
     texts = {f"Task {n}": f"Number {n} is done." for n in range(2 * BATCH + 50)}
     store, objective = await open_library(texts)
     embed = Embedding()
-    await feed_all(Projector(store, Kept(), objective=objective), embed, limit=BATCH)
+    await feed_all(Indexer(store, Kept(), objective=objective), embed, limit=BATCH)
     before_id, index = await store.last_event_id(objective.id), Kept()
 
-    counts = await feed_all(Projector(store, index, objective=objective), embed, limit=BATCH)
+    counts = await feed_all(Indexer(store, index, objective=objective), embed, limit=BATCH)
 
     indexed = [
         event.data
@@ -152,28 +152,28 @@ async def test_another_index_is_fed_everything_in_batches_that_say_how_far_it_is
 async def test_a_damaged_index_is_begun_anew_without_embedding_again():
     store, objective = await open_library()
     index, embed = TroubledIndex(), Embedding()
-    projector = Projector(store, index, objective=objective)
-    await projector.run_once(embed=embed, limit=5)
+    indexer = Indexer(store, index, objective=objective)
+    await indexer.run_once(embed=embed, limit=5)
     index.error, index.failing = StoreUnusableError("compaction failed"), {"upsert"}
 
-    assert await projector.run_once(embed=embed, limit=5) == 0
+    assert await indexer.run_once(embed=embed, limit=5) == 0
     index.error = None
-    counts = await feed_all(projector, embed, limit=5)
+    counts = await feed_all(indexer, embed, limit=5)
 
     assert counts == [5, 5]
-    assert (projector.n_rebuilds, len(embed.asked)) == (1, len(TEXTS))
+    assert (indexer.n_rebuilds, len(embed.asked)) == (1, len(TEXTS))
 
 
 async def test_an_index_that_stays_damaged_is_left_to_time():
     store, objective = await open_library()
     index, embed = TroubledIndex(), Embedding()
     index.error, index.failing = StoreUnusableError("compaction failed"), {"upsert"}
-    projector = Projector(store, index, objective=objective)
+    indexer = Indexer(store, index, objective=objective)
     for _ in range(MAX_REBUILDS):
-        assert await projector.run_once(embed=embed) == 0
+        assert await indexer.run_once(embed=embed) == 0
 
     with pytest.raises(IndexUnavailableError, match="damaged again"):
-        await projector.run_once(embed=embed)
+        await indexer.run_once(embed=embed)
 
     assert len(embed.asked) == len(TEXTS)
 
@@ -181,15 +181,15 @@ async def test_an_index_that_stays_damaged_is_left_to_time():
 async def test_an_embedder_that_changes_its_dimension_under_one_name_does_not_have_the_index_made_anew_for_ever():
     texts = {f"Task {n}": f"Number {n} is done." for n in range(BATCH + 20)}
     store, objective = await open_library(texts)
-    embed, projector = Embedding(), Projector(store, BuiltinIndex(), objective=objective)
-    await feed_all(projector, embed, limit=BATCH)
+    embed, indexer = Embedding(), Indexer(store, BuiltinIndex(), objective=objective)
+    await feed_all(indexer, embed, limit=BATCH)
     await store.add_tasks(objective.id, [Proposal(name="Last")])
     await add_result(store, objective, {"Last": "The end."})
     embed.embedder = HashEmbedder(64)
 
     with pytest.raises(IndexUnavailableError, match="damaged again"):
         for _ in range(20):
-            await projector.run_once(embed=embed)
+            await indexer.run_once(embed=embed)
 
 
 async def test_a_damaged_index_that_cannot_be_dropped_is_left_to_time():
@@ -198,21 +198,21 @@ async def test_a_damaged_index_that_cannot_be_dropped_is_left_to_time():
     index.error, index.failing = StoreUnusableError("no"), {"upsert", "drop"}
 
     with pytest.raises(IndexUnavailableError, match="cannot be removed"):
-        await Projector(store, index, objective=objective).run_once(embed=Embedding())
+        await Indexer(store, index, objective=objective).run_once(embed=Embedding())
 
 
 async def test_an_index_that_is_down_is_raised_and_nothing_is_ticked_off():
     store, objective = await open_library()
     index, embed = TroubledIndex(), Embedding()
     index.error, index.failing = IndexUnavailableError("no answer"), {"upsert"}
-    projector = Projector(store, index, objective=objective)
+    indexer = Indexer(store, index, objective=objective)
 
     with pytest.raises(IndexUnavailableError, match="no answer"):
-        await projector.run_once(embed=embed)
+        await indexer.run_once(embed=embed)
 
     assert len(await store.unindexed_results(objective.id, limit=100)) == len(TEXTS)
     index.error = None
-    assert await feed_all(projector, embed, limit=100) == [len(TEXTS)]
+    assert await feed_all(indexer, embed, limit=100) == [len(TEXTS)]
     assert len(embed.asked) == len(TEXTS)
 
 
@@ -226,7 +226,7 @@ async def test_what_the_embedder_raises_is_raised(error):
     embed.error = error
 
     with pytest.raises(type(error)):
-        await Projector(store, BuiltinIndex(), objective=objective).run_once(embed=embed)
+        await Indexer(store, BuiltinIndex(), objective=objective).run_once(embed=embed)
 
 
 async def test_too_few_vectors_are_never_given_to_the_wrong_results():
@@ -236,7 +236,7 @@ async def test_too_few_vectors_are_never_given_to_the_wrong_results():
         return (await Embedding()(texts))[1:]
 
     with pytest.raises(IndexUnavailableError, match="10 texts were embedded, 9 vectors came"):
-        await Projector(store, BuiltinIndex(), objective=objective).run_once(embed=embed)
+        await Indexer(store, BuiltinIndex(), objective=objective).run_once(embed=embed)
 
     assert await store.vectors(objective.id, space=objective.spec.embedding_space) == {}
 
@@ -244,8 +244,8 @@ async def test_too_few_vectors_are_never_given_to_the_wrong_results():
 async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_found():
     store, objective = await open_library()
     index, embed, collection = BuiltinIndex(), Embedding(), collection_of(objective)
-    projector = Projector(store, index, objective=objective)
-    await feed_all(projector, embed)
+    indexer = Indexer(store, index, objective=objective)
+    await feed_all(indexer, embed)
     task_ids = sorted((await id_by_name(store, objective)).values())
     whole = dict(await store.vectors(objective.id, space=objective.spec.embedding_space))
     opposite = array("f", whole[task_ids[0]])
@@ -269,7 +269,7 @@ async def test_the_check_names_what_is_missing_what_is_too_much_and_what_is_not_
         ],
     )
 
-    report = await projector.check()
+    report = await indexer.check()
 
     assert report.missing == (task_ids[-1],)
     assert report.extra == (item_id(objective.uid, 999),)
@@ -291,9 +291,9 @@ async def open_unfinished_library():
 async def test_a_result_that_is_recorded_while_the_index_is_checked_is_not_missing(method):
     store, objective, work = await open_unfinished_library()
     index = BuiltinIndex()
-    await feed_all(Projector(store, index, objective=objective), Embedding())
+    await feed_all(Indexer(store, index, objective=objective), Embedding())
 
-    report = await Projector(
+    report = await Indexer(
         Busy(store, method=method, work=work), index, objective=objective
     ).check()
 
@@ -304,14 +304,14 @@ async def test_a_result_that_is_recorded_while_the_index_is_checked_is_not_missi
 async def test_a_result_that_is_fed_while_the_index_is_checked_is_not_too_much(method):
     store, objective, work = await open_unfinished_library()
     index, embed = BuiltinIndex(), Embedding()
-    feeding = Projector(store, index, objective=objective)
+    feeding = Indexer(store, index, objective=objective)
     await feed_all(feeding, embed)
 
     async def work_and_feed():
         await work()
         await feed_all(feeding, embed)
 
-    report = await Projector(
+    report = await Indexer(
         store, Busy(index, method=method, work=work_and_feed), objective=objective
     ).check()
 
@@ -321,14 +321,14 @@ async def test_a_result_that_is_fed_while_the_index_is_checked_is_not_too_much(m
 async def test_where_reads_lag_behind_writes_only_what_is_missing_after_a_while_is_called_missing():
     store, objective = await open_library()
     index = LaggingIndex()
-    projector = Projector(store, index, objective=objective, sleep=index.catch_up)
-    await feed_all(projector, Embedding())
+    indexer = Indexer(store, index, objective=objective, sleep=index.catch_up)
+    await feed_all(indexer, Embedding())
     index.slept_s.clear()
 
-    fed = await projector.check()
+    fed = await indexer.check()
     await index.drop(collection_of(objective))
     await index.seen.drop(collection_of(objective))
-    lost = await projector.check()
+    lost = await indexer.check()
 
     assert fed.is_whole and (fed.n_held, fed.n_expected) == (10, 10)
     assert len(lost.missing) == 10
@@ -338,15 +338,15 @@ async def test_where_reads_lag_behind_writes_only_what_is_missing_after_a_while_
 async def test_an_index_that_was_away_and_came_back_with_less_is_compared_before_it_is_fed_on():
     store, objective = await open_library()
     index, embed = TroubledIndex(), Embedding()
-    projector = Projector(store, index, objective=objective)
-    await projector.run_once(embed=embed, limit=5)
+    indexer = Indexer(store, index, objective=objective)
+    await indexer.run_once(embed=embed, limit=5)
     index.error, index.failing = IndexUnavailableError("no answer"), {"upsert"}
     with pytest.raises(IndexUnavailableError):
-        await projector.run_once(embed=embed, limit=1)
+        await indexer.run_once(embed=embed, limit=1)
     index.error = None
     await index.drop(collection_of(objective))
 
-    await projector.run_once(embed=embed, limit=1)
+    await indexer.run_once(embed=embed, limit=1)
 
     assert len(await index.ids(collection_of(objective))) == 6
     assert len(embed.asked) == 6
