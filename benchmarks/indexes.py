@@ -40,10 +40,10 @@ from babyagi.tasks import Objective
 from babyagi.taskstore.port import TaskStore
 from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
-from benchmarks.index_servers import INDEXES, find_ports, open_index, serving
-from benchmarks.retrieval_set import make_others
-from benchmarks.table import print_table, verdict
-from tests.world import make_spec
+from support.index_servers import INDEXES, find_ports, open_index, serving
+from support.retrieval_set import make_others
+from support.table import print_table, verdict
+from support.world import make_spec
 
 SIZES = (1_000, 10_000, 100_000)
 CONTEXT_MS = 50.0

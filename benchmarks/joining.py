@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.board import (
+from support.board import (
     STORES,
     Board,
     Found,
@@ -28,7 +28,7 @@ from benchmarks.board import (
     open_stores,
     survey_line,
 )
-from benchmarks.table import print_table, verdict
+from support.table import print_table, verdict
 
 N_TASKS = 24
 MAX_WORKERS = 6

@@ -36,10 +36,10 @@ from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
 from benchmarks.child import Child, endpoint_variables, run_child
 from benchmarks.script import OBJECTIVE, Script
-from benchmarks.table import print_table, verdict
-from tests.local_server import LocalServer
-from tests.scripted import ScriptedModel
-from tests.world import make_spec
+from support.local_server import LocalServer
+from support.scripted import ScriptedModel
+from support.table import print_table, verdict
+from support.world import make_spec
 
 OWN_TIME_MS = 7.0
 FIRST_CALL_S = 0.5

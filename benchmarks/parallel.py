@@ -23,10 +23,10 @@ from babyagi.app import open_app
 from babyagi.events import TASK_DONE
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Proposal
-from benchmarks.board import STORES, name_of, open_board, open_store, open_stores
 from benchmarks.child import endpoint_variables, run_child
 from benchmarks.script import OBJECTIVE, Script
-from benchmarks.table import print_table, verdict
+from support.board import STORES, name_of, open_board, open_store, open_stores
+from support.table import print_table, verdict
 
 GOAL_S = 9.0
 N_TASKS = 20
@@ -44,7 +44,7 @@ async def serving(latency_s: float, embedding_latency_s: float) -> AsyncIterator
     no folder; gives its base URL."""
     latencies = ("--latency-s", str(latency_s), "--embedding-latency-s", str(embedding_latency_s))
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.local_server", *latencies),
+        *(sys.executable, "-m", "support.local_server", *latencies),
         stdout=asyncio.subprocess.PIPE,
         cwd=Path(__file__).parent.parent,
     )

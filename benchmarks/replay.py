@@ -21,9 +21,9 @@ from babyagi.errors import ModelUnavailableError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.tasks import Limits, Role
-from benchmarks.table import verdict
-from tests.scripted import ScriptedModel
-from tests.virtual import VirtualWorld, run_virtually
+from support.scripted import ScriptedModel
+from support.table import verdict
+from support.virtual import VirtualWorld, run_virtually
 
 
 class MoodyModel(ScriptedModel):

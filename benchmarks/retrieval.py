@@ -31,9 +31,9 @@ from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
 from babyagi.taskstore.port import Planned, TaskStore
 from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
-from benchmarks.retrieval_set import KINDS, SETS, make_others
-from benchmarks.table import print_table
-from tests.world import make_spec
+from support.retrieval_set import KINDS, SETS, make_others
+from support.table import print_table
+from support.world import make_spec
 
 CONTEXT_TOKENS = 1200
 N_FOUND = 15

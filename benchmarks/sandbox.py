@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from babyagi.sandbox.python import run_python
-from benchmarks.table import print_table
+from support.table import print_table
 
 PROGRAMS = {
     "no import": "final_result = 47 ** 0.23",

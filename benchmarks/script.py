@@ -11,9 +11,9 @@ import re
 from itertools import count
 
 from babyagi.tasks import Role
-from tests.local_server import Answer, ChatRequest
-from tests.local_server.answers import agree_answer
-from tests.prompts import asks_for_missing, results_in
+from support.local_server import Answer, ChatRequest
+from support.local_server.answers import agree_answer
+from support.prompts import asks_for_missing, results_in
 
 OBJECTIVE = "Find out which payment provider's client libraries keep to the limits they document."
 WORDS = (

@@ -34,10 +34,10 @@ from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.tasks import Limits, Reservation, Role, StopReason, TaskStatus, Usage
 from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
-from benchmarks.table import print_table, verdict
-from tests.prompts import results_in
-from tests.scripted import agree, is_check
-from tests.world import World
+from support.prompts import results_in
+from support.scripted import agree, is_check
+from support.table import print_table, verdict
+from support.world import World
 
 MAX_MB_PER_1000 = 1.0
 N_SAMPLES = 20

@@ -31,10 +31,10 @@ from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool
-from benchmarks.table import print_table, verdict
-from tests.scripted import ScriptedModel
-from tests.workers import join
-from tests.world import make_spec
+from support.scripted import ScriptedModel
+from support.table import print_table, verdict
+from support.workers import join
+from support.world import make_spec
 
 GOAL_MS = 2.0
 N_STEPS = 30

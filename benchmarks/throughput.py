@@ -31,8 +31,8 @@ from babyagi.tasks import Duty, Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.port import Planned
 from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres, open_sqlite
-from benchmarks.table import print_table
-from tests.postgres_server import PostgresServer
+from support.postgres_server import PostgresServer
+from support.table import print_table
 
 T = TypeVar("T")
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from babyagi.llm.prompt import Prompt, estimate_tokens, prompt_text_bytes
 from babyagi.tasks import Limits, Proposal, Role
 from benchmarks.script import OBJECTIVE, Script
-from benchmarks.table import print_table, verdict
-from tests.scripted import ScriptedModel
-from tests.world import World
+from support.scripted import ScriptedModel
+from support.table import print_table, verdict
+from support.world import World
 
 LENGTHS = (10, 50, 200, 500)
 ORIGINAL = {10: 1511, 50: 3980, 200: 13236, 500: 31744}

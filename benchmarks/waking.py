@@ -21,7 +21,7 @@ from pathlib import Path
 
 from babyagi.tasks import Proposal
 from babyagi.taskstore.port import TaskStore
-from benchmarks.board import (
+from support.board import (
     STORES,
     Board,
     Surveyor,
@@ -31,7 +31,7 @@ from benchmarks.board import (
     open_store,
     open_stores,
 )
-from benchmarks.table import print_table, verdict
+from support.table import print_table, verdict
 
 GOAL_S = 0.1
 GOAL_IDLE_PERCENT = 0.5

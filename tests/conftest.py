@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from babyagi.taskstore.postgres import PostgresDatabase
-from tests.postgres_server import PostgresServer
+from support.postgres_server import PostgresServer
 
 KEPT = {"PATH", "HOME", "LANG", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV", "SSL_CERT_FILE"}
 

@@ -8,7 +8,7 @@ import re
 
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import Role
-from tests.prompts import results_in
+from support.prompts import results_in
 
 _CALL = re.compile(r"\b(pay|write_file)\b[^{}]{0,20}(\{[^{}]*\})")
 

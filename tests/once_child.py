@@ -23,8 +23,8 @@ from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.worker.lease import reap_namesakes
-from tests.scripted import ScriptedModel
-from tests.world import World
+from support.scripted import ScriptedModel
+from support.world import World
 
 POINTS = (
     "before it is intended",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from tests.world import START, World
+from support.world import START, World
 
 PATIENCE_S = 0.002
 

@@ -13,9 +13,9 @@ from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.react.steps import ModelDecided, RunEnded, RunStarted, Stopped
 from babyagi.tasks import Usage
 from babyagi.tools.catalog import build_ask_user
-from tests.local_server import Answer, LocalServer
+from support.local_server import Answer, LocalServer
+from support.scripted import ScriptedModel
 from tests.react.test_executor import answering
-from tests.scripted import ScriptedModel
 
 
 def price(item: str, n: int = 1) -> int:

@@ -9,7 +9,7 @@ from babyagi.backends import open_store
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.settings.load import load_settings
 from babyagi.tasks import ObjectiveStatus, Role, StopReason
-from tests.workers import join
+from support.workers import join
 
 
 @pytest.fixture

@@ -1,59 +1,100 @@
-"""The benchmarks at their smallest: each prints its table. Time is not judged here; the tokens are,
-because they are always the same."""
+"""The benchmarks at their smallest: each prints its table. Time is not judged here; what is always
+the same is."""
 
-import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import tokens
-
 ROOT = Path(__file__).parent.parent
 
+pytestmark = pytest.mark.system
 
-def run(name, *options):
-    done = subprocess.run(
+
+def start(name, *options):
+    return subprocess.run(
         [sys.executable, "-m", f"benchmarks.{name}", *options],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=110,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+
+
+def run(name, *options):
+    done = start(name, *options)
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def cost_by_length(result_bytes):
-    return [
-        asyncio.run(tokens.measure(n, result_bytes=result_bytes, n_measured=6)) for n in (10, 500)
-    ]
+def cells(out):
+    """The rows of all tables: those that begin with a number."""
+    return [re.split(r"  +", line) for line in out.splitlines() if re.match(r"\d+  ", line)]
 
 
 def test_a_task_costs_the_same_tokens_at_any_length_of_the_queue():
-    costs = cost_by_length(2048)
+    out = run("tokens", "--lengths", "10", "500", "--tasks", "6")
 
-    assert tokens.spread(costs) <= tokens.MAX_SPREAD
-    assert all(cost.context_tokens >= tokens.MIN_CONTEXT_TOKENS for cost in costs)
-    assert all(tokens_ > 0 for cost in costs for tokens_ in cost.tokens_by_agent.values())
-
-
-def test_a_task_with_a_short_result_costs_less_than_the_goal():
-    assert all(cost.tokens < tokens.MAX_SHORT_TOKENS for cost in cost_by_length(120))
+    assert "Results of 2 kB" in out and "Results of one sentence" in out
+    assert [row[0] for row in cells(out)] == ["10", "500"] * 2
+    assert all(float(tokens) > 0 for row in cells(out) for tokens in row[1:6])
+    assert [row[-1] for row in cells(out)] == ["1511", "31744"] * 2
+    assert out.count(": met\n") == 3, out
 
 
-def test_the_tokens_benchmark_prints_both_tables(capsys):
-    tokens.main(["--lengths", "10", "--tasks", "3"])
+def test_the_worlds_have_a_row_for_each_loop_and_world():
+    out = run("worlds", *"--worlds chain,brief --facts 8 --seeds 1 --loops plain".split())
 
-    out = capsys.readouterr().out
-    assert "Results of 2 kB" in out
-    assert "Results of one sentence" in out
-    assert "1511" in out
+    lines = out.splitlines()
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| world",
+        "| ---",
+        "| chain of 8",
+        "| brief of 8",
+    ]
+    assert all(line.count("|") == lines[0].count("|") for line in lines)
 
 
-@pytest.mark.system
+def test_what_is_held_out_must_be_asked_for_by_name():
+    world = "--worlds chain --facts 4 --loops plain".split()
+
+    for refused in ("--surface post --seeds 1", "--seeds 10"):
+        assert start("worlds", *world, *refused.split()).returncode == 2
+    assert "1/1" in run("worlds", *world, *"--surface post --seeds 1 --held-out".split())
+
+
+def test_a_world_is_run_over_sockets():
+    out = run("worlds", *"--sockets --worlds chain --facts 4 --seeds 1 --loops ours".split())
+
+    _, loop, solved, reported, *_, stopped, _, _ = out.splitlines()[-1].strip("| ").split(" | ")
+    assert (solved, reported, stopped) == ("1/1", "1/1", "objective_met 1"), loop
+
+
+def test_a_long_run_leaves_no_descriptor_and_no_thread_over():
+    out = start("soak", "--tasks", "300").stdout
+
+    first, *running, last = [row[-2:] for row in cells(out)]
+    assert first == last and len(running) == 20
+    assert len({tuple(row) for row in running}) == 1
+    assert "descriptors and threads at the end as at the start: met" in out
+
+
+def test_the_same_seed_and_the_same_model_give_the_same_events():
+    out = run("replay", "--seeds", "100")
+
+    assert "0 seeds gave two different runs" in out
+    assert int(re.findall(r"(\d+) different runs", out)[0]) > 90
+
+
+def test_workers_may_come_and_go_in_any_order():
+    out = run("joining", *"--store postgresql --repetitions 2 --seed 3".split())
+
+    assert "nothing lost, nothing done twice, nobody left early or hung: met" in out
+
+
 def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
     out = run("overhead", "--tasks", "3", "--run-tasks", "2", "--runs", "1", "--import-runs", "1")
 
@@ -70,7 +111,6 @@ def test_the_overhead_benchmark_prints_every_figure_beside_its_goal():
         assert said in out
 
 
-@pytest.mark.system
 def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
     few = ("--tasks", "2", "--shared-tasks", "12")
     out = run(
@@ -87,7 +127,6 @@ def test_the_parallel_benchmark_prints_how_long_the_tasks_took():
     assert len([line for line in out.splitlines() if line.startswith("8 ")]) == 1
 
 
-@pytest.mark.system
 def test_the_steps_benchmark_prints_its_goal_beside_its_figure():
     out = run("steps", "--steps", "3", "--rounds", "1")
 
@@ -98,7 +137,6 @@ def test_the_steps_benchmark_prints_its_goal_beside_its_figure():
     ]
 
 
-@pytest.mark.system
 def test_the_sandbox_benchmark_prints_what_a_run_costs():
     out = run("sandbox", "--runs", "1")
 

@@ -13,10 +13,10 @@ from babyagi.index.indexer import collection_of, find_trouble
 from babyagi.tasks import StopReason
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
-from tests.scripted import ScriptedModel
+from support.scripted import ScriptedModel
+from support.virtual import VirtualWorld, run_virtually
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, propose
-from tests.virtual import VirtualWorld, run_virtually
 
 SAID = (events.INDEX_UNAVAILABLE, events.INDEX_AVAILABLE)
 REFUSED = IndexUnavailableError(

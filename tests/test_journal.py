@@ -21,9 +21,9 @@ from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Preview, Tool
-from tests.scripted import ScriptedModel
-from tests.workers import join
-from tests.world import World
+from support.scripted import ScriptedModel
+from support.workers import join
+from support.world import World
 
 
 def ask(text):

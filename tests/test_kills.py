@@ -7,11 +7,11 @@ import pytest
 
 from babyagi.tasks import Limits, Planning
 from babyagi.worker.serving import Pace
-from benchmarks.worlds.generator import make_world
-from benchmarks.worlds.house import CountedModel, House
-from benchmarks.worlds.model import SimulatedModel
-from benchmarks.worlds.tally import Tally
-from tests.virtual import run_virtually
+from support.virtual import run_virtually
+from support.worlds.generator import make_world
+from support.worlds.house import CountedModel, House
+from support.worlds.model import SimulatedModel
+from support.worlds.tally import Tally
 
 N_FACTS = 6
 LATENCY_S = 1.0

@@ -17,9 +17,9 @@ from babyagi.errors import (
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import Limits, Memory, Planning, Role, StopReason, TaskStatus, Usage
-from tests.prompts import asks_for_missing, block_in, results_in
-from tests.scripted import ScriptedModel
-from tests.world import World
+from support.prompts import asks_for_missing, block_in, results_in
+from support.scripted import ScriptedModel
+from support.world import World
 
 
 def propose(*names, is_met=False, after=(), unanswered=()):

@@ -14,9 +14,9 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.serving import Pace
+from support.virtual import VirtualClock, VirtualWorld, run_virtually
 from tests.test_loop import Script, task_of
 from tests.test_worker import SlowModel
-from tests.virtual import VirtualClock, VirtualWorld, run_virtually
 
 LATENCY_S = 5.0
 LEASE_S = 30.0

@@ -15,8 +15,8 @@ from babyagi.settings.load import bare_environment
 from babyagi.settings.values import parse_notify
 from babyagi.tasks import Role, StopReason
 from babyagi.tools.catalog import build_ask_user
-from tests.scripted import ScriptedModel
-from tests.world import World
+from support.scripted import ScriptedModel
+from support.world import World
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 

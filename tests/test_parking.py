@@ -24,9 +24,9 @@ from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import build_ask_user
+from support.scripted import ScriptedModel
+from support.world import Clock, World
 from tests.once_child import POINTS
-from tests.scripted import ScriptedModel
-from tests.world import Clock, World
 
 
 def calling(name, arguments="{}"):

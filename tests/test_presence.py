@@ -6,10 +6,10 @@ from babyagi import events
 from babyagi.errors import LeaseLostError, StoreUnavailableError, StoreUnusableError
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.worker.lease import COMING_BACK_S, WorkerLease, reap_namesakes
+from support.virtual import VirtualClock, run_virtually
+from support.workers import join
 from tests.taskstore.contract import begin, make_worker
 from tests.test_worker import FlakyStore
-from tests.virtual import VirtualClock, run_virtually
-from tests.workers import join
 
 LEASE_S = 30.0
 

@@ -16,10 +16,10 @@ from babyagi.reporting import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
-from tests.scripted import ScriptedModel, is_probe
+from support.scripted import ScriptedModel, is_probe
+from support.virtual import VirtualWorld, run_virtually
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, propose, task_of
-from tests.virtual import VirtualWorld, run_virtually
 
 NAMES = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
 

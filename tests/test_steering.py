@@ -1,8 +1,8 @@
 """A person steers while a worker works: what they say holds before the next call."""
 
 from babyagi.tasks import ObjectiveStatus, Place, Proposal, Role, StopReason, TaskStatus
-from tests.scripted import ScriptedModel
-from tests.world import World
+from support.scripted import ScriptedModel
+from support.world import World
 
 NO_NEW_TASKS = '{"tasks": []}'
 

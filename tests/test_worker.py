@@ -9,10 +9,10 @@ from babyagi.errors import BabyagiError, StoreUnavailableError, StoreUnusableErr
 from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.serving import Pace
-from tests.scripted import ScriptedModel
+from support.scripted import ScriptedModel
+from support.virtual import VirtualWorld, run_virtually
+from support.world import World
 from tests.test_loop import Script, make_world, propose
-from tests.virtual import VirtualWorld, run_virtually
-from tests.world import World
 
 
 class SlowModel(ScriptedModel):

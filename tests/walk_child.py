@@ -30,8 +30,8 @@ from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Calls, Observation, Tool
 from babyagi.worker.lease import reap_namesakes
+from support.world import make_spec
 from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, build_tools
-from tests.world import make_spec
 
 LEASE_S = 30.0
 WAITING = "the task waits for a person"

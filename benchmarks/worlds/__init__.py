@@ -1,2 +1,1 @@
-"""Planted worlds: objectives whose facts must be found one after the other and joined, and a model
-that knows only what it is shown."""
+"""What loops reach of planted worlds (`support.worlds`), and what that costs them."""

@@ -12,9 +12,6 @@ from itertools import product
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.worlds.generator import KINDS, PLACES_OF_FACT, World, make_world
-from benchmarks.worlds.house import Outcome, Way, run_world
-from benchmarks.worlds.noise import NO_NOISE, Noise
 from benchmarks.worlds.sockets import (
     SOCKET_LATENCY_S,
     langchain_command,
@@ -22,7 +19,10 @@ from benchmarks.worlds.sockets import (
     run_over_sockets,
     run_program,
 )
-from benchmarks.worlds.surfaces import SURFACES
+from support.worlds.generator import KINDS, PLACES_OF_FACT, World, make_world
+from support.worlds.house import Outcome, Way, run_world
+from support.worlds.noise import NO_NOISE, Noise
+from support.worlds.surfaces import SURFACES
 
 TUNED_SEED, HELD_OUT_SEED = 1, 1001
 MAX_TUNED_SEEDS = 9

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.worlds.generator import World
-from benchmarks.worlds.house import ROOM, Outcome, Way
-from benchmarks.worlds.model import SimulatedModel
-from benchmarks.worlds.noise import NO_NOISE, Noise
-from benchmarks.worlds.tally import Tally
-from tests.local_server import Answer, Answerer, ChatRequest, LocalServer
-from tests.system.processes import environ, finish, start
+from support.local_server import Answer, Answerer, ChatRequest, LocalServer
+from support.processes import environ, finish, start
+from support.worlds.generator import World
+from support.worlds.house import ROOM, Outcome, Way
+from support.worlds.model import SimulatedModel
+from support.worlds.noise import NO_NOISE, Noise
+from support.worlds.tally import Tally
 
 SOCKET_LATENCY_S = 0.02
 TIMEOUT_S = 1200.0

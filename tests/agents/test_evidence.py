@@ -4,7 +4,7 @@ import pytest
 
 from babyagi.agents.check import is_claim, is_evidence
 from babyagi.tasks import Result
-from tests.world import START
+from support.world import START
 
 K30 = "Find the value of K-30 and the licence of Flask"
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from babyagi.agents.outcomes import MAX_LACK_CHARS, Outcome, OutcomeKind, judge_reply, strip_noise
 from babyagi.tasks import Passage
-from benchmarks.worlds.generator import make_world
+from support.prompts import fenced
+from support.worlds.generator import make_world
 from tests.linear import grows_faster_than_linearly
-from tests.prompts import fenced
 
 DATA = Path(__file__).parent.parent / "data"
 OBJECTIVE = (

@@ -12,7 +12,7 @@ from babyagi.agents.prompting import (
 )
 from babyagi.llm.prompt import Speaker, fence
 from babyagi.tasks import Passage
-from tests.prompts import fenced
+from support.prompts import fenced
 
 AGENTS = [name for name in PROMPT_NAMES if name != "combined"]
 

@@ -8,8 +8,8 @@ from babyagi.backends import open_store
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
 from babyagi.taskstore.port import Planned
+from support.workers import join
 from tests.cli import samples
-from tests.workers import join
 
 WORKER = Worker(id="w1", name="test", host="here", pid=1, lease_until=samples.START)
 REPORT = "# Report: find\n\nlimits.md:3 says so.\n"

@@ -8,6 +8,8 @@ from babyagi.cli.exits import ExitCode, code_of_run
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.react.steps import Stopped
+from support.local_server import Answer, LocalServer
+from support.processes import babyagi, environ
 from tests.components.test_walkthrough import (
     CODE,
     FILE,
@@ -16,9 +18,7 @@ from tests.components.test_walkthrough import (
     find,
     is_for_the_calculator,
 )
-from tests.local_server import Answer, LocalServer
 from tests.search_server import SearchServer
-from tests.system.processes import babyagi, environ
 
 
 @pytest.fixture(autouse=True)

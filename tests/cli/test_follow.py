@@ -9,8 +9,8 @@ from babyagi.cli.views import PlainView
 from babyagi.tasks import Event
 from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
+from support.workers import join
 from tests.cli import homes, samples
-from tests.workers import join
 
 
 class Collecting:

@@ -8,9 +8,9 @@ from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.inbox import write_request
 from babyagi.tasks import StopReason
+from support.workers import join
 from tests.cli import homes
 from tests.cli.samples import HOSTILE
-from tests.workers import join
 
 
 @pytest.fixture(autouse=True)

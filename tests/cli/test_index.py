@@ -16,9 +16,9 @@ from babyagi.index.indexer import collection_of
 from babyagi.index.vendors.chroma import OWNER_FILE
 from babyagi.tasks import Duty, Proposal
 from babyagi.taskstore.port import Planned
+from support.workers import join
 from tests.cli import homes, samples
 from tests.index.library import TEXTS
-from tests.workers import join
 
 STORES = ["builtin", "chroma"]
 

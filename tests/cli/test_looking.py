@@ -12,8 +12,8 @@ from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.tasks import Reservation, StopReason
+from support.workers import join
 from tests.cli import homes
-from tests.workers import join
 
 
 @pytest.fixture(autouse=True)

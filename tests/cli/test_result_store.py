@@ -10,7 +10,7 @@ import pytest
 
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
-from tests import pinecone_server, weaviate_server
+from support import pinecone_server, weaviate_server
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 STORES = ["weaviate", "pinecone", "chroma"]

@@ -15,7 +15,7 @@ DOCUMENTS = ("limits", "recovery", "models", "safety")
 
 @pytest.fixture
 def endpoint():
-    command = [sys.executable, "-m", "tests.local_server", "--latency-s", "0.2"]
+    command = [sys.executable, "-m", "support.local_server", "--latency-s", "0.2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         yield server.stdout.readline().strip()

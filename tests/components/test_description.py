@@ -6,7 +6,7 @@ from babyagi.agent import Agent
 from babyagi.errors import SettingsError
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.react.steps import AtLimit, Stopped
-from tests.scripted import ScriptedModel
+from support.scripted import ScriptedModel
 from tests.search_server import SearchServer
 
 HEAD = """
@@ -196,7 +196,7 @@ def test_the_bounds_and_the_protocol_of_the_file_hold_and_options_go_before_them
 
 
 async def test_the_model_and_the_key_of_the_file_are_asked(tmp_path, monkeypatch):
-    from tests.local_server.server import LocalServer
+    from support.local_server.server import LocalServer
 
     async with LocalServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)

@@ -16,7 +16,6 @@ from babyagi.components.document import MAX_FILE_BYTES, MAX_VALUES, parse_yaml
 from babyagi.errors import SettingsError
 
 FILE = Path(__file__).parent.parent / "data" / "agents.haystack.yaml"
-SEED = FILE.read_text(encoding="utf-8")
 GOOD = """
 version: ignore
 components:

@@ -11,9 +11,9 @@ from babyagi.agent import Agent
 from babyagi.llm.prompt import Prompt
 from babyagi.react.executor import Executor
 from babyagi.react.steps import Act, StepEnded, Stopped, ToolEnded
+from support.scripted import ScriptedModel
 from tests.react.test_walkthroughs import Killed, MortalCalls
 from tests.react.walkthroughs import Walkthrough
-from tests.scripted import ScriptedModel
 from tests.search_server import SearchServer
 from tests.test_journal import open_desk
 

@@ -8,7 +8,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.tasks import Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.port import Planned
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from tests.workers import join
+from support.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 TEXTS = {

@@ -20,9 +20,9 @@ from babyagi.index.indexer import Indexer
 from babyagi.index.port import IndexItem
 from babyagi.index.search import ResultSearch
 from babyagi.index.vendors.pinecone import PineconeIndex
+from support.pinecone_server import serving
 from tests.index.contract import ITEMS, VectorIndexContract, make_id, make_item
 from tests.index.library import Embedding, open_library
-from tests.pinecone_server import serving
 
 KEY = os.environ.get("PINECONE_TEST_KEY", "")
 

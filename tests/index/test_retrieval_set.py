@@ -8,7 +8,7 @@ import pytest
 
 from babyagi.index.builtin import BuiltinIndex
 from babyagi.index.search import ResultSearch
-from benchmarks.retrieval_set import KINDS, SETS, make_set
+from support.retrieval_set import KINDS, SETS, make_set
 from tests.index.library import Embedding, open_library
 
 DATA_SETS = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in SETS}

@@ -26,9 +26,9 @@ from packaging.version import Version
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import IndexItem
 from babyagi.index.vendors.weaviate import WeaviateIndex, class_name, grpc_address
-from benchmarks.index_servers import find_ports
+from support.index_servers import find_ports
+from support.weaviate_server import serving
 from tests.index.contract import ITEMS, VectorIndexContract, make_id, make_item
-from tests.weaviate_server import serving
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
 REAL = os.environ.get("WEAVIATE_TEST_URL", "")
@@ -218,21 +218,19 @@ from babyagi.index.vendors import weaviate as ours
 ours.EMBEDDED_PORT, ours.EMBEDDED_GRPC_PORT = map(int, sys.argv[1:])
 
 async def main():
-    loop, gaps_s = asyncio.get_running_loop(), []
+    n_ticks = 0
 
     async def tick():
+        nonlocal n_ticks
         while True:
-            began_s = loop.time()
             await asyncio.sleep(0.02)
-            gaps_s.append(loop.time() - began_s)
+            n_ticks += 1
 
     ticking, index = asyncio.create_task(tick()), ours.WeaviateIndex("", is_embedded=True, timeout_s=1)
-    began_s = loop.time()
     print(await index.ids("one"))
-    took_s = loop.time() - began_s
     ticking.cancel()
     await index.close()
-    print(max(gaps_s) < took_s / 2)
+    print(n_ticks > 5)
 
 asyncio.run(main())
 """
@@ -244,7 +242,7 @@ def test_an_embedded_server_that_starts_slowly_is_waited_for_and_holds_nobody_up
     version = f"v{weaviate.embedded.WEAVIATE_VERSION}"
     binary = tmp_path / f"weaviate-{version}-{hashlib.sha256(version.encode()).hexdigest()}"
     binary.write_text(
-        f"#!/bin/sh\nsleep 2\nexec {sys.executable} -m tests.weaviate_server {ports} >&2\n"
+        f"#!/bin/sh\nsleep 2\nexec {sys.executable} -m support.weaviate_server {ports} >&2\n"
     )
     binary.chmod(0o700)
     environ = {

@@ -1,7 +1,7 @@
 import pytest
 
 from babyagi.llm.client import Endpoint
-from tests.local_server import LocalServer, echo_answer
+from support.local_server import LocalServer, echo_answer
 
 
 async def no_sleep(seconds):

@@ -22,8 +22,8 @@ from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, bound_tokens
 from babyagi.tasks import Effect, Role
 from babyagi.tools.base import Tool, parse_arguments
+from support.local_server import FAULTS, Answer, applies_to, fault_named
 from tests.llm.conftest import no_sleep
-from tests.local_server import FAULTS, Answer, applies_to, fault_named
 
 TABLE = json.loads((Path(__file__).parent.parent / "data" / "llm_faults.json").read_text())["table"]
 ROWS = [row for row in TABLE if not row["stream"]]

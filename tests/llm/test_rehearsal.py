@@ -10,7 +10,7 @@ from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.react.protocols.choice import PROTOCOL_NAMES
 from babyagi.tasks import Passage, Role, StopReason
 from babyagi.tools.files import build_file_tools
-from tests.world import World
+from support.world import World
 
 TOPICS = (
     "apples",

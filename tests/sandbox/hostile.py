@@ -188,10 +188,6 @@ REFUSED_ANYWAY = {
     }.items()
 }
 
-ONLY_COMPUTE = re.compile(
-    r"the code may only compute: no files, no network, no other programs; put what .* \(line "
-    r"\d+\)"
-)
 NO_MEMORY = re.compile(
     r"the code wanted more memory than the 512 MiB that it may use( \(line \d+\))?|"
     r"the code (crashed the interpreter|was stopped by the system.*)"

@@ -13,9 +13,9 @@ from babyagi.llm.prompt import ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Role, StopReason, TaskStatus, Usage
 from babyagi.tools.base import Tool
 from babyagi.worker.serving import Pace
-from tests.prompts import results_in
-from tests.scripted import ScriptedModel, agree, is_check
-from tests.virtual import VirtualWorld, run_virtually
+from support.prompts import results_in
+from support.scripted import ScriptedModel, agree, is_check
+from support.virtual import VirtualWorld, run_virtually
 
 LIMITS = Limits(max_tasks=30, max_calls=150, max_tokens=400_000, max_cost_usd=1.0, max_time_s=3600)
 WORDS = (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.local_server import Answer, LocalServer, agreeing
-from tests.prompts import results_in
-from tests.system.processes import babyagi, environ, finish, look, rows, start, write_documents
+from support.local_server import Answer, LocalServer, agreeing
+from support.processes import babyagi, environ, finish, look, rows, start, write_documents
+from support.prompts import results_in
 
 pytestmark = pytest.mark.system
 

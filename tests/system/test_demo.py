@@ -6,7 +6,7 @@ from importlib.metadata import distribution
 
 import pytest
 
-from tests.system.processes import babyagi, environ, look
+from support.processes import babyagi, environ, look
 
 pytestmark = pytest.mark.system
 

@@ -11,10 +11,10 @@ from collections import Counter
 
 import pytest
 
-from tests.local_server import Answer, LocalServer, agreeing
-from tests.local_server.dialects import CHAT, RESPONSES
-from tests.prompts import results_in
-from tests.system.processes import COMMAND, SUBJECTS, babyagi, environ, look, rows, write_documents
+from support.local_server import Answer, LocalServer, agreeing
+from support.local_server.dialects import CHAT, RESPONSES
+from support.processes import COMMAND, SUBJECTS, babyagi, environ, look, rows, write_documents
+from support.prompts import results_in
 
 pytestmark = pytest.mark.system
 

@@ -18,7 +18,7 @@ import pytest
 
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
-from tests.system.processes import ROOT
+from support.processes import ROOT
 
 SHELL_KEYS = {
     "OPENAI_API_KEY": "sk-shell-openai",

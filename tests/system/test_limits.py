@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from tests.local_server import Answer, LocalServer, agree_answer
-from tests.system.processes import babyagi, environ, look, rows
+from support.local_server import Answer, LocalServer, agree_answer
+from support.processes import babyagi, environ, look, rows
 
 pytestmark = pytest.mark.system
 

@@ -29,9 +29,9 @@ from babyagi.errors import BabyagiError
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.reporting import load_report
 from babyagi.tasks import Limits, TaskStatus
-from tests.local_server import Answer, LocalServer, agreeing
+from support.local_server import Answer, LocalServer, agreeing
+from support.processes import babyagi, environ, finish, look, rows, start
 from tests.patience import SkippingWorld, run_skipping
-from tests.system.processes import babyagi, environ, finish, look, rows, start
 
 LIMIT_S = 25.0
 REPORT_WITHIN_S = 30.0

@@ -27,9 +27,9 @@ from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.llm.retry import PROBE_EVERY_S
 from babyagi.tasks import ObjectiveStatus, TaskStatus
 from babyagi.tools.files import build_file_tools
-from tests.local_server import Answer, LocalServer, agree_answer, applies_to, fault_named
+from support.local_server import Answer, LocalServer, agree_answer, applies_to, fault_named
+from support.prompts import block_in, results_in
 from tests.patience import SkippingWorld, run_skipping
-from tests.prompts import block_in, results_in
 
 TABLE = json.loads((Path(__file__).parent.parent / "data" / "llm_faults.json").read_text())["table"]
 NOT_STREAMED = [row for row in TABLE if not row["stream"]]

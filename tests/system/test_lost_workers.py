@@ -9,8 +9,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.local_server import LocalServer
-from tests.system.processes import babyagi, environ, finish, rows, start, write_documents
+from support.local_server import LocalServer
+from support.processes import babyagi, environ, finish, rows, start, write_documents
 
 pytestmark = pytest.mark.system
 

@@ -11,7 +11,7 @@ from babyagi import events
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.retry import N_FAILURES, PROBE_EVERY_S
 from babyagi.tasks import Proposal, TaskStatus
-from tests.local_server import Answer, LocalServer, agreeing
+from support.local_server import Answer, LocalServer, agreeing
 from tests.patience import SkippingWorld, run_skipping
 
 OUTAGE_S = 300.0

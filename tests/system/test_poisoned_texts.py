@@ -15,10 +15,10 @@ from babyagi.taskstore.sql.database import run_inline
 from babyagi.text import disarm
 from babyagi.tools.base import Tool, takes
 from babyagi.tools.files import build_file_tools, build_write_file
+from support.scripted import ScriptedModel
+from support.virtual import VirtualWorld, run_virtually
+from support.world import START
 from tests.obeying import Obeying
-from tests.scripted import ScriptedModel
-from tests.virtual import VirtualWorld, run_virtually
-from tests.world import START
 
 OBJECTIVE = "Find the value of K-30 and the licence of Flask"
 FIRST_TASK = "Read page.txt"

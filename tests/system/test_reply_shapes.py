@@ -13,8 +13,8 @@ from babyagi.tasks import Limits, Role, StopReason, TaskStatus
 from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from tests.scripted import ScriptedModel
-from tests.world import Clock, World
+from support.scripted import ScriptedModel
+from support.world import Clock, World
 
 SHAPES = json.loads(
     (Path(__file__).parent.parent / "data" / "prioritizer_replies.json").read_text(encoding="utf-8")

@@ -5,8 +5,8 @@ import asyncio
 
 import pytest
 
-from tests.local_server import LocalServer
-from tests.system.processes import babyagi, environ, finish, look, start, write_documents
+from support.local_server import LocalServer
+from support.processes import babyagi, environ, finish, look, start, write_documents
 
 pytestmark = pytest.mark.system
 

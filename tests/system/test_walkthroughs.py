@@ -18,10 +18,10 @@ import pytest
 
 from babyagi.inbox import Decision, decide
 from babyagi.tasks import StepState
+from support.local_server import Answer, LocalServer, agree_answer
+from support.processes import babyagi, environ, finish, look, rows, start
 from tests import walk_child
-from tests.local_server import Answer, LocalServer, agree_answer
 from tests.react.walkthroughs import PROTOCOLS, WALKTHROUGHS, Walkthrough, count_observations
-from tests.system.processes import babyagi, environ, finish, look, rows, start
 
 pytestmark = pytest.mark.system
 

@@ -41,7 +41,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Checked, Lease, Plan, Planned
-from tests.workers import join
+from support.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 CALL = Reservation(calls=1, tokens=1000, cost_usd=0.01)

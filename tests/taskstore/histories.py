@@ -24,7 +24,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.limits import countable_usage, kept_back, to_microusd
 from babyagi.taskstore.port import TaskStore
-from tests.workers import join
+from support.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 LEASE_S = 30.0

@@ -15,8 +15,8 @@ from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
 from babyagi.taskstore.port import Planned
 from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres, open_sqlite
+from support.workers import join
 from tests.taskstore.contract import make_spec, make_worker
-from tests.workers import join
 
 N_TASKS = 201
 LEASE_S = 0.4

@@ -8,8 +8,8 @@ import pytest
 
 from babyagi.errors import StoreUnavailableError
 from babyagi.taskstore.sqlite import MemoryTaskStore
+from support.virtual import VirtualClock, run_virtually
 from tests.taskstore.contract import Clock, TaskStoreContract, begin, make_spec
-from tests.virtual import VirtualClock, run_virtually
 
 
 class TestMemoryTaskStore(TaskStoreContract):

@@ -25,7 +25,7 @@ from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import migrate_postgres, open_postgres, open_sqlite
 from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools
-from tests.world import Clock, World
+from support.world import Clock, World
 
 HOMES = Path(__file__).parents[1] / "data" / "old_homes"
 DOCUMENTS = ("apples.md", "bridges.md", "clocks.md")

@@ -23,6 +23,7 @@ from babyagi.taskstore.sql.database import ThreadOffload, run_inline
 from babyagi.taskstore.sql.rows import from_time
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase
+from support.workers import join
 from tests.taskstore.contract import (
     CALL,
     SPENT,
@@ -36,7 +37,6 @@ from tests.taskstore.contract import (
 )
 from tests.taskstore.races import do_each_task_once
 from tests.taskstore.version_1 import RESULTS, check_upgraded, fill_version_1, statements_of
-from tests.workers import join
 
 
 class TestSqliteTaskStore(TaskStoreContract):

@@ -9,8 +9,8 @@ from babyagi import names
 from babyagi.tasks import Checks, Duty, Limits, ObjectiveStatus, Planning, Result, TaskStatus
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.sql.rows import result_to_values, spec_to_json, to_json, to_time
+from support.workers import join
 from tests.taskstore.contract import NO_LIMITS, check, finish_one, make_spec, make_worker, plan_from
-from tests.workers import join
 
 # Status, what it comes after, how many of these version 1 waited for, whether it was begun, and who
 # holds it. Two wait for a dead one.

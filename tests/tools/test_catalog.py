@@ -19,8 +19,8 @@ from babyagi.tools.catalog import (
     open_tools,
 )
 from babyagi.tools.files import build_write_file
-from tests.scripted import ScriptedModel
-from tests.world import World
+from support.scripted import ScriptedModel
+from support.world import World
 
 
 def names(grants):

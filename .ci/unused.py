@@ -1,0 +1,27 @@
+"""Names that vulture takes for unused, and who uses them. Whatever else it finds is dead."""
+
+# Python, a library or a protocol calls them by name
+__getattr__, __getitem__, __call__, list_commands, writable
+_selector, _process_events, event_list, _write_to_self  # an event loop's
+do_GET, do_POST, do_DELETE, log_message, protocol_version, daemon_threads, BatchObjects
+trace, exc  # what `with` hands over
+_download_model_if_not_exists  # chromadb's
+
+# Python or a library reads them
+__stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_factory
+tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
+
+# Arguments that a driver's method or a tool's schema names
+sql, month, tags
+
+# The command line's, by their decorators
+tasks_list, results_list, move, edit, skip, tools_test
+
+# Settings that are read by the names of their fields
+extra_env_files, trust_env_file, llama_model_path, llama_ctx_max, llama_threads_num
+
+# For programs that embed this one
+add_tool, run_batch, as_tool, keep_last, tools_of, TOOL_LABELS, JAPANESE, FORCE, duplicates
+
+# What tests and campaigns ask the program
+close_log, n_rebuilds, OURS, mend

@@ -1,0 +1,131 @@
+"""Real `babyagi` processes against a server in the test's own process, and a look into the homes
+that they leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+COMMAND = (sys.executable, "-m", "babyagi")
+SUBJECTS = ("glacier", "harbour", "orchard", "lantern", "monsoon", "quarry", "saffron", "telegraph")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A process that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def said(self) -> str:
+        return self.out + self.err
+
+    @property
+    def four_lines(self) -> list[str]:
+        """What stands on standard error beside notices."""
+        return [line for line in self.err.splitlines() if not line.startswith("note: ")]
+
+
+def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:
+    """The whole environment of a process: its home, its server, the program that these tests belong
+    to, and nothing of ours."""
+    server = {"OPENAI_BASE_URL": base_url} if base_url else {}
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "BABYAGI_HOME": str(home),
+        "BABYAGI_RESULT_STORE": "builtin",
+        **server,
+        **more,
+    }
+
+
+async def start(
+    *line: str, env: Mapping[str, str], cwd: Path | None = None
+) -> asyncio.subprocess.Process:
+    pipe = asyncio.subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        *COMMAND,
+        *line,
+        env=env,
+        cwd=cwd or Path(env["BABYAGI_HOME"]).parent,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+    )
+
+
+async def finish(process: asyncio.subprocess.Process, *, timeout_s: float = 60.0) -> Ended:
+    """Await the end of the process, which is killed when it takes longer."""
+    communicating = asyncio.ensure_future(process.communicate())
+    done, _ = await asyncio.wait([communicating], timeout=timeout_s)
+    if not done:
+        process.kill()
+    out, err = await communicating
+    assert done, f"no end after {timeout_s} s: {out.decode()} {err.decode()}"
+    assert process.returncode is not None
+    return Ended(code=process.returncode, out=out.decode(), err=err.decode())
+
+
+async def babyagi(
+    *line: str, env: Mapping[str, str], cwd: Path | None = None, timeout_s: float = 60.0
+) -> Ended:
+    """Run one command to its end. No command may show a traceback or send an escape to what is no
+    terminal."""
+    ended = await finish(await start(*line, env=env, cwd=cwd), timeout_s=timeout_s)
+    assert "Traceback" not in ended.said, ended.said
+    assert "\x1b" not in ended.said
+    return ended
+
+
+async def look(*line: str, env: Mapping[str, str]) -> Any:
+    """What a command with `--json` prints."""
+    ended = await babyagi(*line, "--json", env=env)
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)
+
+
+def rows(home: Path, query: str) -> list[dict[str, Any]]:
+    """Read the task store's file as it lies there, as nobody of ours would."""
+    path = home / "tasks.db"
+    if not path.exists():
+        return []
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute(query)]
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return []
+        raise
+    finally:
+        connection.close()
+
+
+def write_documents(folder: Path, *, n_lines: int = 12) -> Path:
+    """Eight documents with three lines each that can be quoted, no two of which are equally near to
+    an objective."""
+    folder.mkdir()
+    for number, subject in enumerate(SUBJECTS):
+        lines = [f"# The {subject}", "", *(f"{line}: too short" for line in range(3, n_lines + 1))]
+        for place in range(3):
+            # a weight of its own
+            words = (
+                f"{subject[:3]}{chr(97 + place)}{chr(97 + n)}"
+                for n in range(3 * number + place + 1)
+            )
+            lines[n_lines // 4 * (place + 1)] = (
+                f"The {subject} has large stores of {' '.join(words)}."
+            )
+        (folder / f"{subject}.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder

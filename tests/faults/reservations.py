@@ -1,0 +1,84 @@
+"""Random histories of reservations and settlements: spent + held never above a limit, and a limit
+that ends a run is nearly reached.
+
+Half of the histories keep every usage within its reservation, which is what the first promise is
+about; the others have missing, negative and huge usages, and answers that come after their claim
+was lost: nothing may lower what was spent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from babyagi.taskstore.sql.database import run_inline
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import MemoryTaskStore
+from support.table import print_table, verdict
+from tests.taskstore.histories import Ended, History, Time
+
+
+async def _run_in_memory(seeds: range) -> list[Ended]:
+    clock = Time()
+    return [
+        await History(MemoryTaskStore(clock), clock, seed=seed, is_honest=seed % 2 == 0).run()
+        for seed in seeds
+    ]
+
+
+async def _run_in_sqlite(seeds: range, folder: Path) -> list[Ended]:
+    clock = Time()
+    store = await open_sqlite(folder / "tasks.db", clock=clock, offload=run_inline)
+    ended = [
+        await History(store, clock, seed=seed, is_honest=seed % 2 == 0).run() for seed in seeds
+    ]
+    await store.close()
+    return ended
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.faults.reservations", description=__doc__
+    )
+    parser.add_argument(
+        "--memory", type=int, default=10_000, help="histories on the store in memory"
+    )
+    parser.add_argument("--sqlite", type=int, default=200, help="histories on SQLite")
+    options = parser.parse_args(argv)
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        ended_by_store = {
+            "memory": asyncio.run(_run_in_memory(range(options.memory))),
+            "SQLite": asyncio.run(_run_in_sqlite(range(options.sqlite), Path(folder))),
+        }
+    rows = []
+    for store, ended in ended_by_store.items():
+        n = Counter(one.limit or "none" for one in ended)
+        rows.append(
+            (
+                store,
+                len(ended),
+                sum(one.n_calls for one in ended),
+                *(n[name] for name in ("calls", "tokens", "cost", "none")),
+            )
+        )
+    print_table(
+        "Histories, by the limit that ended them",
+        ("store", "histories", "calls", "calls", "tokens", "cost", "none"),
+        rows,
+    )
+    print(
+        f"0 violations, goal 0: {verdict(True)} ({time.monotonic() - began_s:.0f} s; the "
+        "first violation would have ended this run)"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

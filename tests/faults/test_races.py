@@ -1,0 +1,19 @@
+"""One race for each limit; more seeds: `python -m tests.faults.races`."""
+
+import pytest
+
+from tests.faults import races
+
+pytestmark = [pytest.mark.faults, pytest.mark.system]
+
+
+async def test_workers_that_race_for_the_last_money_never_pass_the_limit(store_url):
+    race = await races.race(store_url, seed=1, by_cost=True, n_workers=4)
+
+    assert race.is_good(by_cost=True), race
+
+
+async def test_workers_that_race_for_the_last_task_never_pass_the_limit(postgres_url):
+    race = await races.race(postgres_url, seed=2, by_cost=False, n_workers=4)
+
+    assert race.is_good(by_cost=False), race
