@@ -33,7 +33,7 @@ BAR_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class LiveState:
     """What the store said at one moment. `queued` and `troubled` may be cut short; `counts` says
     how many there are."""
 
@@ -46,7 +46,7 @@ class Snapshot:
 
 
 def build_lines(
-    snapshot: Snapshot, events: Sequence[str], *, now: datetime, width: int, height: int
+    snapshot: LiveState, events: Sequence[str], *, now: datetime, width: int, height: int
 ) -> list[Line]:
     """Return the picture, the least important lines left out where `height` is short.
 
@@ -68,7 +68,7 @@ def build_lines(
     ]
 
 
-def _head(snapshot: Snapshot, width: int) -> list[Line]:
+def _head(snapshot: LiveState, width: int) -> list[Line]:
     objective = snapshot.objective
     lines = [Line(render.REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
     lines.append(Line(fit(f"Objective {objective.id}: {objective.spec.text}", width), Style.BOLD))
@@ -76,7 +76,7 @@ def _head(snapshot: Snapshot, width: int) -> list[Line]:
     return lines
 
 
-def _progress(snapshot: Snapshot) -> str:
+def _progress(snapshot: LiveState) -> str:
     n_known = sum(snapshot.counts.values())
     n_over = sum(snapshot.counts.get(status, 0) for status in render.FINISHED)
     filled = BAR_WIDTH * n_over // n_known if n_known else 0
@@ -86,7 +86,7 @@ def _progress(snapshot: Snapshot) -> str:
     )
 
 
-def _running(snapshot: Snapshot, now: datetime, width: int) -> list[Line]:
+def _running(snapshot: LiveState, now: datetime, width: int) -> list[Line]:
     lines = []
     for task in snapshot.running[:MAX_RUNNING]:
         elapsed_s = (now - task.started_at).total_seconds() if task.started_at is not None else 0.0
@@ -95,7 +95,7 @@ def _running(snapshot: Snapshot, now: datetime, width: int) -> list[Line]:
     return lines + _more(len(snapshot.running) - MAX_RUNNING, "running")
 
 
-def _troubled(snapshot: Snapshot, width: int) -> list[Line]:
+def _troubled(snapshot: LiveState, width: int) -> list[Line]:
     lines = []
     for task in snapshot.troubled[:MAX_TROUBLED]:
         head = f"  ! {task.id:>4}  {task.status.value:>9}  "
@@ -108,7 +108,7 @@ def _troubled(snapshot: Snapshot, width: int) -> list[Line]:
     return lines + _more(n_troubled - len(lines), "dead or waiting")
 
 
-def _next(snapshot: Snapshot, width: int) -> list[Line]:
+def _next(snapshot: LiveState, width: int) -> list[Line]:
     lines = []
     for task in snapshot.queued[:MAX_NEXT]:
         after = (
@@ -123,7 +123,7 @@ def _more(n_more: int, what: str) -> list[Line]:
     return [Line(f"          and {n_more} more {what}", Style.DIM)] if n_more > 0 else []
 
 
-def _tail(snapshot: Snapshot) -> list[Line]:
+def _tail(snapshot: LiveState) -> list[Line]:
     objective = snapshot.objective
     limits = " · ".join(render.render_limits(objective, snapshot.counts)) or "no limits"
     at_work = count_serving(snapshot.workers, objective.id)
@@ -171,7 +171,7 @@ class LiveView:
         self._clock = clock
         self._names = EventNames(store)
         self._history: collections.deque[str] = collections.deque(maxlen=MAX_EVENTS)
-        self._snapshot: Snapshot | None = None
+        self._snapshot: LiveState | None = None
         self._live = Live(
             console=open_console(),
             auto_refresh=False,
@@ -188,7 +188,7 @@ class LiveView:
             for event in events[-4 * MAX_EVENTS :]
             if (line := await self._names.render_event(event))
         ]
-        self._snapshot = Snapshot(
+        self._snapshot = LiveState(
             objective=await store.objective(objective_id),
             counts=await store.counts(objective_id),
             running=await store.tasks(
