@@ -24,10 +24,10 @@ from typing import Any
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.prompt import Message, Speaker
+from babyagi.offload import ThreadOffload
 from babyagi.react.executor import Executor
 from babyagi.react.steps import AgentBounds, Stopped
 from babyagi.tasks import Effect, Limits, Passage, Role, Worker
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool

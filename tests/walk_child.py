@@ -22,11 +22,11 @@ from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
+from babyagi.offload import run_inline
 from babyagi.react.executor import Executor
 from babyagi.react.steps import AgentBounds
 from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, Worker
 from babyagi.taskstore.lifecycle import MAX_LOST_PAUSE_S
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Calls, Observation, Tool
 from babyagi.worker.lease import reap_namesakes

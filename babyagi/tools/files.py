@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from babyagi.files import MAX_FILE_BYTES, FileText, Folder, FoundLines, Listing
+from babyagi.offload import Offload
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Preview, Tool, takes
 
@@ -93,12 +94,6 @@ DEFAULT_LINES = 200
 MAX_LINES = 400
 NUMBERING_CHARS = 8  # `123456: ` before each line
 FRAME_CHARS = 1500  # the lines before and after, with a path in each
-
-
-class Offload(Protocol):
-    """Runs a blocking function off the event loop; `asyncio.to_thread` is one."""
-
-    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:

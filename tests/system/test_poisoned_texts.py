@@ -10,8 +10,8 @@ import pytest
 from babyagi.agents.check import DOUBTING, SETTLING, look_up
 from babyagi.agents.replies.check import CheckReply, CheckReplyPart
 from babyagi.files import Folder
+from babyagi.offload import run_inline
 from babyagi.tasks import Effect, Passage, Planning, Result, StopReason, TaskStatus
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.text import disarm
 from babyagi.tools.base import Tool, takes
 from babyagi.tools.files import build_file_tools, build_write_file
