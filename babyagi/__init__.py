@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from babyagi.agent import Agent
-    from babyagi.app import Outcome
+    from babyagi.app import ObjectiveOutcome
     from babyagi.tools.declare import tool
 
 __version__ = "0.1.0"
@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"babyagi has no {name!r}")
 
 
-async def run_async(objective: str, **options: Any) -> Outcome:
+async def run_async(objective: str, **options: Any) -> ObjectiveOutcome:
     """Run an objective until it ends, and return what came of it.
 
     Args:
@@ -63,7 +63,7 @@ async def run_async(objective: str, **options: Any) -> Outcome:
     )
 
 
-def run(objective: str, **options: Any) -> Outcome:
+def run(objective: str, **options: Any) -> ObjectiveOutcome:
     """As `run_async`, for code that is not async itself."""
     import asyncio
 

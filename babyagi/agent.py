@@ -22,8 +22,8 @@ from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.port import ChatModel
 from babyagi.react.calling import require_names
 from babyagi.react.executor import Executor, OnSignal, ask_agent, build_agent_tool
-from babyagi.react.protocols.base import Protocol, fill
-from babyagi.react.steps import AtLimit, Bounds, Run, RunEnded, Signal
+from babyagi.react.protocols.base import AgentProtocol, fill
+from babyagi.react.steps import AgentBounds, AtLimit, Run, RunEnded, Signal
 from babyagi.settings.fields import declared_fields
 from babyagi.settings.load import load_here, variables_here
 from babyagi.settings.values import Secret
@@ -36,7 +36,7 @@ from babyagi.tools.declare import tool as declare_tool
 LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
 
 Ask = Callable[[str], Awaitable[str]]
-_BOUNDS = frozenset(field.name for field in fields(Bounds))
+_BOUNDS = frozenset(field.name for field in fields(AgentBounds))
 _OF_FILES = ("agent_hosts", "serpapi_api_key")  # settings that only an agent from a file looks at
 _KEYS_AND_HOSTS = ("openai_api_key", *_OF_FILES)
 _LIMITS = ("max_calls", "max_tokens", "max_cost_usd")
@@ -49,12 +49,12 @@ class Agent:
         model: a name, as in LLM_MODEL, or a `ChatModel`; without one, LLM_MODEL decides.
         tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
         instruction: what it is told before the question.
-        protocol: `auto`, `native`, `json`, `text`, or a `Protocol`.
+        protocol: `auto`, `native`, `json`, `text`, or an `AgentProtocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends
             the run with `ParkedError`.
-        options: the fields of `Bounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`, …),
-            the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, for a model that
-            is named, settings.
+        options: the fields of `AgentBounds` (`max_steps`, `max_errors`, `max_time_s`, `at_limit`,
+            …), the limits of one run (`max_calls`, `max_tokens`, `max_cost_usd`), and, for a model
+            that is named, settings.
 
     Raises:
         ValueError: two tools have one name, or a function cannot be a tool.
@@ -67,14 +67,16 @@ class Agent:
         tools: Sequence[Tool | Callable[..., Any]] = (),
         *,
         instruction: str = "",
-        protocol: Protocol | str = "auto",
+        protocol: AgentProtocol | str = "auto",
         ask: Ask | None = None,
         **options: Any,
     ) -> None:
         if "at_limit" in options:
             options["at_limit"] = AtLimit(options["at_limit"])
         self.tools = require_names([_to_tool(given) for given in tools])
-        self.bounds = Bounds(**{name: value for name, value in options.items() if name in _BOUNDS})
+        self.bounds = AgentBounds(
+            **{name: value for name, value in options.items() if name in _BOUNDS}
+        )
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
         self._model = model
@@ -114,7 +116,7 @@ class Agent:
         described |= {
             name: bound
             for name in _BOUNDS
-            if (bound := getattr(found.bounds, name)) != getattr(Bounds(), name)
+            if (bound := getattr(found.bounds, name)) != getattr(AgentBounds(), name)
         }
         described |= {
             name: given

@@ -81,7 +81,7 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ObjectiveOutcome:
     """What came of `babyagi.run`: the objective with its stop reason, its report as Markdown, and
     every result."""
 
@@ -555,7 +555,7 @@ async def open_app(
 
 async def run_objective(
     options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path
-) -> Outcome:
+) -> ObjectiveOutcome:
     """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment,
     as on the command line."""
     settings = load_for_program(options, environ=environ, cwd=cwd)
@@ -567,7 +567,7 @@ async def run_objective(
         if not objective.has_report:
             objective = (await app.run(objective.id)).objective
         report = await app.store.report(objective.id)
-        return Outcome(
+        return ObjectiveOutcome(
             objective=objective,
             report=report or "",
             results=tuple(await app.store.results(objective.id)),

@@ -12,10 +12,10 @@ from babyagi.errors import BabyagiError, SettingsError
 from babyagi.home import make_home
 from babyagi.index.indexer import collection_of
 from babyagi.index.port import VectorIndex
+from babyagi.offload import ThreadOffload
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Objective
 from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import migrate_postgres, open_postgres, open_sqlite
 
 N_SERVER_CONNECTIONS = 3

@@ -281,7 +281,7 @@ class FileText:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
+class FoundLine:
     """A line that holds what was searched for."""
 
     path: str
@@ -290,10 +290,10 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hits:
+class FoundLines:
     """Lines in the order of the files. `is_cut`: there may be more, in these files or in others."""
 
-    hits: tuple[Hit, ...]
+    lines: tuple[FoundLine, ...]
     n_files: int
     is_cut: bool
 
@@ -364,29 +364,29 @@ class Folder:
             is_cut=is_cut,
         )
 
-    def search(self, words: str, pattern: str = "", limit: int = MAX_HITS) -> Hits:
+    def search(self, words: str, pattern: str = "", limit: int = MAX_HITS) -> FoundLines:
         """Return the lines that hold these words, in upper or lower case, in the text files whose
         path matches."""
         wanted, listing = words.strip().casefold(), self.list(pattern)
         if not wanted:
             raise ToolError("there is nothing to search for: give some words")
-        hits: list[Hit] = []
+        kept: list[FoundLine] = []
         count_names = cache(self._count_names)
         n_files, left_bytes = 0, MAX_SEARCHED_BYTES
         for file in listing.files:
             left_bytes -= min(file.size_bytes, MAX_FILE_BYTES)
-            if left_bytes < 0 or len(hits) >= limit:
-                return Hits(hits=tuple(hits), n_files=n_files, is_cut=True)
+            if left_bytes < 0 or len(kept) >= limit:
+                return FoundLines(lines=tuple(kept), n_files=n_files, is_cut=True)
             n_files += 1
             lines = self._lines_to_search(file.path, count_names)
             found = (
-                Hit(path=file.path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS])
+                FoundLine(path=file.path, line=n, text=_bound_line(line)[:MAX_HIT_CHARS])
                 for n, line in lines
                 if wanted in line.casefold()
             )
-            hits += islice(found, limit - len(hits))
-        is_cut = len(hits) >= limit or listing.is_cut or listing.n_files > len(listing.files)
-        return Hits(hits=tuple(hits), n_files=n_files, is_cut=is_cut)
+            kept += islice(found, limit - len(kept))
+        is_cut = len(kept) >= limit or listing.is_cut or listing.n_files > len(listing.files)
+        return FoundLines(lines=tuple(kept), n_files=n_files, is_cut=is_cut)
 
     def _lines_to_search(
         self, path: str, count_names: Callable[[], Mapping[str, int]]

@@ -61,7 +61,7 @@ from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.react.calling import side_by_side
-from babyagi.react.steps import Bounds as RunBounds
+from babyagi.react.steps import AgentBounds
 from babyagi.reporting import compose_report
 from babyagi.tasks import (
     Claim,
@@ -294,7 +294,7 @@ class Loop:
             context=context,
             tools=[*self._tools, *recall],
             journal=journal,
-            bounds=RunBounds(max_output_tokens=self._bounds.max_output_tokens),
+            bounds=AgentBounds(max_output_tokens=self._bounds.max_output_tokens),
             protocol=inputs["protocol"],
         )
         if answer.has_fallen_back:

@@ -36,9 +36,9 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.port import Hit, VectorIndex
 from babyagi.index.search import ResultSearch
+from babyagi.offload import ThreadOffload
 from babyagi.tasks import Objective
 from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from support.index_servers import INDEXES, find_ports, open_index, serving
 from support.retrieval_set import make_others

@@ -29,8 +29,8 @@ from babyagi.index.search import ResultSearch
 from babyagi.index.vendors.chroma import ChromaIndex
 from babyagi.journal import Backends, Gate
 from babyagi.loop import Bounds, Loop
+from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace

@@ -27,9 +27,9 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import text_of
 from babyagi.index.search import MAX_WORDS, N_CANDIDATES, ResultSearch, fuse
 from babyagi.index.trigrams import Words, searchable
+from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
 from babyagi.taskstore.port import Planned, TaskStore
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from support.retrieval_set import KINDS, SETS, make_others
 from support.table import print_table

@@ -31,8 +31,8 @@ from pathlib import Path
 from babyagi.index.hashing import HashEmbedder
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, bound_tokens
+from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Reservation, Role, StopReason, TaskStatus, Usage
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from support.prompts import results_in
 from support.scripted import agree, is_check

@@ -24,10 +24,10 @@ from typing import Any
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.prompt import Message, Speaker
+from babyagi.offload import ThreadOffload
 from babyagi.react.executor import Executor
-from babyagi.react.steps import Bounds, Stopped
+from babyagi.react.steps import AgentBounds, Stopped
 from babyagi.tasks import Effect, Limits, Passage, Role, Worker
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Tool
@@ -56,7 +56,7 @@ async def measure(kind: str, n_steps: int) -> float:
             tools=[_build_lookup()],
             calls=await _open_journal(store, n_steps),
             protocol="text",
-            bounds=Bounds(max_steps=0),
+            bounds=AgentBounds(max_steps=0),
         )
         began = time.perf_counter()
         run = await executor.run(QUESTION)

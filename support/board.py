@@ -26,8 +26,8 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
+from babyagi.offload import ThreadOffload
 from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_postgres, open_sqlite
 from support.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from support.postgres_server import PostgresServer

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
+from babyagi.offload import run_inline
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.worker.lease import reap_namesakes

@@ -10,6 +10,7 @@ import pytest
 from babyagi.errors import RequestRefusedError, SettingsError
 from babyagi.inbox import Decision, decide, describe
 from babyagi.llm.prompt import Speaker, ToolCall
+from babyagi.offload import run_inline
 from babyagi.tasks import (
     Approval,
     Effect,
@@ -20,7 +21,6 @@ from babyagi.tasks import (
     StopReason,
     TaskStatus,
 )
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import build_ask_user

@@ -22,11 +22,11 @@ from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.client import Endpoint, OpenAIModel
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
+from babyagi.offload import run_inline
 from babyagi.react.executor import Executor
-from babyagi.react.steps import Bounds
+from babyagi.react.steps import AgentBounds
 from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, Worker
 from babyagi.taskstore.lifecycle import MAX_LOST_PAUSE_S
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from babyagi.tools.base import Calls, Observation, Tool
 from babyagi.worker.lease import reap_namesakes
@@ -188,7 +188,7 @@ async def walk_on(life: Life, parent: Connection) -> str:
         with_points(tool, points, once=life.once)
         for tool in build_tools(lambda call: append_line(life.calls_file, call))
     ]
-    bounds = Bounds(max_steps=len(walk.calls) + 1)
+    bounds = AgentBounds(max_steps=len(walk.calls) + 1)
     executor = Executor(
         tools=tools,
         calls=PointedCalls(journal, points),

@@ -17,7 +17,7 @@ from babyagi.journal import Journal
 from babyagi.llm.prompt import Message
 from babyagi.names import find_marks
 from babyagi.react.executor import NO_ANSWER, Executor
-from babyagi.react.steps import Bounds, Run, Stopped
+from babyagi.react.steps import AgentBounds, Run, Stopped
 from babyagi.tasks import Passage, Planning, Task, TaskName, make_passage
 from babyagi.text import disarm, split_sentences
 from babyagi.tools.base import Tool
@@ -100,7 +100,7 @@ async def execute_task(
     context: Context,
     tools: Sequence[Tool],
     journal: Journal,
-    bounds: Bounds,
+    bounds: AgentBounds,
     protocol: str = "auto",
 ) -> Answer:
     """Return what came of the task: it was answered, in part or whole, it lacks something, or

@@ -14,6 +14,7 @@ from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.journal import Journal
 from babyagi.llm.prompt import Prompt, clean
+from babyagi.next_command import Need, next_command
 from babyagi.react.asking import ask, read_text
 from babyagi.tasks import (
     Objective,
@@ -245,24 +246,15 @@ def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble:
 
 
 def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
-    reason = objective.stop_reason or ""
-    if reason.startswith("limit:"):
-        return (
-            f"`babyagi extend --objective {objective.id} "
-            f"{reason.replace('limit:', '--max-')} N` with a higher N"
-        )
-    if objective.stop_reason not in (StopReason.STALLED, StopReason.UNMET, StopReason.FAILED):
-        return ""
-    if objective.stop_reason is StopReason.UNMET:
-        return f'`babyagi tasks add --objective {objective.id} "what would answer what is missing"`'
-    if has_dead:
-        return (
-            f"`babyagi retry TASK --objective {objective.id}` with one of the tasks that "
-            "were given up"
-        )
-    return (
-        f"`babyagi extend --objective {objective.id} --max-tasks {objective.spec.limits.max_tasks}`"
-    )
+    found = next_command(objective, has_dead=has_dead, has_report=True)
+    match found.need:
+        case Need.LIMIT:
+            return f"`{found.command} N` with a higher N"
+        case Need.RETRY:
+            return f"`{found.command}` with one of the tasks that were given up"
+        case Need.TASK | Need.LEAVE:
+            return f"`{found.command}`"
+    return ""
 
 
 def _render_list(title: str, tasks: Sequence[Task]) -> str:

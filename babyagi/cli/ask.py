@@ -13,7 +13,7 @@ from babyagi.cli.text import Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
     from babyagi.cli.json_shapes import Json
-    from babyagi.react.steps import Run, Signal, Step
+    from babyagi.react.steps import AgentStep, Run, Signal
 
 SETTINGS = ("llm_model", "agent_hosts", "max_calls", "max_tokens", "max_cost_usd")
 
@@ -104,7 +104,7 @@ def _shape(question: str, run: Run) -> Json:
     }
 
 
-def _step_shape(step: Step) -> Json:
+def _step_shape(step: AgentStep) -> Json:
     from babyagi.react.steps import Act
 
     calls = step.decision.calls if isinstance(step.decision, Act) else ()

@@ -33,7 +33,7 @@ BAR_WIDTH = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class LiveState:
     """What the store said at one moment. `queued` and `troubled` may be cut short; `counts` says
     how many there are."""
 
@@ -46,19 +46,19 @@ class Snapshot:
 
 
 def build_lines(
-    snapshot: Snapshot, events: Sequence[str], *, now: datetime, width: int, height: int
+    state: LiveState, events: Sequence[str], *, now: datetime, width: int, height: int
 ) -> list[Line]:
     """Return the picture, the least important lines left out where `height` is short.
 
     Args:
         events: the latest changes in words, oldest first.
     """
-    head = _head(snapshot, width)
-    tail = _tail(snapshot)
+    head = _head(state, width)
+    tail = _tail(state)
     room = max(0, height - len(head) - len(tail))
-    running = _running(snapshot, now, width)[:room]
-    troubled = _troubled(snapshot, width)[: room - len(running)]
-    queued = _next(snapshot, width)[: room - len(running) - len(troubled)]
+    running = _running(state, now, width)[:room]
+    troubled = _troubled(state, width)[: room - len(running)]
+    queued = _next(state, width)[: room - len(running) - len(troubled)]
     history = _history(events, width)
     n_history = min(len(history), max(0, room - len(running) - len(troubled) - len(queued)))
     lines = [*head, *running, *troubled, *queued, *tail, *history[len(history) - n_history :]]
@@ -68,65 +68,63 @@ def build_lines(
     ]
 
 
-def _head(snapshot: Snapshot, width: int) -> list[Line]:
-    objective = snapshot.objective
+def _head(state: LiveState, width: int) -> list[Line]:
+    objective = state.objective
     lines = [Line(render.REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
     lines.append(Line(fit(f"Objective {objective.id}: {objective.spec.text}", width), Style.BOLD))
-    lines.append(Line(_progress(snapshot)))
+    lines.append(Line(_progress(state)))
     return lines
 
 
-def _progress(snapshot: Snapshot) -> str:
-    n_known = sum(snapshot.counts.values())
-    n_over = sum(snapshot.counts.get(status, 0) for status in render.FINISHED)
+def _progress(state: LiveState) -> str:
+    n_known = sum(state.counts.values())
+    n_over = sum(state.counts.get(status, 0) for status in render.FINISHED)
     filled = BAR_WIDTH * n_over // n_known if n_known else 0
     return (
         f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {n_over}/{n_known} tasks · "
-        f"{render.render_counts(snapshot.counts)}"
+        f"{render.render_counts(state.counts)}"
     )
 
 
-def _running(snapshot: Snapshot, now: datetime, width: int) -> list[Line]:
+def _running(state: LiveState, now: datetime, width: int) -> list[Line]:
     lines = []
-    for task in snapshot.running[:MAX_RUNNING]:
+    for task in state.running[:MAX_RUNNING]:
         elapsed_s = (now - task.started_at).total_seconds() if task.started_at is not None else 0.0
         head = f"  > {task.id:>4}  {render.render_duration(elapsed_s):>9}  "
         lines.append(Line(head + fit(task.name, max(10, width - len(head))), Style.BOLD))
-    return lines + _more(len(snapshot.running) - MAX_RUNNING, "running")
+    return lines + _more(len(state.running) - MAX_RUNNING, "running")
 
 
-def _troubled(snapshot: Snapshot, width: int) -> list[Line]:
+def _troubled(state: LiveState, width: int) -> list[Line]:
     lines = []
-    for task in snapshot.troubled[:MAX_TROUBLED]:
+    for task in state.troubled[:MAX_TROUBLED]:
         head = f"  ! {task.id:>4}  {task.status.value:>9}  "
         text = f"{task.name}: {task.error}" if task.error else task.name
         style = Style.RED if task.status is TaskStatus.DEAD else Style.YELLOW
         lines.append(Line(head + fit(text, max(10, width - len(head))), style))
-    n_troubled = snapshot.counts.get(TaskStatus.DEAD, 0) + snapshot.counts.get(
-        TaskStatus.WAITING, 0
-    )
+    n_troubled = state.counts.get(TaskStatus.DEAD, 0) + state.counts.get(TaskStatus.WAITING, 0)
     return lines + _more(n_troubled - len(lines), "dead or waiting")
 
 
-def _next(snapshot: Snapshot, width: int) -> list[Line]:
+def _next(state: LiveState, width: int) -> list[Line]:
     lines = []
-    for task in snapshot.queued[:MAX_NEXT]:
+    for task in state.queued[:MAX_NEXT]:
         after = (
             f" (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
         )
         head = f"    {task.id:>4}  {'queued':>9}  "
         lines.append(Line(head + fit(task.name, max(10, width - len(head) - len(after))) + after))
-    return lines + _more(snapshot.counts.get(TaskStatus.QUEUED, 0) - len(lines), "queued")
+    return lines + _more(state.counts.get(TaskStatus.QUEUED, 0) - len(lines), "queued")
 
 
 def _more(n_more: int, what: str) -> list[Line]:
     return [Line(f"          and {n_more} more {what}", Style.DIM)] if n_more > 0 else []
 
 
-def _tail(snapshot: Snapshot) -> list[Line]:
-    objective = snapshot.objective
-    limits = " · ".join(render.render_limits(objective, snapshot.counts)) or "no limits"
-    at_work = count_serving(snapshot.workers, objective.id)
+def _tail(state: LiveState) -> list[Line]:
+    objective = state.objective
+    limits = " · ".join(render.render_limits(objective, state.counts)) or "no limits"
+    at_work = count_serving(state.workers, objective.id)
     return [
         Line(f"{at_work} · {model_of(objective)} · {render.render_usage(objective)}"),
         Line(f"limits: {limits}"),
@@ -157,7 +155,7 @@ def _utc_now() -> datetime:
 
 
 class LiveView:
-    """Draws a snapshot of the store at most eight times a second, and at least twice, because time
+    """Draws a state of the store at most eight times a second, and at least twice, because time
     passes on it."""
 
     tick_s = 0.5
@@ -171,7 +169,7 @@ class LiveView:
         self._clock = clock
         self._names = EventNames(store)
         self._history: collections.deque[str] = collections.deque(maxlen=MAX_EVENTS)
-        self._snapshot: Snapshot | None = None
+        self._state: LiveState | None = None
         self._live = Live(
             console=open_console(),
             auto_refresh=False,
@@ -188,7 +186,7 @@ class LiveView:
             for event in events[-4 * MAX_EVENTS :]
             if (line := await self._names.render_event(event))
         ]
-        self._snapshot = Snapshot(
+        self._state = LiveState(
             objective=await store.objective(objective_id),
             counts=await store.counts(objective_id),
             running=await store.tasks(
@@ -203,11 +201,11 @@ class LiveView:
         self._history.extend(lines)
 
     def draw(self) -> None:
-        if self._snapshot is None:
+        if self._state is None:
             return
         size = shutil.get_terminal_size((80, 24))
         lines = build_lines(
-            self._snapshot,
+            self._state,
             list(self._history),
             now=self._clock(),
             width=max(20, size.columns - 1),

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from babyagi.cli.json_shapes import given_results, is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
+from babyagi.next_command import Need, NextCommand, next_command
 from babyagi.tasks import (
     Limits,
     Objective,
     ObjectiveStatus,
     Result,
     Step,
-    StopReason,
     Task,
     TaskStatus,
 )
@@ -180,7 +180,7 @@ def render_status(
     lines.append(Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"))
     lines.append(Line(f"Model:    {one_line(model_of(objective))}"))
     lines += _render_index_trouble(objective, "Results:  ", index_trouble)
-    lines.append(Line(f"Next:     {next_command(objective)}"))
+    lines.append(Line(f"Next:     {render_next(objective, counts)}"))
     return lines
 
 
@@ -202,18 +202,16 @@ def _render_index_trouble(objective: Objective, head: str, trouble: str) -> list
     ]
 
 
-def next_command(objective: Objective) -> str:
+def render_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
     """What to type now."""
-    if objective.status is not ObjectiveStatus.ENDED:
-        return (
-            f"babyagi resume --objective {objective.id}  (or `babyagi watch`, if it is "
-            "running somewhere)"
-        )
-    if objective.stop_reason is StopReason.WAITING:
-        return f"babyagi inbox  (then answer, and babyagi resume --objective {objective.id})"
+    found = _find_next(objective, counts)
+    if found.need is Need.RESUME:
+        return f"{found.resume}  (or `babyagi watch`, if it is running somewhere)"
+    if found.need is Need.ANSWERS:
+        return f"{found.command}  (then answer, and {found.resume})"
     if objective.has_report:
         return f"babyagi report --objective {objective.id}"
-    return f"babyagi resume --objective {objective.id}  (its report is still to be written)"
+    return f"{found.resume}  (its report is still to be written)"
 
 
 def render_tasks(tasks: Sequence[Task], width: int) -> list[Line]:
@@ -368,38 +366,21 @@ def render_closing(
 
 
 def _going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    here = f"--objective {objective.id}"
-    if objective.status is not ObjectiveStatus.ENDED:
-        return f"babyagi resume {here}"
-    reason = objective.stop_reason.value if objective.stop_reason is not None else ""
-    limits = objective.spec.limits
-    more = {
-        "limit:tasks": f"--max-tasks {2 * limits.max_tasks}",
-        "limit:calls": f"--max-calls {2 * limits.max_calls}",
-        "limit:tokens": f"--max-tokens {2 * limits.max_tokens}",
-        "limit:cost": f"--max-cost {2 * limits.max_cost_usd:g}",
-        "limit:time": f"--max-time {int(2 * limits.max_time_s)}s",
-    }
-    if reason in more:
-        return f"babyagi extend {here} {more[reason]}, then babyagi resume {here}"
-    if objective.stop_reason is StopReason.WAITING:
-        return f"babyagi inbox, answer what it shows, then babyagi resume {here}"
-    if not objective.has_report:
-        return f"babyagi resume {here}  (its report is still to be written)"
-    if objective.stop_reason is StopReason.UNMET:
-        return (
-            f'babyagi tasks add "what would answer what is missing" {here}, then babyagi '
-            f"resume {here}"
-        )
-    if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
-        return f"{_out_of_a_stall(objective, counts)}, then babyagi resume {here}"
-    return ""
+    found = _find_next(objective, counts)
+    match found.need:
+        case Need.NOTHING:
+            return ""
+        case Need.RESUME:
+            return found.resume
+        case Need.REPORT:
+            return f"{found.resume}  (its report is still to be written)"
+        case Need.ANSWERS:
+            return f"{found.command}, answer what it shows, then {found.resume}"
+        case Need.RETRY:
+            return f"{found.command} with a dead one of babyagi tasks, then {found.resume}"
+    return f"{f'{found.command} {found.value}'.rstrip()}, then {found.resume}"
 
 
-def _out_of_a_stall(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
-    """A task that was given up may be what the others wait for; where there is none, the limits
-    need not even be raised."""
-    here = f"--objective {objective.id}"
-    if counts.get(TaskStatus.DEAD):
-        return f"babyagi retry TASK {here} with a dead one of babyagi tasks"
-    return f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
+def _find_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> NextCommand:
+    has_dead = bool(counts.get(TaskStatus.DEAD))
+    return next_command(objective, has_dead=has_dead, has_report=objective.has_report)

@@ -130,7 +130,7 @@ def _say(row: Row, as_json: bool) -> None:
         return
     echo(f"Objective {objective.id} is {render.render_status_words(objective)}.")
     echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
-    echo(f"Next: {render.next_command(objective)}")
+    echo(f"Next: {render.render_next(objective, counts)}")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from babyagi.net.addresses import read_proxies
 from babyagi.react.asking import ask, read_text
 from babyagi.react.executor import build_agent_tool
 from babyagi.react.protocols.base import fill
-from babyagi.react.steps import Bounds
+from babyagi.react.steps import AgentBounds
 from babyagi.tasks import Effect, Passage, Role, find_sources
 from babyagi.text import disarm
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
@@ -212,7 +212,7 @@ class AgentDescription:
 
     tools: tuple[Tool, ...]
     protocol: str
-    bounds: Bounds
+    bounds: AgentBounds
     model: str
     api_key: str = field(repr=False)
 
@@ -279,7 +279,7 @@ class _Builder:
         self._keys = granted.keys
         self._proxies = read_proxies(granted.variables)
         self._kinds = read_kinds(document.components, granted.variables, hosts=granted.hosts)
-        self._agents: dict[str, tuple[tuple[Tool, ...], Bounds]] = {}
+        self._agents: dict[str, tuple[tuple[Tool, ...], AgentBounds]] = {}
         self._underway: list[str] = []
         self._models: dict[str, PromptModel] = {}  # by the agent or node that asks it
 
@@ -308,7 +308,7 @@ class _Builder:
                 )
         return asked[0][1] if asked else None
 
-    def build_agent(self, entry: AgentEntry) -> tuple[tuple[Tool, ...], Bounds]:
+    def build_agent(self, entry: AgentEntry) -> tuple[tuple[Tool, ...], AgentBounds]:
         if entry.name in self._underway:
             circle = " → ".join([*self._underway[self._underway.index(entry.name) :], entry.name])
             raise fault(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from babyagi.errors import SettingsError
 from babyagi.llm.prompt import clean
 from babyagi.react.protocols.choice import PROTOCOL_NAMES
-from babyagi.react.steps import AtLimit, Bounds
+from babyagi.react.steps import AgentBounds, AtLimit
 
 if TYPE_CHECKING:
     import yaml
@@ -278,7 +278,7 @@ NOT_THERE = {
     "mcp": "tools of MCP servers are not there",
 }
 _WHOLE_BOUNDS = tuple(
-    f.name for f in fields(Bounds) if f.name.startswith("max_") and f.name != "max_time_s"
+    f.name for f in fields(AgentBounds) if f.name.startswith("max_") and f.name != "max_time_s"
 )
 
 
@@ -324,7 +324,7 @@ class AgentEntry:
     prompt_node: str
     tools: tuple[ToolEntry, ...]
     protocol: str
-    bounds: Bounds
+    bounds: AgentBounds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -536,8 +536,8 @@ def _read_tool(given: object, where: str) -> ToolEntry:
     )
 
 
-def _read_bounds(params: Fields) -> Bounds:
-    default = Bounds()
+def _read_bounds(params: Fields) -> AgentBounds:
+    default = AgentBounds()
     at_limit = params.text("at_limit", default.at_limit)
     if at_limit not in list(AtLimit):
         raise fault(
@@ -548,7 +548,7 @@ def _read_bounds(params: Fields) -> Bounds:
         for name in _WHOLE_BOUNDS
     }
     max_time_s = params.number("max_time_s", default.max_time_s, at_most=MAX_BOUND, is_whole=False)
-    return Bounds(**whole, max_time_s=max_time_s, at_limit=AtLimit(at_limit))
+    return AgentBounds(**whole, max_time_s=max_time_s, at_limit=AtLimit(at_limit))
 
 
 # -- names

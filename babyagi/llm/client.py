@@ -24,7 +24,7 @@ from babyagi.errors import (
 from babyagi.llm import chat, responses
 from babyagi.llm.errors import (
     Form,
-    Place,
+    ModelAddress,
     RefusedParameterError,
     build_refusal,
     check_model_name,
@@ -153,12 +153,12 @@ class Endpoint:
             coming, at the deadline.
             Whatever `ChatModel.complete` raises.
         """
-        place, caller = self._place(model), asyncio.current_task()
+        address, caller = self._address(model), asyncio.current_task()
 
         async def send() -> T:
             self._in_flight_by_call[caller] = _InFlight(sent_s=_now_s())
             try:
-                return await self._send_guarded(path, request, place, parse)
+                return await self._send_guarded(path, request, address, parse)
             except Exception:  # not the deadline's: after it, what was in flight decides
                 del self._in_flight_by_call[caller]
                 raise
@@ -172,7 +172,7 @@ class Endpoint:
                     may_retry=lambda error: self._breaker.may_retry(error, caller=caller),
                 )
         except TimeoutError as error:
-            raise self._overdue(place, self._in_flight_by_call.get(caller)) from error
+            raise self._overdue(address, self._in_flight_by_call.get(caller)) from error
         except ModelUnavailableError as error:
             if error.is_limit and error.retry_after_s:
                 self._breaker.hold(model, until_s=_now_s() + min(error.retry_after_s, MAX_HOLD_S))
@@ -185,16 +185,16 @@ class Endpoint:
         self,
         path: str,
         request: Mapping[str, Any],
-        place: Place,
+        address: ModelAddress,
         parse: Callable[[Mapping[str, Any]], T],
     ) -> T:
         """Send it once, if the circuit breaker lets it through, and tell the breaker what came of
         it."""
         sent_s = _now_s()
-        self._breaker.check(place.model, now_s=sent_s)
+        self._breaker.check(address.model, now_s=sent_s)
         try:
-            found = await self._post_once(path, request, place)
-            answer = self._parse(found, place, parse)
+            found = await self._post_once(path, request, address)
+            answer = self._parse(found, address, parse)
         except ModelUnavailableError as error:
             wait_s = self._breaker.note_failure(error, sent_s=sent_s, now_s=_now_s())
             error.retry_after_s = max(wait_s, error.retry_after_s or 0.0) or None
@@ -206,19 +206,22 @@ class Endpoint:
         return answer
 
     def _parse(
-        self, found: Mapping[str, Any], place: Place, parse: Callable[[Mapping[str, Any]], T]
+        self,
+        found: Mapping[str, Any],
+        address: ModelAddress,
+        parse: Callable[[Mapping[str, Any]], T],
     ) -> T:
         try:
             return parse(found)
         except MalformedReplyError as error:
-            unreadable = _unreadable(place, error.what)
+            unreadable = _unreadable(address, error.what)
             unreadable.said_usage = found.get("usage")
             raise unreadable from error
 
-    def _overdue(self, place: Place, request: _InFlight | None) -> ModelUnavailableError:
+    def _overdue(self, address: ModelAddress, request: _InFlight | None) -> ModelUnavailableError:
         """Return the error for a call whose deadline has come: with a request in flight, or (None)
         between two."""
-        what = f"{place.model} at {place.url} gave no answer in {self._timeout_s:g} s"
+        what = f"{address.model} at {address.url} gave no answer in {self._timeout_s:g} s"
         if request is None:
             return ModelUnavailableError(what, fix=LONGER)
         begun = ", though it had begun to" if request.has_begun else ""
@@ -231,46 +234,46 @@ class Endpoint:
         if client is not None:
             await client.aclose()
 
-    def _place(self, model: str) -> Place:
-        return Place(model=model, url=self._shown_url, secret=self._api_key)
+    def _address(self, model: str) -> ModelAddress:
+        return ModelAddress(model=model, url=self._shown_url, secret=self._api_key)
 
     async def _post_once(
-        self, path: str, request: Mapping[str, Any], place: Place
+        self, path: str, request: Mapping[str, Any], address: ModelAddress
     ) -> Mapping[str, Any]:
         import httpx2
 
         try:
             key = {"authorization": f"Bearer {self._api_key or 'none'}"}
-            response = await self._open(place).post(
+            response = await self._open(address).post(
                 f"{self.base_url}{path}", json=dict(request), headers=key
             )
         except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:
-            raise translate(error, place) from error
+            raise translate(error, address) from error
         if response.is_success:
-            return self._read(response.content, place)
+            return self._read(response.content, address)
         refusal = read_refusal(response.status_code, response.headers, response.content)
         if response.status_code in (400, 422):
-            raise RefusedParameterError(refusal, judge(refusal, place))
-        raise judge(refusal, place)
+            raise RefusedParameterError(refusal, judge(refusal, address))
+        raise judge(refusal, address)
 
-    def _read(self, body: bytes, place: Place) -> Mapping[str, Any]:
+    def _read(self, body: bytes, address: ModelAddress) -> Mapping[str, Any]:
         try:
             found = json.loads(body.decode("utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            raise _unreadable(place, _describe(body)) from error
+            raise _unreadable(address, _describe(body)) from error
         if not isinstance(found, dict):
-            raise _unreadable(place, f"a JSON {type(found).__name__}")
+            raise _unreadable(address, f"a JSON {type(found).__name__}")
         if found.get("error"):
-            raise self._judge_error_body(found, place)
+            raise self._judge_error_body(found, address)
         return found
 
-    def _judge_error_body(self, found: Mapping[str, Any], place: Place) -> BabyagiError:
+    def _judge_error_body(self, found: Mapping[str, Any], address: ModelAddress) -> BabyagiError:
         """Return our error for an error that came with status 200, in place of an answer."""
         code = found["error"].get("code") if isinstance(found["error"], dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 500
-        return judge(build_refusal(status, found), place)
+        return judge(build_refusal(status, found), address)
 
-    def _open(self, place: Place) -> httpx2.AsyncClient:
+    def _open(self, address: ModelAddress) -> httpx2.AsyncClient:
         if self._client is None:
             import httpx2
 
@@ -284,7 +287,7 @@ class Endpoint:
                 )
             except (httpx2.InvalidURL, ValueError) as error:
                 raise ModelRejectedError(
-                    f"{place.url} cannot be asked",
+                    f"{address.url} cannot be asked",
                     why=str(error),
                     fix="check HTTPS_PROXY and HTTP_PROXY",
                     guide="models",
@@ -300,10 +303,10 @@ def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _unreadable(place: Place, found: str) -> ModelUnavailableError:
+def _unreadable(address: ModelAddress, found: str) -> ModelUnavailableError:
     """Return the error for an answer that is none, and may have been paid for."""
     return ModelUnavailableError(
-        f"{place.model} at {place.url} answered with something that is no answer",
+        f"{address.model} at {address.url} answered with something that is no answer",
         why=found,
         fix="check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT",
         may_be_billed=True,

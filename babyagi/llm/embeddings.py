@@ -6,10 +6,10 @@ import asyncio
 import fcntl
 import math
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from babyagi.chroma_import import import_chroma
 from babyagi.errors import (
@@ -29,6 +29,7 @@ from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import bound_text_tokens, clean
 from babyagi.llm.reading import Call, least_tokens, read_usage
+from babyagi.offload import Offload
 from babyagi.tasks import Reservation, Usage
 
 PATH = "/embeddings"
@@ -241,12 +242,6 @@ MAX_CHARS = 16_000  # of a text that are looked at; the model takes its first 25
 # texts between two chances to be cancelled; each may take 0.2 s of processor time, because Chroma
 # fills it up to 256 tokens
 BATCH = 4
-
-
-class Offload(Protocol):
-    """Runs blocking work in a thread."""
-
-    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class OnnxEmbedder:

@@ -67,7 +67,7 @@ _TRANSIENT = frozenset({408, 409, 425, 429})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ModelAddress:
     """Whom we ask, for texts. `secret` must stand in none of them."""
 
     model: str
@@ -148,10 +148,10 @@ def build_refusal(status: int, found: Any, *, headers: Mapping[str, str] | None 
     )
 
 
-def shorten(text: str, place: Place) -> str:
+def shorten(text: str, address: ModelAddress) -> str:
     """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no
     key."""
-    text = re.sub(r"\s+", " ", clean(redact(text, secrets=[place.secret]))).strip()
+    text = re.sub(r"\s+", " ", clean(redact(text, secrets=[address.secret]))).strip()
     return text if len(text) <= MAX_WHY_CHARS else text[: MAX_WHY_CHARS - 1] + "…"
 
 
@@ -159,24 +159,24 @@ def shorten(text: str, place: Place) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def judge(refusal: Refusal, place: Place) -> BabyagiError:
+def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
     """Return our error for what the endpoint said."""
-    why = shorten(refusal.message, place)
-    return _judge_prompt(refusal, place, why) or _judge_status(refusal, place, why)
+    why = shorten(refusal.message, address)
+    return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
 
 
-def _judge_prompt(refusal: Refusal, place: Place, why: str) -> BabyagiError | None:
+def _judge_prompt(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError | None:
     """The refusals that are told by their words, whatever their status."""
     if _QUOTA.search(refusal.words) or refusal.status == 402:
         return ModelRejectedError(
-            f"the account at {place.url} has no quota left",
+            f"the account at {address.url} has no quota left",
             why=why,
             fix="add credit there, then start again",
             guide="models",
         )
     if refusal.status == 413 or (400 <= refusal.status < 500 and _CONTEXT.search(refusal.words)):
         return ContextTooLongError(
-            f"the prompt does not fit the context of {place.model}",
+            f"the prompt does not fit the context of {address.model}",
             why=why,
             fix="lower BABYAGI_CONTEXT_TOKENS",
             guide="models",
@@ -189,7 +189,7 @@ def _judge_prompt(refusal: Refusal, place: Place, why: str) -> BabyagiError | No
         refusal.message
     ):
         return ToolsUnsupportedError(
-            f"{place.model} at {place.url} takes no tools",
+            f"{address.model} at {address.url} takes no tools",
             why=why,
             fix=(
                 "choose a model that supports tools, start the server with tool calling on, "
@@ -200,13 +200,13 @@ def _judge_prompt(refusal: Refusal, place: Place, why: str) -> BabyagiError | No
     return None
 
 
-def _judge_status(refusal: Refusal, place: Place, why: str) -> BabyagiError:
+def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError:
     match refusal.status:
         case status if status >= 500 or status in _TRANSIENT:
             what = (
-                f"{place.model} at {place.url} is limiting us"
+                f"{address.model} at {address.url} is limiting us"
                 if status == 429
-                else f"{place.url} answered {status}"
+                else f"{address.url} answered {status}"
             )
             return ModelUnavailableError(
                 what,
@@ -217,23 +217,23 @@ def _judge_status(refusal: Refusal, place: Place, why: str) -> BabyagiError:
             )
         case 401:
             return CredentialsError(
-                f"{place.url} refuses the key",
+                f"{address.url} refuses the key",
                 why=why,
                 fix="set OPENAI_API_KEY to a key that works there",
                 guide="models",
             )
         case 403:
             return ModelRejectedError(
-                f"{place.url} forbids asking {place.model}",
+                f"{address.url} forbids asking {address.model}",
                 why=why,
                 fix="check the key's rights and region",
                 guide="models",
             )
         case 404:
-            return _judge_not_found(refusal, place, why)
+            return _judge_not_found(refusal, address, why)
         case 405 | 407 | 410:
             return ModelRejectedError(
-                f"{place.url} answered {refusal.status}",
+                f"{address.url} answered {refusal.status}",
                 why=why,
                 fix="check OPENAI_BASE_URL",
                 guide="models",
@@ -244,30 +244,30 @@ def _judge_status(refusal: Refusal, place: Place, why: str) -> BabyagiError:
                     f"it redirects to {refusal.location or 'another address'}, and a prompt is "
                     "never sent on"
                 ),
-                place,
+                address,
             )
             return ModelRejectedError(
-                f"{place.url} is not the endpoint",
+                f"{address.url} is not the endpoint",
                 why=why,
                 fix="set OPENAI_BASE_URL to the final address",
                 guide="models",
             )
     return RequestRefusedError(
-        f"{place.model} at {place.url} refused the request ({refusal.status})",
+        f"{address.model} at {address.url} refused the request ({refusal.status})",
         why=why,
         guide="models",
     )
 
 
-def _judge_not_found(refusal: Refusal, place: Place, why: str) -> BabyagiError:
+def _judge_not_found(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiError:
     if "model" not in refusal.words.lower():
         fix = "check OPENAI_BASE_URL (it mostly ends in /v1) and BABYAGI_DIALECT"
         return ModelRejectedError(
-            f"{place.url} has no such address", why=why, fix=fix, guide="models"
+            f"{address.url} has no such address", why=why, fix=fix, guide="models"
         )
-    wanted = f"={SUCCESSOR}" if place.model in SHUT_DOWN_MODELS else " to a model that it serves"
+    wanted = f"={SUCCESSOR}" if address.model in SHUT_DOWN_MODELS else " to a model that it serves"
     return ModelRejectedError(
-        f"{place.url} has no model {place.model}",
+        f"{address.url} has no model {address.model}",
         why=why,
         fix=f"set LLM_MODEL{wanted}{AFRESH}",
         guide="models",
@@ -278,12 +278,12 @@ def _judge_not_found(refusal: Refusal, place: Place, why: str) -> BabyagiError:
 # --------------------------------------------------------------------------------------------------
 
 
-def translate(error: Exception, place: Place) -> BabyagiError:
+def translate(error: Exception, address: ModelAddress) -> BabyagiError:
     """Return our error for what the HTTP client raised. What failed before a byte was sent is
     surely not billed."""
     import httpx2
 
-    why = shorten(f"{type(error).__name__}: {error}", place)
+    why = shorten(f"{type(error).__name__}: {error}", address)
     if isinstance(error, UnicodeError):
         return CredentialsError(
             "the key holds characters that no key can hold",
@@ -297,18 +297,18 @@ def translate(error: Exception, place: Place) -> BabyagiError:
         or "CERTIFICATE" in why
     ):
         return ModelRejectedError(
-            f"{place.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models"
+            f"{address.url} cannot be asked", why=why, fix="check OPENAI_BASE_URL", guide="models"
         )
     if isinstance(
         error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
     ):
         return ModelUnavailableError(
-            f"{place.url} cannot be reached",
+            f"{address.url} cannot be reached",
             why=why,
             fix="is the server running, and the address right?",
         )
     return ModelUnavailableError(
-        f"the connection to {place.url} broke", why=why, may_be_billed=True
+        f"the connection to {address.url} broke", why=why, may_be_billed=True
     )
 
 

@@ -20,7 +20,7 @@ MAX_CALLS_PER_STEP = 8
 REFUSED = "model"  # the origin of what is said about a call that is not made: it quotes the call
 UNCALLABLE = frozenset({FINAL_ANSWER, FAIL_TASK, *NO_CALL})
 
-Place = tuple[int, ToolCall]
+NumberedCall = tuple[int, ToolCall]
 """A call and its number in the reply, from 1."""
 
 Fingerprint = tuple[str, bool, str, str]
@@ -64,9 +64,9 @@ class Caller:
     def find(self, name: str) -> Tool | None:
         return self._tool_by_name.get(name)
 
-    def batches(self, calls: Sequence[ToolCall]) -> list[list[Place]]:
+    def batches(self, calls: Sequence[ToolCall]) -> list[list[NumberedCall]]:
         """The calls in their order, those that run side by side together."""
-        batches: list[list[Place]] = []
+        batches: list[list[NumberedCall]] = []
         is_open = False
         for place in enumerate(calls, start=1):
             tool = self.find(place[1].name)
@@ -78,7 +78,7 @@ class Caller:
             is_open = not is_alone
         return batches
 
-    async def make(self, batch: Sequence[Place], path: str) -> list[Observation]:
+    async def make(self, batch: Sequence[NumberedCall], path: str) -> list[Observation]:
         """Return what each call of a batch gave. Call `m` is a step at `path/m`.
 
         Raises:
@@ -86,7 +86,7 @@ class Caller:
         """
         return await side_by_side([self._observe(place, path) for place in batch])
 
-    async def _observe(self, place: Place, path: str) -> Observation:
+    async def _observe(self, place: NumberedCall, path: str) -> Observation:
         m, call = place
         if m > MAX_CALLS_PER_STEP:
             return _refused(f"not run: at most {MAX_CALLS_PER_STEP} calls at once")

@@ -27,14 +27,15 @@ from babyagi.react.calling import (
     fingerprint,
     outcome_of,
 )
-from babyagi.react.protocols.base import Conversation, Protocol, fill, label_of
+from babyagi.react.protocols.base import AgentProtocol, Conversation, fill, label_of
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.protocols.json import read_object
 from babyagi.react.steps import (
     Act,
+    AgentBounds,
+    AgentDecision,
+    AgentStep,
     AtLimit,
-    Bounds,
-    Decision,
     Fail,
     Finish,
     ModelAsked,
@@ -43,7 +44,6 @@ from babyagi.react.steps import (
     RunEnded,
     RunStarted,
     Signal,
-    Step,
     StepEnded,
     Stopped,
     ToolEnded,
@@ -161,16 +161,16 @@ OnSignal = Callable[[Signal], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedStep:
     """What the model decided, and what that took."""
 
-    decision: Decision
-    asked: Asked[Decision]
+    decision: AgentDecision
+    asked: Asked[AgentDecision]
 
-    def to_step(self, n: int, observations: Sequence[Observation] = ()) -> Step:
+    def to_step(self, n: int, observations: Sequence[Observation] = ()) -> AgentStep:
         model = self.asked.completion.model
         given = [origin for observation in observations for origin in observation.passage.origins]
-        return Step(
+        return AgentStep(
             n=n,
             decision=self.decision,
             observations=tuple(observations),
@@ -199,12 +199,12 @@ class Executor:
         *,
         tools: Sequence[Tool],
         calls: Calls,
-        protocol: Protocol | str = "auto",
-        bounds: Bounds | None = None,
+        protocol: AgentProtocol | str = "auto",
+        bounds: AgentBounds | None = None,
         path: str = "execute",
     ) -> None:
         self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or AgentBounds()
         self._calls = calls
         self._path = path
         self._caller = Caller(
@@ -237,7 +237,7 @@ class Executor:
         """
         clock, steps, stopped, detail, output = (
             _Deadline(self._bounds.max_time_s),
-            list[Step](),
+            list[AgentStep](),
             None,
             "",
             NO_ANSWER,
@@ -274,13 +274,13 @@ class Executor:
     # -- by hand
     # ----------------------------------------------------------------------------------------------
 
-    async def step(self, messages: Sequence[Message], steps: Sequence[Step]) -> Step:
+    async def step(self, messages: Sequence[Message], steps: Sequence[AgentStep]) -> AgentStep:
         """Plan the next step and make its calls. Append it to `steps` and go on while its decision
         is `Act`."""
         planned = await self.plan(messages, steps)
         return planned.to_step(len(steps) + 1, await self.call(planned.decision, n=len(steps) + 1))
 
-    async def plan(self, messages: Sequence[Message], steps: Sequence[Step]) -> Planned:
+    async def plan(self, messages: Sequence[Message], steps: Sequence[AgentStep]) -> PlannedStep:
         """Ask the model what comes after these steps; nothing is called.
 
         Raises:
@@ -296,9 +296,9 @@ class Executor:
             word = await self._calls.keep(f"{self._path}/text-from", str(len(steps) + 1))
             self._first_of_fallback = int(word)
             asked = await self._ask(messages, steps)
-        return Planned(decision=asked.value, asked=asked)
+        return PlannedStep(decision=asked.value, asked=asked)
 
-    async def call(self, decision: Decision, *, n: int) -> list[Observation]:
+    async def call(self, decision: AgentDecision, *, n: int) -> list[Observation]:
         """Make the calls of step `n`, and return what each gave."""
         return [
             observation
@@ -323,16 +323,16 @@ class Executor:
     def _is_fallback(self, n: int) -> bool:
         return 0 < self._first_of_fallback <= n
 
-    def _speak(self, n: int) -> Protocol:
+    def _speak(self, n: int) -> AgentProtocol:
         return (
             self._fallback if self._fallback is not None and self._is_fallback(n) else self.protocol
         )
 
-    def _batches(self, decision: Decision) -> list[list[tuple[int, Any]]]:
+    def _batches(self, decision: AgentDecision) -> list[list[tuple[int, Any]]]:
         return self._caller.batches(decision.calls) if isinstance(decision, Act) else []
 
     def _converse(
-        self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False
+        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
     ) -> Conversation:
         trim = self._bounds.trim
         return Conversation(
@@ -344,7 +344,7 @@ class Executor:
         )
 
     def _render(
-        self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False
+        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
     ) -> Prompt:
         """The request after these steps, cut as often as those before had to be."""
         prompt = self._speak(len(steps) + 1).render(
@@ -358,12 +358,12 @@ class Executor:
         return prompt
 
     async def _ask(
-        self, messages: Sequence[Message], steps: Sequence[Step], *, is_last: bool = False
-    ) -> Asked[Decision]:
+        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
+    ) -> Asked[AgentDecision]:
         n = len(steps) + 1
         conversation, protocol = self._converse(messages, steps, is_last=is_last), self._speak(n)
 
-        def read(completion: Completion) -> Decision:
+        def read(completion: Completion) -> AgentDecision:
             decision = protocol.parse(completion, conversation)
             if is_last and isinstance(decision, Act):
                 raise MalformedReplyError(NO_TOOL_LEFT)
@@ -383,7 +383,7 @@ class Executor:
         self._n_shrunk += asked.n_shrunk
         return asked
 
-    def _judge(self, steps: Sequence[Step]) -> tuple[Stopped | None, str]:
+    def _judge(self, steps: Sequence[AgentStep]) -> tuple[Stopped | None, str]:
         """Whether the run is over after these steps, and why."""
         match steps[-1].decision:
             case Finish():
@@ -403,7 +403,7 @@ class Executor:
             )
         return None, ""
 
-    def _find_repeated(self, steps: Sequence[Step]) -> str:
+    def _find_repeated(self, steps: Sequence[AgentStep]) -> str:
         """Say which call of the last step was made once too often with the same outcome; empty when
         none was."""
         outcomes = {outcome_of(call, observation) for call, observation in _made(steps[-1])}
@@ -425,7 +425,7 @@ class Executor:
                 )
         return ""
 
-    def _direct_output(self, step: Step) -> str | None:
+    def _direct_output(self, step: AgentStep) -> str | None:
         """What a tool with `return_direct` gave, if one was called and worked."""
         if isinstance(step.decision, Act):
             for call, observation in zip(step.decision.calls, step.observations, strict=True):
@@ -434,7 +434,9 @@ class Executor:
                     return observation.passage.text
         return None
 
-    def _conclude(self, steps: Sequence[Step], stopped: Stopped, detail: str, output: str) -> Run:
+    def _conclude(
+        self, steps: Sequence[AgentStep], stopped: Stopped, detail: str, output: str
+    ) -> Run:
         if stopped is Stopped.FINISH:
             last = steps[-1]
             output = (
@@ -456,8 +458,8 @@ class Executor:
         )
 
     async def _generate(
-        self, messages: Sequence[Message], steps: list[Step], clock: _Deadline
-    ) -> tuple[list[Step], str]:
+        self, messages: Sequence[Message], steps: list[AgentStep], clock: _Deadline
+    ) -> tuple[list[AgentStep], str]:
         """Ask once more, without tools; a model that still gives no answer leaves it at the fixed
         sentence."""
         await self._recall_fallback()
@@ -465,7 +467,7 @@ class Executor:
             asked = await clock.within(self._ask(messages, steps, is_last=True))
         except (MalformedReplyError, _TimeIsUpError):
             return steps, NO_ANSWER
-        planned = Planned(decision=asked.value, asked=asked)
+        planned = PlannedStep(decision=asked.value, asked=asked)
         output = planned.decision.output if isinstance(planned.decision, Finish) else NO_ANSWER
         return [*steps, planned.to_step(len(steps) + 1)], output
 
@@ -496,7 +498,7 @@ def _n_chars(act: Act) -> int:
     return len(act.log) + sum(len(call.name) + len(call.arguments) for call in act.calls)
 
 
-def _gave_only_errors(step: Step) -> bool:
+def _gave_only_errors(step: AgentStep) -> bool:
     """Whether nothing came of a step; that a person said no is no error of the model."""
     found = step.observations
     return bool(found) and all(
@@ -504,7 +506,7 @@ def _gave_only_errors(step: Step) -> bool:
     )
 
 
-def _made(step: Step) -> list[tuple[ToolCall, Observation]]:
+def _made(step: AgentStep) -> list[tuple[ToolCall, Observation]]:
     """The calls that were really made, with their outcomes."""
     if not isinstance(step.decision, Act):
         return []
@@ -534,8 +536,8 @@ def build_agent_tool(
     *,
     instruction: str,
     tools: Sequence[Tool],
-    bounds: Bounds,
-    protocol: Protocol | str = "auto",
+    bounds: AgentBounds,
+    protocol: AgentProtocol | str = "auto",
 ) -> Tool:
     """Return a tool that is an agent with these tools, never with itself. It asks its caller's
     model, under the same journal and limits."""

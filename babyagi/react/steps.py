@@ -37,11 +37,11 @@ class Fail:
     log: str = ""
 
 
-Decision = Act | Finish | Fail
+AgentDecision = Act | Finish | Fail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class AgentStep:
     """One decision of the model, and what its calls gave, in their order. `n` counts from 1.
 
     `origins` names every source that the prompt of this step held, the model, and the sources of
@@ -49,7 +49,7 @@ class Step:
     """
 
     n: int
-    decision: Decision
+    decision: AgentDecision
     observations: tuple[Observation, ...] = ()
     usage: Usage = field(default_factory=Usage)
     model: str = ""
@@ -76,7 +76,7 @@ class AtLimit(StrEnum):
 
 MAX_STOP_WORDS = 2  # an endpoint takes four, and the text protocol has two
 
-Trim = Callable[[Sequence[Step]], Sequence[Step]]
+Trim = Callable[[Sequence[AgentStep]], Sequence[AgentStep]]
 
 
 def keep_last(n: int) -> Trim:
@@ -85,7 +85,7 @@ def keep_last(n: int) -> Trim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
+class AgentBounds:
     """Where a run must stop; 0 means no such limit. `max_errors` counts steps in a row that gave
     nothing but errors.
 
@@ -115,7 +115,7 @@ class Run:
     output: str
     stopped: Stopped
     detail: str = ""
-    steps: tuple[Step, ...]
+    steps: tuple[AgentStep, ...]
     usage: Usage = field(default_factory=Usage)
     origins: tuple[str, ...] = ()
 
@@ -143,7 +143,7 @@ class ModelDecided:
     """What the model decided in step `n`, and the prompt as it was last asked."""
 
     n: int
-    decision: Decision
+    decision: AgentDecision
     prompt: Prompt
 
 
@@ -167,7 +167,7 @@ class ToolEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEnded:
-    step: Step
+    step: AgentStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,8 +19,9 @@ from typing import TypeVar
 
 from babyagi import private
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.offload import run_inline
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import Transaction, load_scripts, run_inline
+from babyagi.taskstore.sql.database import Transaction, load_scripts
 from babyagi.taskstore.sql.rows import from_time
 from babyagi.taskstore.sql.store import SqlTaskStore
 

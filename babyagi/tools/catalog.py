@@ -7,10 +7,11 @@ from typing import Any
 
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files import Folder
+from babyagi.offload import Offload
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, takes_text
 from babyagi.tools.calculator import build_calculator
-from babyagi.tools.files import Offload, build_file_tools, build_write_file
+from babyagi.tools.files import build_file_tools, build_write_file
 
 ASK_USER = "ask_user"
 

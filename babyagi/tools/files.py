@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from babyagi.files import MAX_FILE_BYTES, FileText, Folder, Hits, Listing
+from babyagi.files import MAX_FILE_BYTES, FileText, Folder, FoundLines, Listing
+from babyagi.offload import Offload
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Preview, Tool, takes
 
@@ -95,12 +96,6 @@ NUMBERING_CHARS = 8  # `123456: ` before each line
 FRAME_CHARS = 1500  # the lines before and after, with a path in each
 
 
-class Offload(Protocol):
-    """Runs a blocking function off the event loop; `asyncio.to_thread` is one."""
-
-    def __call__(self, function: Callable[[], T], /) -> Awaitable[T]: ...
-
-
 def build_file_tools(folder: Folder, *, offload: Offload) -> tuple[Tool, ...]:
     """Return `list_files`, `read_file` and `search_files` on this folder."""
     return (
@@ -170,10 +165,10 @@ def _build_read_file(folder: Folder, offload: Offload) -> Tool:
 def _build_search_files(folder: Folder, offload: Offload) -> Tool:
     async def search_files(arguments: Mapping[str, Any]) -> Passage:
         words, pattern = arguments["words"], arguments.get("pattern", "")
-        hits = await offload(lambda: folder.search(words, pattern))
-        sources = tuple(dict.fromkeys(f"file:{hit.path}" for hit in hits.hits))
+        found = await offload(lambda: folder.search(words, pattern))
+        sources = tuple(dict.fromkeys(f"file:{line.path}" for line in found.lines))
         return Passage(
-            text=render_hits(hits, words=words), origin="tool:search_files", sources=sources
+            text=render_found(found, words=words), origin="tool:search_files", sources=sources
         )
 
     return Tool(
@@ -251,19 +246,19 @@ def _read_text(data: bytes) -> str | None:
         return None
 
 
-def render_hits(hits: Hits, *, words: str) -> str:
-    """One line for each hit, `path:number: line`, as many as fit."""
-    if not hits.hits:
-        return f"No line of {hits.n_files} files holds {words[:100]!r}."
+def render_found(found: FoundLines, *, words: str) -> str:
+    """Each line that was found, `path:number: line`, as many as fit."""
+    if not found.lines:
+        return f"No line of {found.n_files} files holds {words[:100]!r}."
     lines: list[str] = []
     n_chars = 0
-    for hit in hits.hits:
-        line = f"{hit.path}:{hit.line}: {hit.text.strip()}"
+    for one in found.lines:
+        line = f"{one.path}:{one.line}: {one.text.strip()}"
         n_chars += len(line) + 1
         if n_chars > MAX_OUTPUT_CHARS - FRAME_CHARS:
             break
         lines.append(line)
-    is_cut = hits.is_cut or len(lines) < len(hits.hits)
+    is_cut = found.is_cut or len(lines) < len(found.lines)
     return "\n".join(
         [*lines, "[there may be more; longer words or a pattern find others]"] if is_cut else lines
     )

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from babyagi.agents.check import look_up, settle, still_shown
-from babyagi.agents.replies.check import CheckedPart, CheckReply
+from babyagi.agents.replies.check import CheckReply, CheckReplyPart
 from babyagi.tasks import Result
 
 OBJECTIVE = "Find the value of K-30 and the licence of Flask"
@@ -30,7 +30,7 @@ RESULTS = [
 
 def reply(*parts, missing=(), is_met=True):
     named = tuple(
-        CheckedPart(part=part, task_id=task_id, quote=quote) for part, task_id, quote in parts
+        CheckReplyPart(part=part, task_id=task_id, quote=quote) for part, task_id, quote in parts
     )
     return CheckReply(
         is_met=is_met,

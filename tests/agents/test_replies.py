@@ -7,8 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from babyagi.agents.replies.check import CheckedPart, parse_check
-from babyagi.agents.replies.creation import ProposedTask, Unanswered, parse_creation, split_combined
+from babyagi.agents.replies.check import CheckReplyPart, parse_check
+from babyagi.agents.replies.creation import (
+    ProposedTask,
+    UnansweredTask,
+    parse_creation,
+    split_combined,
+)
 from babyagi.agents.replies.order import parse_order
 from babyagi.errors import MalformedReplyError
 
@@ -470,7 +475,7 @@ def test_a_number_may_be_left_out_when_only_one_task_is_finished(text):
     one = parse_creation(text, known_ids=(3,), finished_ids=(12,), max_tasks=5)
     two = parse_creation(text + '{"tasks": []}', known_ids=(3,), finished_ids=(12, 14), max_tasks=5)
 
-    assert one.unanswered == (Unanswered(task_id=12, lacks="x"),)
+    assert one.unanswered == (UnansweredTask(task_id=12, lacks="x"),)
     assert two.unanswered == ()
 
 
@@ -670,6 +675,6 @@ def test_a_check_names_the_task_and_the_words_that_answer_a_part():
 
     assert check.is_met
     assert check.parts == (
-        CheckedPart(part="limits", task_id=12, quote="5 a second"),
-        CheckedPart(part="costs", task_id=14, quote=""),
+        CheckReplyPart(part="limits", task_id=12, quote="5 a second"),
+        CheckReplyPart(part="costs", task_id=14, quote=""),
     )

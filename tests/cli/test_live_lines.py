@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.cli.live import Snapshot, build_lines
+from babyagi.cli.live import LiveState, build_lines
 from babyagi.cli.text import cell_width
 from babyagi.tasks import TaskStatus
 from tests.cli import samples
@@ -26,7 +26,7 @@ def snapshot(**changes):
             samples.task(id=5, name="Broken", status=TaskStatus.DEAD, error="no such file")
         ],
     }
-    return Snapshot(**{**values, **changes})
+    return LiveState(**{**values, **changes})
 
 
 def texts(lines):

@@ -24,6 +24,7 @@ from typing import Any
 
 from babyagi import events, inbox
 from babyagi.index.hashing import HashEmbedder
+from babyagi.offload import run_inline
 from babyagi.tasks import (
     Limits,
     ObjectiveStatus,
@@ -35,7 +36,6 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.serving import Pace

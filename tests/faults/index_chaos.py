@@ -32,9 +32,9 @@ from babyagi.errors import BabyagiError, IndexUnavailableError, LeaseLostError
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.search import ResultSearch
+from babyagi.offload import ThreadOffload
 from babyagi.tasks import Claim, Duty, Limits, Objective, Proposal, Worker
 from babyagi.taskstore.port import Planned, TaskStore
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.worker.lease import reap_namesakes
 from support.index_servers import INDEXES, find_ports, open_index, server_line

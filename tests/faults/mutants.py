@@ -28,11 +28,12 @@ from pathlib import Path
 from typing import Any
 
 from babyagi.journal import Journal
+from babyagi.offload import run_inline
 from babyagi.tasks import Claim, Fence, Step, StepState
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.sql import database as sql
 from babyagi.taskstore.sql import steps, transitions
-from babyagi.taskstore.sql.database import Transaction, run_inline
+from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.rows import to_time
 from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
 from support.table import print_table, verdict

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from babyagi.taskstore.sql.database import run_inline
+from babyagi.offload import run_inline
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.table import print_table, verdict

@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from babyagi.taskstore.sql.database import run_inline
+from babyagi.offload import run_inline
 from babyagi.taskstore.sql.store import open_postgres, open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.histories import History, Time

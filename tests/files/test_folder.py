@@ -216,7 +216,7 @@ def test_a_hard_link_to_what_is_outside_or_hidden_is_not_read(root, tmp_path):
             ToolError, match="it is a hard link, and its other name may be outside the folder"
         ):
             Folder(root).read(path)
-    assert not Folder(root).search("outside").hits and not Folder(root).search("secret").hits
+    assert not Folder(root).search("outside").lines and not Folder(root).search("secret").lines
 
 
 def test_a_hard_link_within_the_folder_is_read_and_so_is_what_a_killed_writer_left(root):
@@ -230,7 +230,7 @@ def test_a_hard_link_within_the_folder_is_read_and_so_is_what_a_killed_writer_le
         == "# Limits\nten"
     )
     assert Folder(root).read("new.md").text == "new"
-    assert [hit.path for hit in Folder(root).search("limits").hits] == [
+    assert [hit.path for hit in Folder(root).search("limits").lines] == [
         "docs/twin.txt",
         "limits.md",
     ]

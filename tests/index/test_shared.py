@@ -13,8 +13,8 @@ from babyagi.index.context import choose_context
 from babyagi.index.hashing import HashEmbedder
 from babyagi.index.indexer import Indexer
 from babyagi.index.shared import N_OTHERS, SharedSearch, open_search
+from babyagi.offload import run_inline
 from babyagi.tasks import Memory
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import open_postgres, open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.index.library import START, TEXTS, Embedding, fill_library

@@ -11,7 +11,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.errors import (
     MAX_WHY_CHARS,
-    Place,
+    ModelAddress,
     build_refusal,
     check_model_name,
     judge,
@@ -20,7 +20,7 @@ from babyagi.llm.errors import (
     translate,
 )
 
-PLACE = Place(model="some-model", url="http://here/v1", secret="top-secret-key")
+PLACE = ModelAddress(model="some-model", url="http://here/v1", secret="top-secret-key")
 BEFORE_A_BYTE_IS_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "ProxyError"}
 ADDRESS = {"UnsupportedProtocol", "LocalProtocolError"}
 
@@ -136,7 +136,9 @@ def test_a_shut_down_model_is_named_with_its_successor():
         404, {"error": {"code": "model_not_found", "message": "The model does not exist"}}
     )
 
-    error = judge(refusal, Place(model="gpt-3.5-turbo", url="https://api.openai.com/v1", secret=""))
+    error = judge(
+        refusal, ModelAddress(model="gpt-3.5-turbo", url="https://api.openai.com/v1", secret="")
+    )
 
     assert "gpt-6-luna" in error.fix
     with pytest.raises(ModelRejectedError):
@@ -154,14 +156,14 @@ def test_a_shut_down_model_is_named_with_its_successor():
     ],
 )
 def test_where_a_redirect_leads_shows_no_part_of_the_key(spelled):
-    place = Place(model="some-model", url="http://here/v1", secret="sk-abc/def+ghi0123")
+    address = ModelAddress(model="some-model", url="http://here/v1", secret="sk-abc/def+ghi0123")
 
     for location in (
         f"https://there/login?next=%2Fv1&key={spelled}",
         f"/v1/{spelled}/x",
         f"https://{spelled}@there/",
     ):
-        error = judge(read_refusal(307, {"location": location}, b""), place)
+        error = judge(read_refusal(307, {"location": location}, b""), address)
         assert not any(piece in error.why for piece in ("abc", "def", "ghi", "0123"))
 
 

@@ -10,7 +10,7 @@ import pytest
 from babyagi.llm import prompt
 from babyagi.llm.prompt import ToolCall
 from babyagi.react.executor import NO_ANSWER, Executor, build_agent_tool
-from babyagi.react.steps import AtLimit, Bounds, Stopped
+from babyagi.react.steps import AgentBounds, AtLimit, Stopped
 from babyagi.tasks import Limits
 from tests.react.test_executor import (
     ASK,
@@ -53,7 +53,7 @@ async def test_the_last_question_of_a_run_whose_time_is_over_is_bounded_too():
             await hang({})
 
     desk = await open_desk()
-    bounds = Bounds(max_time_s=0.05, at_limit=AtLimit.GENERATE)
+    bounds = AgentBounds(max_time_s=0.05, at_limit=AtLimit.GENERATE)
 
     run = await Executor(
         tools=[], calls=Hanging(desk.open_journal()), protocol="native", bounds=bounds
@@ -103,7 +103,7 @@ async def test_an_inner_agent_that_a_limit_stopped_gave_no_answer():
             return (call(f"w{len(prompt.messages)}"),)
         return prompt.messages[-1].text if len(prompt.messages) > 1 else (call("?", name="inner"),)
 
-    bounds = Bounds(max_steps=2, at_limit=AtLimit.FORCE)
+    bounds = AgentBounds(max_steps=2, at_limit=AtLimit.FORCE)
     inner = build_agent_tool(
         "inner",
         "Looks.",
@@ -127,7 +127,12 @@ async def test_an_agent_cannot_be_among_its_own_tools():
     tools = [echo_tool([])]
     tools.append(
         build_agent_tool(
-            "again", "Asks.", instruction="inner", tools=tools, bounds=Bounds(), protocol="native"
+            "again",
+            "Asks.",
+            instruction="inner",
+            tools=tools,
+            bounds=AgentBounds(),
+            protocol="native",
         )
     )
     asking = ToolCall(id="c", name="again", arguments='{"question": "?"}')

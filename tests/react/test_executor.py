@@ -13,14 +13,14 @@ from babyagi.react.executor import NO_ANSWER, Executor, _Deadline
 from babyagi.react.protocols.base import ANSWER_NOW
 from babyagi.react.steps import (
     Act,
+    AgentBounds,
+    AgentStep,
     AtLimit,
-    Bounds,
     Finish,
     ModelAsked,
     ModelDecided,
     RunEnded,
     RunStarted,
-    Step,
     StepEnded,
     Stopped,
     ToolEnded,
@@ -54,7 +54,7 @@ def call(word, *, name="echo", number=1):
 
 
 def open_executor(desk, tools=(), *, protocol="native", **bounds):
-    within = Bounds(**{"max_output_tokens": 100, **bounds})
+    within = AgentBounds(**{"max_output_tokens": 100, **bounds})
     return Executor(tools=tools, calls=desk.open_journal(), bounds=within, protocol=protocol)
 
 
@@ -388,7 +388,7 @@ async def test_a_callback_sees_what_iter_yields():
 async def test_a_run_can_be_driven_by_hand_plan_call_append():
     seen: list[str] = []
     desk = await open_desk(answering((call("hello"),), (call("again"),), "it said hello"))
-    executor, steps = open_executor(desk, [echo_tool(seen)]), list[Step]()
+    executor, steps = open_executor(desk, [echo_tool(seen)]), list[AgentStep]()
 
     planned = await executor.plan(ASK, steps)
     assert isinstance(planned.decision, Act) and seen == []

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import UNMARKED, Message, Speaker, ToolCall
-from babyagi.react.protocols.base import WRITTEN_CALL, Conversation, Protocol
+from babyagi.react.protocols.base import WRITTEN_CALL, AgentProtocol, Conversation
 from babyagi.react.protocols.choice import PROTOCOL_NAMES, find_protocol
 from babyagi.react.protocols.json import JSON
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import ENGLISH, JAPANESE, TOOL_LABELS, Labels, text_protocol
-from babyagi.react.steps import Act, Fail, Finish, Step
+from babyagi.react.steps import Act, AgentStep, Fail, Finish
 from babyagi.tasks import Effect, Passage, Usage
 from babyagi.tools.base import Observation, Tool
 from tests.linear import grows_faster_than_linearly
@@ -48,7 +48,7 @@ TOOLS = (tool("search"), tool("calculator"))
 TALK = Conversation(messages=ASK, tools=TOOLS)
 
 
-def protocol_of(case) -> Protocol:
+def protocol_of(case) -> AgentProtocol:
     return (
         text_protocol(LABELS[case["labels"]])
         if case["protocol"] == "text"
@@ -247,7 +247,9 @@ def test_a_megabyte_of_junk_is_read_in_linear_time(kind, protocol):
 def step(n, log, name, arguments, given):
     call = ToolCall(id=WRITTEN_CALL if log else "call_1", name=name, arguments=arguments)
     observation = Observation(passage=Passage(text=given, origin=f"tool:{name}"))
-    return Step(n=n, decision=Act(calls=(call,), log=log), observations=(observation,), model="m")
+    return AgentStep(
+        n=n, decision=Act(calls=(call,), log=log), observations=(observation,), model="m"
+    )
 
 
 STEPS = (

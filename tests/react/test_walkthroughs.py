@@ -4,7 +4,7 @@ made twice. The kills here are exceptions; real ones are in `tests/system/test_w
 import pytest
 
 from babyagi.react.executor import Executor
-from babyagi.react.steps import Act, Bounds, Stopped
+from babyagi.react.steps import Act, AgentBounds, Stopped
 from tests.react.walkthroughs import HARBOUR, INVOICES, PROTOCOLS, build_tools
 from tests.test_journal import open_desk
 
@@ -45,7 +45,7 @@ def open_executor(desk, spoken, made, *, dies_before=0):
         tools=build_tools(made.append),
         calls=calls,
         protocol=PROTOCOLS[spoken],
-        bounds=Bounds(max_steps=len(INVOICES.calls) + 1),
+        bounds=AgentBounds(max_steps=len(INVOICES.calls) + 1),
     )
 
 

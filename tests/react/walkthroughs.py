@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
-from babyagi.react.protocols.base import Protocol
+from babyagi.react.protocols.base import AgentProtocol
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.protocols.text import ENGLISH, JAPANESE, Labels, text_protocol
 from babyagi.tasks import Effect, Passage
@@ -22,7 +22,7 @@ from babyagi.tools.base import Tool
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.declare import tool
 
-PROTOCOLS: Mapping[str, Protocol] = {
+PROTOCOLS: Mapping[str, AgentProtocol] = {
     "native": find_protocol("native"),
     "json": find_protocol("json"),
     "text": text_protocol(ENGLISH),

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from babyagi.agents.check import DOUBTING, SETTLING, look_up
-from babyagi.agents.replies.check import CheckedPart, CheckReply
+from babyagi.agents.replies.check import CheckReply, CheckReplyPart
 from babyagi.files import Folder
+from babyagi.offload import run_inline
 from babyagi.tasks import Effect, Passage, Planning, Result, StopReason, TaskStatus
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.text import disarm
 from babyagi.tools.base import Tool, takes
 from babyagi.tools.files import build_file_tools, build_write_file
@@ -128,6 +128,6 @@ def test_no_line_of_a_poisoned_text_answers_a_part_whatever_it_is_quoted_for(n):
 
     for quote in (text, TEXTS[n]["quote"], *text.split("\n")):
         for parts in PARTS:
-            said = tuple(CheckedPart(part=part, task_id=1, quote=quote) for part in parts)
+            said = tuple(CheckReplyPart(part=part, task_id=1, quote=quote) for part in parts)
             reply = CheckReply(is_met=True, parts=said, missing=(), is_readable=True, reason="")
             assert not look_up(reply, [made], objective_text=OBJECTIVE)[0], quote

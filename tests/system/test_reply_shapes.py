@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from babyagi.offload import ThreadOffload
 from babyagi.react.asking import MAX_REASKS
 from babyagi.tasks import Limits, Role, StopReason, TaskStatus
-from babyagi.taskstore.sql.database import ThreadOffload
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from support.scripted import ScriptedModel

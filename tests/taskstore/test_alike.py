@@ -6,6 +6,7 @@ import random
 import pytest
 
 from babyagi.errors import BabyagiError
+from babyagi.offload import run_inline
 from babyagi.tasks import (
     CheckedPart,
     Duty,
@@ -20,7 +21,6 @@ from babyagi.tasks import (
     Usage,
 )
 from babyagi.taskstore.port import Checked, Planned
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, make_spec, make_worker

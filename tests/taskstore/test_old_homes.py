@@ -20,8 +20,8 @@ from babyagi import events
 from babyagi.files import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.offload import run_inline
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StepState, TaskStatus
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import migrate_postgres, open_postgres, open_sqlite
 from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools

@@ -19,6 +19,7 @@ from babyagi.errors import (
     StoreUnavailableError,
     StoreUnusableError,
 )
+from babyagi.offload import ThreadOffload, run_inline
 from babyagi.redaction import redact_url
 from babyagi.tasks import Duty, Proposal, TaskStatus
 from babyagi.taskstore import postgres
@@ -26,7 +27,6 @@ from babyagi.taskstore.port import Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.access import POLL_S
-from babyagi.taskstore.sql.database import ThreadOffload, run_inline
 from babyagi.taskstore.sql.store import open_postgres, open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer
 from support.workers import join

@@ -15,11 +15,11 @@ from contextlib import closing, suppress
 import pytest
 
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
+from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, Memory, Proposal, StopReason
 from babyagi.taskstore import sqlite
 from babyagi.taskstore.port import Planned
 from babyagi.taskstore.sql import database
-from babyagi.taskstore.sql.database import ThreadOffload, run_inline
 from babyagi.taskstore.sql.rows import from_time
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase

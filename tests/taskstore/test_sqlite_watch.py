@@ -5,7 +5,7 @@ import queue
 
 import pytest
 
-from babyagi.taskstore.sql.database import ThreadOffload, run_inline
+from babyagi.offload import ThreadOffload, run_inline
 from babyagi.taskstore.sql.store import open_sqlite
 from babyagi.taskstore.sqlite import LOOK_S, FileWatch
 from tests.taskstore.contract import Clock, begin

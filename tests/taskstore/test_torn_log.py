@@ -4,7 +4,7 @@ written."""
 import sqlite3
 from contextlib import closing
 
-from babyagi.taskstore.sql.database import run_inline
+from babyagi.offload import run_inline
 from babyagi.taskstore.sql.store import open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, begin, plan_from
 

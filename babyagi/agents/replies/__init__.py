@@ -8,13 +8,13 @@ characters are read, in linear time.
 Does not cover: tool calls, and the text of a task's result, which is kept as it is.
 """
 
-from babyagi.agents.replies.check import CheckedPart, CheckReply, parse_check
+from babyagi.agents.replies.check import CheckReply, CheckReplyPart, parse_check
 from babyagi.agents.replies.creation import (
     EXPECTED_TASKS,
     MAX_NAME_CHARS,
     CreationReply,
     ProposedTask,
-    Unanswered,
+    UnansweredTask,
     parse_creation,
     split_combined,
 )
@@ -28,10 +28,10 @@ __all__ = [
     "MAX_REPLY_CHARS",
     "SHOWN_NAME_CHARS",
     "CheckReply",
-    "CheckedPart",
+    "CheckReplyPart",
     "CreationReply",
     "ProposedTask",
-    "Unanswered",
+    "UnansweredTask",
     "parse_check",
     "parse_creation",
     "parse_order",

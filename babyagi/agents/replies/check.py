@@ -42,7 +42,7 @@ _VERDICT = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedPart:
+class CheckReplyPart:
     """A part of the objective, the task whose result is said to answer it, and words that are said
     to be copied from that result."""
 
@@ -57,7 +57,7 @@ class CheckReply:
     is a line for a person."""
 
     is_met: bool
-    parts: tuple[CheckedPart, ...]
+    parts: tuple[CheckReplyPart, ...]
     missing: tuple[str, ...]
     is_readable: bool
     reason: str
@@ -98,7 +98,7 @@ def _read(node: Mapping[str, Any], json_: JsonValue) -> CheckReply:
 
 
 def _to_reply(
-    *, is_met: bool, parts: tuple[CheckedPart, ...], missing: tuple[str, ...], is_readable: bool
+    *, is_met: bool, parts: tuple[CheckReplyPart, ...], missing: tuple[str, ...], is_readable: bool
 ) -> CheckReply:
     reason = "; ".join(missing)[:MAX_REASON_CHARS] if is_readable else UNREADABLE
     return CheckReply(
@@ -120,7 +120,7 @@ def _to_texts(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if text))
 
 
-def _to_parts(value: Any) -> tuple[CheckedPart, ...]:
+def _to_parts(value: Any) -> tuple[CheckReplyPart, ...]:
     """The parts, from a list of objects or an object by part. A part without words is none."""
     if isinstance(value, dict) and not any(key in _PART_KEYS for key in map(str.casefold, value)):
         value = [
@@ -134,7 +134,7 @@ def _to_parts(value: Any) -> tuple[CheckedPart, ...]:
     ]
     parts = [(to_sentence(first_of(node, _PART_KEYS)), node) for node in nodes]
     return tuple(
-        CheckedPart(
+        CheckReplyPart(
             part=part,
             task_id=_to_task_id(first_of(node, _TASK_KEYS)),
             quote=_to_quote(first_of(node, _QUOTE_KEYS)),

@@ -70,7 +70,7 @@ class ProposedTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unanswered:
+class UnansweredTask:
     """A finished task whose result does not answer it: what it lacks, and the tasks that bring it,
     written as in `ProposedTask.after`."""
 
@@ -86,7 +86,7 @@ class CreationReply:
 
     tasks: tuple[ProposedTask, ...]
     is_met: bool
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[UnansweredTask, ...] = ()
     dropped: tuple[str, ...] = ()
     note: str = ""
 
@@ -746,8 +746,8 @@ def _to_references(value: Any) -> list[int | str]:
 
 def _to_unanswered(
     lacks: Iterable[Mapping[str, Any]], siblings: _Siblings, finished: frozenset[int]
-) -> tuple[Unanswered, ...]:
-    found: dict[int, Unanswered] = {}
+) -> tuple[UnansweredTask, ...]:
+    found: dict[int, UnansweredTask] = {}
     for lack in lacks:
         task_id = next(
             (id_ for key in _TASK_ID_KEYS if (id_ := to_id(lack.get(key))) is not None), None
@@ -764,7 +764,7 @@ def _to_unanswered(
         if task_id not in finished or task_id is None or not is_named:
             continue
         if task_id not in found or (said and not found[task_id].lacks):
-            found[task_id] = Unanswered(
+            found[task_id] = UnansweredTask(
                 task_id=task_id, lacks=said, after=siblings.resolve(first_of(lack, AFTER_KEYS))
             )
     return tuple(found.values())

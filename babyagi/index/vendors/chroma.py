@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import asynccontextmanager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from babyagi import private
 from babyagi.chroma_import import import_chroma, showing_no_environment
@@ -22,6 +22,7 @@ from babyagi.errors import (
 )
 from babyagi.index.port import PING_TIMEOUT_S, Hit, IndexItem
 from babyagi.net.addresses import Proxies
+from babyagi.offload import Offload
 from babyagi.redaction import redact
 
 if TYPE_CHECKING:
@@ -140,12 +141,6 @@ T = TypeVar("T")
 OWNER_FILE = ".babyagi-owner"
 CRASH_FILE = ".babyagi-may-crash"
 MAX_CRASHES = 2
-
-
-class Offload(Protocol):
-    """Runs blocking work in one thread, one call after the other."""
-
-    def __call__(self, work: Callable[[], T]) -> Awaitable[T]: ...
 
 
 class ChromaIndex:

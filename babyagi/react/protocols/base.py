@@ -12,7 +12,7 @@ from typing import Any
 
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker
-from babyagi.react.steps import Act, Decision, Step
+from babyagi.react.steps import Act, AgentDecision, AgentStep
 from babyagi.tools.base import Observation, Tool
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -28,14 +28,14 @@ class Conversation:
     it must answer)."""
 
     messages: tuple[Message, ...]
-    steps: Sequence[Step] = ()
+    steps: Sequence[AgentStep] = ()
     tools: Sequence[Tool] = ()
     max_output_tokens: int = 2000
     is_last: bool = False  # no call can be made any more, though there were tools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Protocol:
+class AgentProtocol:
     """A way of talking to a model.
 
     `render` makes the request of a conversation. `parse` reads the completion of it, and raises
@@ -44,7 +44,7 @@ class Protocol:
 
     name: str
     render: Callable[[Conversation], Prompt]
-    parse: Callable[[Completion, Conversation], Decision]
+    parse: Callable[[Completion, Conversation], AgentDecision]
 
 
 @cache
@@ -83,11 +83,11 @@ def instruct(messages: Sequence[Message], instruction: str) -> list[Message]:
     ]
 
 
-def model_origins(step: Step) -> tuple[str, ...]:
+def model_origins(step: AgentStep) -> tuple[str, ...]:
     return (f"model:{step.model}",) if step.model else ()
 
 
-def origins_of(step: Step) -> tuple[str, ...]:
+def origins_of(step: AgentStep) -> tuple[str, ...]:
     """The origins of what its calls gave, each once."""
     return tuple(
         dict.fromkeys(
@@ -100,7 +100,7 @@ def label_of(observation: Observation) -> str:
     return "error" if observation.is_error else "observation"
 
 
-def acts(steps: Sequence[Step]) -> list[tuple[Step, Act]]:
+def acts(steps: Sequence[AgentStep]) -> list[tuple[AgentStep, Act]]:
     """The steps with calls; only these are part of a conversation that goes on."""
     return [(step, step.decision) for step in steps if isinstance(step.decision, Act)]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from babyagi.react.protocols.base import Protocol
+from babyagi.react.protocols.base import AgentProtocol
 from babyagi.react.protocols.json import JSON
 from babyagi.react.protocols.native import NATIVE
 from babyagi.react.protocols.text import text_protocol
@@ -11,7 +11,7 @@ AUTO = "auto"
 PROTOCOL_NAMES = (AUTO, "native", "json", "text")
 
 
-def find_protocol(name: str) -> Protocol:
+def find_protocol(name: str) -> AgentProtocol:
     """Return the protocol of this name; `auto` begins with the native one.
 
     Raises:

@@ -19,8 +19,8 @@ from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
     WRITTEN_CALL,
+    AgentProtocol,
     Conversation,
-    Protocol,
     acts,
     describe_input,
     fill,
@@ -29,7 +29,7 @@ from babyagi.react.protocols.base import (
     model_origins,
     origins_of,
 )
-from babyagi.react.steps import Act, Decision, Fail, Finish
+from babyagi.react.steps import Act, AgentDecision, Fail, Finish
 from babyagi.tools.base import DECODER, Tool
 
 FINAL_ANSWER = "final_answer"
@@ -93,7 +93,7 @@ def _log(act: Act) -> str:
     )
 
 
-def parse(completion: Completion, conversation: Conversation) -> Decision:
+def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     if completion.tool_calls and conversation.tools:
         return Act(
             calls=completion.tool_calls, thought=completion.text.strip(), log=completion.text
@@ -159,4 +159,4 @@ def read_object(text: str) -> tuple[dict[str, Any], str]:
     return value, body[start:end]
 
 
-JSON = Protocol(name="json", render=render, parse=parse)
+JSON = AgentProtocol(name="json", render=render, parse=parse)

@@ -8,13 +8,13 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
+    AgentProtocol,
     Conversation,
-    Protocol,
     acts,
     label_of,
     model_origins,
 )
-from babyagi.react.steps import Act, Decision, Finish
+from babyagi.react.steps import Act, AgentDecision, Finish
 
 
 def render(conversation: Conversation) -> Prompt:
@@ -45,7 +45,7 @@ def render(conversation: Conversation) -> Prompt:
     )
 
 
-def parse(completion: Completion, conversation: Conversation) -> Decision:
+def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
     """Half a call is none: of a reply that was cut off only the text counts."""
     text = completion.text.strip()
     if completion.tool_calls and conversation.tools and completion.finish_reason != "length":
@@ -55,4 +55,4 @@ def parse(completion: Completion, conversation: Conversation) -> Decision:
     return Finish(output=text, log=completion.text)
 
 
-NATIVE = Protocol(name="native", render=render, parse=parse)
+NATIVE = AgentProtocol(name="native", render=render, parse=parse)

@@ -21,8 +21,8 @@ from babyagi.react.protocols import native
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
     WRITTEN_CALL,
+    AgentProtocol,
     Conversation,
-    Protocol,
     acts,
     describe_input,
     fill,
@@ -31,7 +31,7 @@ from babyagi.react.protocols.base import (
     model_origins,
     origins_of,
 )
-from babyagi.react.steps import Act, Decision, Finish, Step
+from babyagi.react.steps import Act, AgentDecision, AgentStep, Finish
 
 MAX_LABEL_CHARS = 200  # a label stands within this much of its line
 DECIDING = ("action", "answer")
@@ -98,9 +98,9 @@ JAPANESE = Labels(
 )
 
 
-def text_protocol(labels: Labels = ENGLISH) -> Protocol:
+def text_protocol(labels: Labels = ENGLISH) -> AgentProtocol:
     """The protocol with these labels."""
-    return Protocol(
+    return AgentProtocol(
         name="text",
         render=lambda conversation: render(conversation, labels),
         parse=lambda completion, conversation: parse(completion, conversation, labels),
@@ -172,7 +172,7 @@ def _log(act: Act, labels: Labels) -> str:
     return "\n".join([act.log, *calls] if act.log else calls)
 
 
-def _show(step: Step, labels: Labels) -> Message:
+def _show(step: AgentStep, labels: Labels) -> Message:
     shown = [
         f"{labels.observation[0]}:\n{fence(label_of(observation), observation.passage)}"
         for observation in step.observations
@@ -194,7 +194,7 @@ class _Label:
     rest: str  # of its line
 
 
-def parse(completion: Completion, conversation: Conversation, labels: Labels) -> Decision:
+def parse(completion: Completion, conversation: Conversation, labels: Labels) -> AgentDecision:
     """The first call, or the answer if that comes first."""
     if completion.tool_calls and conversation.tools:
         return Act(
@@ -217,7 +217,7 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     )
 
 
-def _decide(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> Decision | None:
+def _decide(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> AgentDecision | None:
     for at, label in enumerate(found):
         if label.kind == "answer":
             answer = "\n".join([label.rest, *lines[label.line + 1 :]]).strip()

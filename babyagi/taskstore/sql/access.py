@@ -4,26 +4,20 @@ blocks; and how it waits for the commits of others."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from babyagi.errors import StoreUnavailableError
+from babyagi.offload import Offload, run_inline
 from babyagi.taskstore.sql import database, transitions
-from babyagi.taskstore.sql.database import Database, Row, Transaction, run_inline
+from babyagi.taskstore.sql.database import Database, Row, Transaction
 
 T = TypeVar("T")
 
 # in a row, before a trouble is a new one: a full disk still takes a small write now and then
 CALM_WRITES = 50
-
-
-class Offload(Protocol):
-    """Runs blocking work in threads: one at a time for SQLite, one per connection for
-    PostgreSQL."""
-
-    def __call__(self, work: Callable[[], T], /) -> Awaitable[T]: ...
 
 
 class SqlAccess:

@@ -3,10 +3,8 @@ read from the `.sql` files beside this module."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -232,30 +230,3 @@ def held_up(version: int, scripts: Sequence[str], *, where: str) -> StoreUnusabl
         fix="stop every worker, then try again",
         guide="store",
     )
-
-
-# --------------------------------------------------------------------------------------------------
-# Threads for blocking work, so that a connection is used by one thread only and the event loop
-# never waits for a disk or a server.
-# --------------------------------------------------------------------------------------------------
-
-
-class ThreadOffload:
-    """Run blocking calls in threads of its own, `n_threads` at once; with one thread, one after the
-    other. Whoever made it closes it, after what uses it."""
-
-    def __init__(self, *, name: str = "taskstore", n_threads: int = 1) -> None:
-        self._executor = ThreadPoolExecutor(max_workers=n_threads, thread_name_prefix=name)
-
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Cancelling the call does not stop work that has begun."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
-
-    def close(self) -> None:
-        """Wait for the work that has begun, and end the thread."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
-
-
-async def run_inline(work: Callable[[], T]) -> T:
-    """The offload of a simulation: no thread, no waiting."""
-    return work()

@@ -13,6 +13,7 @@ from typing import Any
 
 from babyagi import events
 from babyagi.errors import SettingsError
+from babyagi.offload import Offload
 from babyagi.redaction import redact_url
 from babyagi.tasks import (
     Event,
@@ -29,7 +30,7 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Window
 from babyagi.taskstore.sql import planning, transitions
-from babyagi.taskstore.sql.access import Offload, Waiting
+from babyagi.taskstore.sql.access import Waiting
 from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.rows import (
     event_from_row,

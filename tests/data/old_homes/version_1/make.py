@@ -31,8 +31,8 @@ from babyagi.files import Folder
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import ToolCall
 from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.offload import run_inline
 from babyagi.tasks import Limits, Proposal, Role, TaskStatus, Usage
-from babyagi.taskstore.sql.database import run_inline
 from babyagi.taskstore.sql.store import open_postgres, open_sqlite
 from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools

@@ -1,0 +1,85 @@
+"""What a person types next for an objective, by its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from babyagi.tasks import Objective, ObjectiveStatus, StopReason
+
+
+class Need(StrEnum):
+    """What an objective needs from a person before it can go on."""
+
+    NOTHING = "nothing"  # it is over
+    RESUME = "resume"  # it has not ended
+    REPORT = "report"  # it ended without one
+    ANSWERS = "answers"
+    LIMIT = "limit"  # a higher one
+    TASK = "task"  # for what is not answered
+    RETRY = "retry"  # of a task that was given up, which others may wait for
+    LEAVE = "leave"  # to go on as it did: nothing was given up, and no limit need be raised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextCommand:
+    """What is to be typed for `need`, with the value of its last option; `resume` comes after."""
+
+    need: Need
+    command: str
+    value: str = ""
+    resume: str
+
+
+def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> NextCommand:
+    """Return what goes on with the objective.
+
+    Args:
+        has_dead: a task of it was given up.
+        has_report: its report is written, or is just being written.
+    """
+    here = f"--objective {objective.id}"
+    need = _find_need(objective, has_dead=has_dead, has_report=has_report)
+    command, value = f"babyagi resume {here}", ""
+    match need:
+        case Need.ANSWERS:
+            command = "babyagi inbox"
+        case Need.LIMIT:
+            option, value = _raise_limit(objective)
+            command = f"babyagi extend {here} {option}"
+        case Need.TASK:
+            command = f'babyagi tasks add {here} "what would answer what is missing"'
+        case Need.RETRY:
+            command = f"babyagi retry TASK {here}"
+        case Need.LEAVE:
+            command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
+    return NextCommand(need=need, command=command, value=value, resume=f"babyagi resume {here}")
+
+
+def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Need:
+    if objective.status is not ObjectiveStatus.ENDED:
+        return Need.RESUME
+    if (objective.stop_reason or "").startswith("limit:"):
+        return Need.LIMIT
+    if objective.stop_reason is StopReason.WAITING:
+        return Need.ANSWERS
+    if not has_report:
+        return Need.REPORT
+    if objective.stop_reason is StopReason.UNMET:
+        return Need.TASK
+    if objective.stop_reason in (StopReason.STALLED, StopReason.FAILED):
+        return Need.RETRY if has_dead else Need.LEAVE
+    return Need.NOTHING
+
+
+def _raise_limit(objective: Objective) -> tuple[str, str]:
+    """The option and twice the value of the limit that the objective ended by."""
+    limits, name = objective.spec.limits, (objective.stop_reason or "").removeprefix("limit:")
+    value = {
+        "tasks": f"{2 * limits.max_tasks}",
+        "calls": f"{2 * limits.max_calls}",
+        "tokens": f"{2 * limits.max_tokens}",
+        "cost": f"{2 * limits.max_cost_usd:g}",
+        "time": f"{int(2 * limits.max_time_s)}s",
+    }[name]
+    return f"--max-{name}", value
