@@ -16,9 +16,11 @@ import hashlib
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self, TypeVar
 
 from babyagi import events, inbox
 from babyagi.errors import (
@@ -50,11 +52,14 @@ from babyagi.tasks import (
     Usage,
     find_sources,
 )
+from babyagi.taskstore.lifecycle import INPUTS
 from babyagi.taskstore.limits import charge_of
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
 from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 RECORD_PAUSE_S = 1.0
 FAULTS_OF_A_CALL = (
@@ -112,15 +117,20 @@ class Backends:
 
 class _Recorded:
     """What is recorded for an owner, read once: while its claim lives, nobody else adds to it what
-    need not be asked of the store."""
+    need not be asked of the store.
 
-    def __init__(self, store: TaskStore, fence: Fence) -> None:
+    `held` waits in memory for the next change under the claim, `n_calls` are being made now.
+    """
+
+    def __init__(self, store: TaskStore, fence: Fence, *, is_empty: bool) -> None:
+        self.held: Outcome | Kept | None = None
+        self.n_calls = 0
         self._store = store
         self._fence = fence
-        self._step_by_key: dict[str, Step] | None = None
+        self._step_by_key: dict[str, Step] | None = {} if is_empty else None
 
     async def find(self, key: str) -> Step | None:
-        """Return the step if it has an outcome."""
+        """Return the step if it has an outcome that is recorded."""
         if self._step_by_key is None:
             steps = await self._store.steps(self._fence.objective_id, owner=self._fence.owner)
             # else a call beside this one has read it meanwhile, and may have added to it
@@ -132,6 +142,14 @@ class _Recorded:
         await self.find("")
         return list((self._step_by_key or {}).values())
 
+    @contextmanager
+    def calling(self) -> Iterator[None]:
+        self.n_calls += 1
+        try:
+            yield
+        finally:
+            self.n_calls -= 1
+
     def add(self, step: Step) -> Step:
         if self._step_by_key is not None and step.output is not None:
             self._step_by_key[step.key] = step
@@ -141,10 +159,18 @@ class _Recorded:
 class Journal:
     """The calls of one owner under one claim.
 
+    Entered as a context, it makes one transaction of an outcome and of what comes next: the outcome
+    waits in memory for the next intended call, or for the change that `commit` makes, and for
+    nothing else. Before a tool is called, beside any other call, and when the context is left,
+    whatever the reason, it is recorded by itself. So nothing that was made from an outcome leaves
+    the process before the outcome is durable. What reads the steps of the owner from the store
+    calls `flush` before.
+
     Args:
         fence: the claim that the steps are recorded under.
         prefix: what every key starts with: `<try>/` for a task, nothing for a duty.
         approval: which tool calls ask a person first.
+        is_new: nothing is recorded for the owner yet.
     """
 
     def __init__(
@@ -154,6 +180,7 @@ class Journal:
         fence: Fence,
         prefix: str = "",
         approval: Approval = Approval.ONCE,
+        is_new: bool = False,
     ) -> None:
         self._backends = backends
         self._store = backends.store
@@ -161,7 +188,21 @@ class Journal:
         self._prefix = prefix
         self._try_prefix = prefix
         self._approval = approval
-        self._recorded = _Recorded(self._store, fence)
+        self._recorded = _Recorded(self._store, fence, is_empty=is_new)
+        self._may_hold = False
+
+    async def __aenter__(self) -> Self:
+        self._may_hold = True
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        self._may_hold = False
+        if isinstance(self._recorded.held, Outcome):
+            await self.flush()
+            return
+        # what cost nothing may be lost, and must not take the place of what was raised
+        with suppress(BabyagiError):
+            await self.flush()
 
     def below(self, path: str) -> Journal:
         """The same journal with its paths beneath this one, for a tool that is made of other
@@ -175,6 +216,35 @@ class Journal:
         inner._try_prefix, inner._recorded = self._try_prefix, self._recorded
         return inner
 
+    async def flush(self) -> None:
+        """Record what waits for the next change."""
+        held = self._recorded.held
+        match held:
+            case Outcome():
+                await self._record(held)
+            case Kept():
+                await self._put(held)
+        self._let_go(held)
+
+    async def commit(self, change: Callable[[Outcome | Kept | None], Awaitable[T]]) -> T:
+        """Make a change of the store under the claim, with what waits for it as its `first`."""
+        held = self._recorded.held
+        done = await change(held)
+        self._let_go(held)
+        return done
+
+    def _let_go(self, held: Outcome | Kept | None) -> None:
+        if self._recorded.held is held:
+            self._recorded.held = None
+
+    def _holds(self, outcome: Outcome | Kept) -> bool:
+        """Let it wait for the next change; False where it must not, because another call than the
+        one that it came of is being made."""
+        if not self._may_hold or self._recorded.n_calls > 1:
+            return False
+        self._recorded.held = outcome
+        return True
+
     async def recall(self, path: str) -> str | None:
         """Return the word that was kept at the path, None when none was."""
         step = await self._recorded.find(self._prefix + path)
@@ -183,10 +253,13 @@ class Journal:
     async def keep(self, path: str, word: str) -> str:
         """Keep a word at the path, and return it; the first one that was kept there holds."""
         output = json.dumps(word)
-        return str(json.loads(await self._put(path, kind="inputs", request=output, output=output)))
+        kept = self._keep(path, kind=INPUTS, request=output, output=output)
+        await self.flush()
+        return str(json.loads((await self._put(kept)).output or ""))
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return what this try was given, building it only if no earlier claim of this try did.
+        Asked for once.
 
         Returns:
             The JSON object that `build` gave the first time.
@@ -194,7 +267,8 @@ class Journal:
         step = await self._recorded.find(f"{self._prefix}inputs")
         if step is None:
             output = json.dumps(await build(), ensure_ascii=False)
-            output = await self._put("inputs", kind="inputs", request=output, output=output)
+            kept = self._keep("inputs", kind=INPUTS, request=output, output=output)
+            output = await self._hold_or_put(kept)
         else:
             output = step.output or "{}"
         found: Mapping[str, Any] = json.loads(output)
@@ -213,6 +287,12 @@ class Journal:
             Whatever `ChatModel.complete` raises; the reservation is given back, or charged when the
             call may be billed.
         """
+        with self._recorded.calling():
+            return await self._complete(path, prompt, role, timeout_s)
+
+    async def _complete(
+        self, path: str, prompt: Prompt, role: Role, timeout_s: float | None
+    ) -> Completion:
         model = self._backends.models[role]
         prompt = await self._seal(path, prompt)
         step = await self._intend(
@@ -232,14 +312,16 @@ class Journal:
             )
             raise
         origins = (*prompt.origins, f"model:{completion.model}")
-        recorded = await self._record(
+        outcome = Outcome(
             key=step.key,
             output=completion.to_json(),
             usage=completion.usage,
             model=completion.model,
             origins=origins,
         )
-        return Completion.from_json(recorded.output or "")
+        if self._holds(outcome):
+            return Completion.from_json(outcome.output)
+        return Completion.from_json((await self._record(outcome)).output or "")
 
     async def _ask_model(
         self, model: ChatModel, prompt: Prompt, role: Role, timeout_s: float | None
@@ -285,6 +367,11 @@ class Journal:
             waits, the claim is given up.
         """
         self._backends.gate.check()
+        await self.flush()
+        with self._recorded.calling():
+            return await self._call_tool(path, tool, arguments)
+
+    async def _call_tool(self, path: str, tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         request = inbox.write_request(tool.name, arguments)
         step = await self._recorded.find(self._prefix + path)
         if step is not None:
@@ -345,13 +432,13 @@ class Journal:
                 "nobody knows whether %s was carried out: %s", tool.name, type(error).__name__
             )
             return await self._ask(path, inbox.ONCE, request)
-        step = await self._record(
+        outcome = Outcome(
             key=step.key,
             output=observation.to_json(),
             usage=Usage(),
             origins=observation.passage.origins,
         )
-        return Observation.from_json(step.output or "")
+        return Observation.from_json((await self._record(outcome)).output or "")
 
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
         """What came of the same call or question in an earlier try of this task, for as many as
@@ -393,26 +480,32 @@ class Journal:
     async def _put_observation(
         self, path: str, observation: Observation, request: str
     ) -> Observation:
-        origins = observation.passage.origins
-        return Observation.from_json(
-            await self._put(
-                path, kind="tool", request=request, output=observation.to_json(), origins=origins
-            )
+        kept = replace(
+            self._keep(path, kind="tool", request=request, output=observation.to_json()),
+            origins=observation.passage.origins,
+        )
+        return Observation.from_json(await self._hold_or_put(kept))
+
+    def _keep(self, path: str, *, kind: str, request: str, output: str) -> Kept:
+        return Kept(
+            key=self._prefix + path, kind=kind, request_hash=_digest(request), output=output
         )
 
-    async def _put(
-        self, path: str, *, kind: str, request: str, output: str, origins: Sequence[str] = ()
-    ) -> str:
-        """Record what cost nothing; returns the output that holds, which is the first."""
+    async def _hold_or_put(self, kept: Kept) -> str:
+        """Returns the output that holds, which is the first one."""
+        return kept.output if self._holds(kept) else (await self._put(kept)).output or kept.output
+
+    async def _put(self, kept: Kept) -> Step:
+        """Record what cost nothing; returns the step that holds, which is the first one."""
         step = await self._store.put_step(
             self._fence,
-            key=self._prefix + path,
-            kind=kind,
-            request_hash=_digest(request),
-            output=output,
-            origins=origins,
+            key=kept.key,
+            kind=kept.kind,
+            request_hash=kept.request_hash,
+            output=kept.output,
+            origins=kept.origins,
         )
-        return self._recorded.add(step).output or output
+        return self._recorded.add(step)
 
     async def embed(self, path: str, texts: Sequence[str]) -> list[bytes]:
         """Return one unit vector per text. A local embedder costs nothing and is not journaled."""
@@ -436,7 +529,7 @@ class Journal:
                 raise
             output = json.dumps([base64.b64encode(vector).decode() for vector in vectors])
             step = await self._record(
-                key=step.key, output=output, usage=usage, model=embedder.space
+                Outcome(key=step.key, output=output, usage=usage, model=embedder.space)
             )
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
@@ -446,40 +539,55 @@ class Journal:
         """Record the intention, waiting for calls in flight when only what they hold stands in the
         way."""
         self._backends.gate.check()
-        key, request_hash = self._prefix + path, _digest(request)
+        intention = Intention(
+            key=self._prefix + path,
+            kind=kind,
+            request_hash=_digest(request),
+            reservation=reservation,
+            model=model,
+        )
         while True:
             try:
-                step = await self._store.intend_step(
-                    self._fence,
-                    key=key,
-                    kind=kind,
-                    request_hash=request_hash,
-                    reservation=reservation,
-                    model=model,
-                )
+                step = await self.commit(partial(self._intend_after, intention))
                 break
             except LimitReachedError as error:
                 if error.is_final:
                     raise
+                await self.flush()  # what the next call cannot take along waits for no other
                 await self._backends.sleep(0.1)
                 self._backends.gate.check()
-        if step.state is StepState.DONE and step.request_hash != request_hash:
+        if step.state is StepState.DONE and step.request_hash != intention.request_hash:
             await self._store.append_event(
                 self._fence.objective_id,
                 kind=events.STEP_REQUEST_CHANGED,
-                data={"owner": self._fence.owner, "key": key},
+                data={"owner": self._fence.owner, "key": step.key},
             )
         return step
 
-    async def _record(
-        self, *, key: str, output: str, usage: Usage, model: str = "", origins: Sequence[str] = ()
-    ) -> Step:
+    async def _intend_after(self, intention: Intention, first: Outcome | Kept | None) -> Step:
+        if first is not None:
+            return await self._store.intend_after(self._fence, intention=intention, first=first)
+        return await self._store.intend_step(
+            self._fence,
+            key=intention.key,
+            kind=intention.kind,
+            request_hash=intention.request_hash,
+            reservation=intention.reservation,
+            model=intention.model,
+        )
+
+    async def _record(self, outcome: Outcome) -> Step:
         """Record an outcome that is paid for, however long the store cannot answer; only a worker
         that stops gives it up."""
         while True:
             try:
                 step = await self._store.record_step(
-                    self._fence, key=key, output=output, usage=usage, model=model, origins=origins
+                    self._fence,
+                    key=outcome.key,
+                    output=outcome.output,
+                    usage=outcome.usage,
+                    model=outcome.model,
+                    origins=outcome.origins,
                 )
                 return self._recorded.add(step)
             except StoreUnavailableError:

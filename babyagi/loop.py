@@ -165,30 +165,44 @@ class Loop:
             fence=claim.fence,
             prefix=f"{claim.task.try_no}/",
             approval=objective.spec.approval,
+            is_new=claim.fence.claim_no == 1,
         )
         try:
-            answer, shown = await self._execute(claim.task, objective, journal)
+            async with journal:
+                await self._run_turn(claim, objective, journal)
         except ParkedError as error:
             logger.info("objective %d: %s; %s", objective.id, error.what, error.fix)
-            return
+
+    async def _run_turn(self, claim: Claim, objective: Objective, journal: Journal) -> None:
+        answer, shown = await self._execute(claim.task, objective, journal)
         outcome, plan = answer.outcome, await self._plan_of(claim.task, answer, objective.spec.text)
         if outcome.kind is OutcomeKind.LACKING:
+            await journal.flush()
             lack = Lack(what=outcome.lack, shown=shown)
             await self._store.record_lack(
                 claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan)
             )
-        else:
-            await self._store.record_result(
-                claim, text=outcome.text, origins=answer.origins, lack=outcome.lack, plan=plan
+            return
+        await journal.commit(
+            lambda first: self._store.record_result(
+                claim,
+                text=outcome.text,
+                origins=answer.origins,
+                lack=outcome.lack,
+                plan=plan,
+                first=first,
             )
+        )
 
     async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
         journal = Journal(self._backends, fence=claim.fence)
         match claim.duty:
             case Duty.ORDER:
-                await self._order(claim, objective, journal)
+                async with journal:
+                    await self._order(claim, objective, journal)
             case Duty.PLAN:
-                await self._plan(claim, objective, journal)
+                async with journal:
+                    await self._plan(claim, objective, journal)
             case Duty.CHECK:
                 await self._check(claim, objective, journal)
             case Duty.REPORT:
@@ -202,7 +216,9 @@ class Loop:
         logger.error("objective %d: the %s is given up: %s", objective.id, claim.duty, why)
         match claim.duty:
             case Duty.ORDER:
-                await self._finish_order(claim, revision=objective.order_revision, task_ids=())
+                journal = Journal(self._backends, fence=claim.fence)
+                revision = objective.order_revision
+                await self._finish_order(claim, journal, revision=revision, task_ids=())
             case Duty.PLAN:
                 task_ids = await self._store.recorded_ids(objective.id, limit=MAX_PLANNED)
                 await self._store.record_plan(claim, task_ids=task_ids, plan=Planned(failure=why))
@@ -433,7 +449,9 @@ class Loop:
         finished = await self._load_finished(objective.id, tasks, max_tokens=PLAN_TOKENS)
         names = await self._names(objective.id, without=set(task_ids))
         plan = await self._create(finished, objective, journal, names)
-        await self._store.record_plan(claim, task_ids=task_ids, plan=plan)
+        await journal.commit(
+            lambda first: self._store.record_plan(claim, task_ids=task_ids, plan=plan, first=first)
+        )
 
     async def _load_finished(
         self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int
@@ -643,14 +661,19 @@ class Loop:
                 )
             except FAULTS_OF_THE_TASK as error:
                 logger.warning("the list keeps its order: %s", error.what)
-        await self._finish_order(claim, revision=window.revision, task_ids=task_ids)
+        await self._finish_order(claim, journal, revision=window.revision, task_ids=task_ids)
 
     async def _finish_order(
-        self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]
+        self, claim: DutyClaim, journal: Journal, *, revision: int, task_ids: Sequence[int]
     ) -> None:
         try:
-            await self._store.reorder(claim, revision=revision, task_ids=task_ids)
+            await journal.commit(
+                lambda first: self._store.reorder(
+                    claim, revision=revision, task_ids=task_ids, first=first
+                )
+            )
         except StaleOrderError:
+            await journal.flush()
             logger.info("the list changed while the prioritizer was thinking; its order is dropped")
             await self._store.release_duty(claim)
 
@@ -660,7 +683,8 @@ class Loop:
     async def _check(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         """Ask whether the objective is met, and for tasks where it is not and none is left; all
         that comes of it is one commit."""
-        is_met, reason, checked = await self._judge(objective, journal)
+        async with journal:
+            is_met, reason, checked = await self._judge(objective, journal)
         is_asked = checked.missing and all(
             name.status in SETTLED for name in await self._names(objective.id)
         )

@@ -52,6 +52,13 @@ class Desk:
     async def usage(self):
         return (await self.world.store.objective(self.claim.task.objective_id)).usage
 
+    async def outputs(self):
+        """What is recorded for the claim, by key."""
+        steps = await self.world.store.steps(
+            self.claim.task.objective_id, owner=self.claim.fence.owner
+        )
+        return {step.key: step.output for step in steps if step.output is not None}
+
     async def kinds(self):
         return [event.kind for event in await self.world.store.events(self.claim.task.objective_id)]
 
@@ -190,6 +197,147 @@ async def test_the_origins_of_a_step_are_those_of_its_prompt_and_its_model():
     )
 
     assert step.origins == ("person", "model:scripted")
+
+
+class Watched(ScriptedModel):
+    """A model that looks, before it answers, at what of the claim is in the store."""
+
+    def __init__(self, desk, answers):
+        super().__init__(lambda prompt, role: next(answers))
+        self._desk, self.seen = desk, []
+
+    async def complete(self, prompt, *, role):
+        self.seen.append(await self._desk.outputs())
+        return await super().complete(prompt, role=role)
+
+
+async def ask_twice(journal, desk):
+    await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    await journal.complete("execute/1/model/again/1", ask("what?"), role=Role.EXECUTION)
+    return desk.model.seen[-1]
+
+
+async def ask_and_look(journal, desk):
+    seen = []
+
+    async def run(arguments):
+        seen.append(await desk.outputs())
+        return Passage(text="", origin="tool:look")
+
+    await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    await journal.call_tool("execute/1/tool/1", make_tool(run), {})
+    return seen[-1]
+
+
+async def ask_and_keep(journal, desk):
+    await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    await journal.keep("execute/text-from", "1")
+    return await desk.outputs()
+
+
+async def ask_and_commit(journal, desk):
+    async def record(first):
+        return await desk.world.store.record_result(
+            desk.claim, text="found", origins=[], first=first
+        )
+
+    await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+    await journal.commit(record)
+    assert (await desk.world.store.results(desk.claim.task.objective_id))[0].text == "found"
+    return await desk.outputs()
+
+
+async def ask_side_by_side(journal, desk):
+    """The second answer comes while the first call is still waited for."""
+    release = asyncio.Event()
+
+    class Late(ScriptedModel):
+        async def complete(self, prompt, *, role):
+            if len(self.calls) == 0:
+                self.calls.append((role, prompt))
+                await release.wait()
+            return await super().complete(prompt, role=role)
+
+    desk.model = Late(lambda prompt, role: "an answer")
+    journal._backends.models[Role.EXECUTION] = desk.model
+    async with asyncio.TaskGroup() as group:
+        late = group.create_task(
+            journal.complete("execute/2/model", ask("late?"), role=Role.EXECUTION)
+        )
+        await asyncio.sleep(0)
+        await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+        seen = await desk.outputs()
+        assert not late.done()
+        release.set()
+    return seen
+
+
+@pytest.mark.parametrize(
+    "goes_on", [ask_twice, ask_and_look, ask_and_keep, ask_and_commit, ask_side_by_side]
+)
+async def test_nothing_made_from_an_outcome_leaves_before_the_outcome_is_recorded(goes_on):
+    desk = await open_desk()
+    desk.model = Watched(desk, iter(["an answer"] * 2))
+
+    async with desk.open_journal() as journal:
+        seen = await goes_on(journal, desk)
+
+    assert "an answer" in seen.get("1/execute/1/model", "")
+
+
+@pytest.mark.parametrize("error", [ModelUnavailableError("down"), asyncio.CancelledError()])
+async def test_whatever_ends_a_turn_its_last_outcome_is_recorded(error):
+    desk = await open_desk()
+
+    with pytest.raises(type(error)):
+        async with desk.open_journal() as journal:
+            await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+            raise error
+
+    assert list(await desk.outputs()) == ["1/execute/1/model"]
+    assert (await desk.usage()).calls == 1
+
+
+async def test_an_outcome_whose_next_call_must_not_be_made_is_recorded_all_the_same():
+    desk = await open_desk()
+    store, objective_id = desk.world.store, desk.claim.task.objective_id
+
+    with pytest.raises(ObjectiveStoppedError):
+        async with desk.open_journal() as journal:
+            await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+            await store.pause_objective(objective_id)
+            await journal.complete("execute/2/model", ask("more?"), role=Role.EXECUTION)
+
+    assert list(await desk.outputs()) == ["1/execute/1/model"]
+    assert (await store.objective(objective_id)).held.calls == 0
+
+
+async def test_inputs_the_first_call_an_answer_and_the_result_are_two_transactions():
+    desk = await open_desk()
+    world, n_writes = desk.world, 0
+    write = world.store._write
+
+    async def count(*args, **more):
+        nonlocal n_writes
+        n_writes += 1
+        return await write(*args, **more)
+
+    async def build():
+        return {"n": 1}
+
+    await world.store.secret("s")
+    world.store._write = count
+    async with desk.open_journal() as journal:
+        await journal.inputs(build)
+        await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+        await journal.commit(
+            lambda first: world.store.record_result(
+                desk.claim, text="found", origins=[], first=first
+            )
+        )
+
+    assert n_writes == 2
+    assert list(await desk.outputs()) == ["1/inputs", "1/execute/1/model"]
 
 
 async def test_inputs_are_chosen_once_and_read_ever_after():

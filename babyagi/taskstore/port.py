@@ -152,6 +152,9 @@ class WorkerStore(Protocol):
 # * Lock, fence, count: a method that takes a `Fence`, `Claim` or `DutyClaim` first checks that the
 # claim is still the holder's, and raises `LeaseLostError` with nothing changed when it is not. The
 # one exception is `record_step`.
+# * What a method is given as `first` is recorded in its transaction, before what the method does,
+# as `record_step` (an `Outcome`) or `put_step` (a `Kept`) would under the same fence. Where the
+# method raises, it is not recorded either.
 # * The clock is the store's. Callers hand in durations, never instants.
 # * Every change of state appends its events in the same transaction.
 # * `StoreUnavailableError` means: nothing changed, try again later. `StoreUnusableError` means: a
@@ -215,6 +218,39 @@ class Window:
     tasks: tuple[Task, ...]
     at_work: tuple[Task, ...]
     finished: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intention:
+    """A call that is about to be made, as `intend_step` is told of it."""
+
+    key: str
+    kind: str
+    request_hash: str
+    reservation: Reservation
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of an intended call, as `record_step` is told of it."""
+
+    key: str
+    output: str
+    usage: Usage
+    model: str = ""
+    origins: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What cost nothing, as `put_step` is told of it."""
+
+    key: str
+    kind: str
+    request_hash: str
+    output: str
+    origins: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,6 +350,7 @@ class TaskStore(WorkerStore, Protocol):
         origins: Sequence[str],
         lack: str = "",
         plan: Planned | None = None,
+        first: Outcome | Kept | None = None,
     ) -> Result:
         """running → recorded, with its one result, which others can see from now on, and no longer
         held. Allowed on a paused or ended objective. A queued task that waits for what it lacked,
@@ -337,7 +374,12 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def record_plan(
-        self, claim: DutyClaim, *, task_ids: Sequence[int], plan: Planned
+        self,
+        claim: DutyClaim,
+        *,
+        task_ids: Sequence[int],
+        plan: Planned,
+        first: Outcome | Kept | None = None,
     ) -> Plan:
         """recorded → done, and the proposals enter the list at its end, in their order.
 
@@ -441,7 +483,14 @@ class TaskStore(WorkerStore, Protocol):
         finished last."""
         ...
 
-    async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
+    async def reorder(
+        self,
+        claim: DutyClaim,
+        *,
+        revision: int,
+        task_ids: Sequence[int],
+        first: Outcome | Kept | None = None,
+    ) -> None:
         """Deal the ranks that the named queued tasks hold out to them anew, in the order given
         (`rules.deal_ranks`), and finish the duty.
 
@@ -499,6 +548,12 @@ class TaskStore(WorkerStore, Protocol):
             LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or
             has ended and the owner is neither `report` nor `index`.
         """
+        ...
+
+    async def intend_after(
+        self, fence: Fence, *, intention: Intention, first: Outcome | Kept
+    ) -> Step:
+        """As `intend_step`, with `first` recorded in the same transaction. Raises as it does."""
         ...
 
     async def record_step(

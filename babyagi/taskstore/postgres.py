@@ -434,7 +434,7 @@ class PostgresDatabase:
     """An open database. Every method but `data_version` blocks and belongs into one of the store's
     threads."""
 
-    is_told = True
+    reads_at_once, is_told = False, True
 
     def __init__(
         self,
@@ -502,6 +502,9 @@ class PostgresDatabase:
             return done
 
         return self._persist(transact)
+
+    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
+        raise StoreUnavailableError(f"{self.where} is asked in a thread")
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
         return self.read(work)  # the server took no bytes that are not UTF-8

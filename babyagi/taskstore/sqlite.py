@@ -184,7 +184,7 @@ class SqliteEngine:
         scripts: what makes the schema, one script per version, when not those of this program.
     """
 
-    is_told = False
+    is_told = reads_at_once = False
 
     def __init__(
         self, where: str, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
@@ -198,6 +198,9 @@ class SqliteEngine:
     def read(self, work: Callable[[Transaction], T]) -> T:
         with self._errors():
             return self._transact("BEGIN", work)
+
+    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
+        return self.read(work)
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
         connection = self._open()
@@ -222,8 +225,15 @@ class SqliteEngine:
             raise StoreUnavailableError(f"the task store {self.where} is closed")
         return self._connection
 
-    def _transact(self, begin: str, work: Callable[[Transaction], T]) -> T:
-        connection = self._open()
+    def _transact(
+        self,
+        begin: str,
+        work: Callable[[Transaction], T],
+        *,
+        connection: sqlite3.Connection | None = None,
+    ) -> T:
+        """In the one connection that writes, unless another is named."""
+        connection = self._open() if connection is None else connection
         connection.execute(begin)
         try:
             done = work(
@@ -236,9 +246,9 @@ class SqliteEngine:
             raise
         return done
 
-    def _connect(self, *pragmas: str) -> sqlite3.Connection:
+    def _connect(self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.where, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+            self.where, timeout=timeout_s, isolation_level=None, check_same_thread=False
         )
         connection.row_factory = sqlite3.Row
         try:
@@ -318,7 +328,10 @@ QUICK_CHECK_MAX_BYTES = 64_000_000
 
 
 class SqliteDatabase(SqliteEngine):
-    """An open file. Every method blocks and belongs into the store's thread."""
+    """An open file. Every method but `read_at_once`, which has a connection of its own, blocks and
+    belongs into the store's thread."""
+
+    reads_at_once = True
 
     def __init__(
         self, path: Path, *, clock: Callable[[], datetime], scripts: Sequence[str] | None = None
@@ -338,6 +351,8 @@ class SqliteDatabase(SqliteEngine):
         self._lock = FileLock(path.with_name(path.name + ".lock"), open_file=self._open_private)
         self._watch: FileWatch | None = None
         self._is_lasting = True  # whether a commit waits for the disk; the log keeps their order
+        self._reader: sqlite3.Connection | None = None
+        self._reading = threading.Lock()  # the file is closed in another thread than it is read in
         try:
             with self._errors(), self._lock.held():
                 os.close(self._open_private(path))
@@ -345,6 +360,7 @@ class SqliteDatabase(SqliteEngine):
                 self._connection = self._connect("synchronous = FULL")
                 self._check()
                 self._migrate()
+                self._reader = self._connect("query_only = ON", timeout_s=0.0)
         except BaseException:
             self._abandon()
             raise
@@ -365,6 +381,13 @@ class SqliteDatabase(SqliteEngine):
         self._require_own_file()
         return super().read(work)
 
+    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
+        self._require_own_file()
+        with self._errors(), self._reading:
+            if self._reader is None:
+                raise StoreUnavailableError(f"the task store {self.where} is closed")
+            return self._transact("BEGIN", work, connection=self._reader)
+
     def watch(self, on_sign: Callable[[], None]) -> None:
         self._watch = FileWatch(self._wal, on_sign=on_sign)
 
@@ -374,6 +397,7 @@ class SqliteDatabase(SqliteEngine):
             self._watch.close()
         if self._connection is None:
             return
+        self._close_reader()
         with self._errors(), self._lock.held():
             try:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -463,8 +487,15 @@ class SqliteDatabase(SqliteEngine):
             self._open().backup(copy)
         unfinished.replace(path)
 
+    def _close_reader(self) -> None:
+        with self._reading:
+            if self._reader is not None:
+                self._reader.close()
+                self._reader = None
+
     def _abandon(self) -> None:
         """Let go of an opening that failed."""
+        self._close_reader()
         if self._connection is not None:
             self._connection.close()
             self._connection = None

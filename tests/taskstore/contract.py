@@ -40,7 +40,15 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Checked, Lease, Plan, Planned
+from babyagi.taskstore.port import (
+    Checked,
+    Intention,
+    Kept,
+    Lease,
+    Outcome,
+    Plan,
+    Planned,
+)
 from support.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -50,6 +58,9 @@ SPENT = Usage(calls=1, prompt_tokens=300, completion_tokens=100, cost_usd=0.004)
 UNCONFIRMED = Usage(
     calls=1, prompt_tokens=1000, cost_usd=0.01, unconfirmed_tokens=1000, unconfirmed_cost_usd=0.01
 )
+
+NEXT_CALL = Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+KEPT = Kept(key="inputs", kind="inputs", request_hash="h", output='"kept"')
 
 
 class Clock:
@@ -2229,6 +2240,93 @@ class TaskStoreContract:
             (await store.objective(objective_id)).usage,
             await kinds_of(store, objective_id),
         ) == (SPENT, kinds)
+
+    async def test_an_outcome_and_the_next_call_are_one_transaction(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_after(fence, intention=NEXT_CALL, first=KEPT)
+        first, intention = Outcome(key="k", output="1", usage=SPENT), replace(NEXT_CALL, key="l")
+        step = await store.intend_after(fence, intention=intention, first=first)
+        # as a caller does to whom the commit seemed to fail
+        assert step == await store.intend_after(fence, intention=intention, first=first)
+        kept, done, intended = await store.steps(objective_id, owner=fence.owner)
+        assert (kept.output, done.output, done.usage) == ('"kept"', "1", SPENT)
+        assert (intended.key, intended.state) == ("l", StepState.INTENDED)
+        objective = await store.objective(objective_id)
+        assert (objective.usage, objective.held) == (SPENT, CALL)
+        assert (await kinds_of(store, objective_id))[-4:] == [
+            events.STEP_RECORDED,
+            events.STEP_INTENDED,
+            events.STEP_RECORDED,
+            events.STEP_INTENDED,
+        ]
+
+    async def test_an_outcome_is_counted_before_the_next_call_is_held_against_the_limits(
+        self, store
+    ):
+        objective_id = await begin(store, limits=replace(NO_LIMITS, max_tokens=2000))
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_after(fence, intention=NEXT_CALL, first=KEPT)
+        first = Outcome(key="k", output="1", usage=SPENT)
+        await store.intend_after(fence, intention=replace(NEXT_CALL, key="l"), first=first)
+        with pytest.raises(LimitReachedError):
+            await store.intend_after(
+                fence, intention=replace(NEXT_CALL, key="m"), first=replace(first, key="l")
+            )
+        # where the next call must not be made, its companion is not recorded either
+        (_, _, step) = await store.steps(objective_id, owner=fence.owner)
+        assert step.state is StepState.INTENDED
+
+    async def test_an_outcome_and_the_result_are_one_transaction(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
+        first = Outcome(key="k", output="1", usage=SPENT, origins=("person",))
+        for _ in range(2):  # the second as by a caller to whom the commit seemed to fail
+            result = await store.record_result(claim, text="found", origins=[], first=first)
+        assert result.text == "found"
+        _, step = await store.steps(objective_id, owner="task:1")
+        assert (step.state, step.output, step.n_unconfirmed) == (StepState.DONE, "1", 0)
+        assert (await store.objective(objective_id)).usage == SPENT
+        assert (await store.task(objective_id, 1)).usage == SPENT
+
+    async def test_a_result_that_is_not_accepted_leaves_its_outcome_to_be_recorded_by_itself(
+        self, store, clock
+    ):
+        objective_id = await begin(store)
+        zombie = await store.claim_task(objective_id, "w")
+        await store.intend_after(zombie.fence, intention=NEXT_CALL, first=KEPT)
+        clock.tick(31)
+        await store.reap_workers()
+        first = Outcome(key="k", output="1", usage=SPENT)
+        with pytest.raises(LeaseLostError):
+            await store.record_result(zombie, text="late", origins=[], first=first)
+        _, step = await store.steps(objective_id, owner="task:1")
+        assert step.output is None
+        done = await store.record_step(zombie.fence, key="k", output="1", usage=SPENT)
+        assert (done.output, done.n_unconfirmed) == ("1", 0)
+
+    async def test_an_outcome_and_what_a_duty_makes_of_it_are_one_transaction(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.record_result(claim, text="found", origins=[])
+        planner = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        await store.intend_step(
+            planner.fence, key="k", kind="model", request_hash="h", reservation=CALL
+        )
+        first = Outcome(key="k", output="1", usage=SPENT)
+        plan = Planned(proposals=tuple(Proposal(name=f"Task {n}") for n in range(3)))
+        await store.record_plan(planner, task_ids=[1], plan=plan, first=first)
+        (step,) = await store.steps(objective_id, owner=planner.fence.owner)
+        assert (step.output, (await store.objective(objective_id)).usage) == ("1", SPENT)
+
+        order = await store.claim_duty(objective_id, "w", Duty.ORDER)
+        with pytest.raises(StaleOrderError):
+            await store.reorder(order, revision=7, task_ids=[4, 3, 2], first=KEPT)
+        assert await store.steps(objective_id, owner=order.fence.owner) == []
+        await store.reorder(order, revision=0, task_ids=[4, 3, 2], first=KEPT)
+        (step,) = await store.steps(objective_id, owner=order.fence.owner)
+        assert step.output == '"kept"'
 
     async def test_a_step_left_open_may_have_been_paid_and_is_intended_anew(self, store, clock):
         objective_id = await begin(store)

@@ -26,6 +26,8 @@ from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase
 from support.workers import join
 from tests.taskstore.contract import (
     CALL,
+    KEPT,
+    NEXT_CALL,
     SPENT,
     Clock,
     TaskStoreContract,
@@ -225,6 +227,40 @@ async def test_a_full_disk_is_passing_and_loses_nothing(tmp_path):
     await store.close()
 
 
+async def test_a_small_read_waits_for_no_writer(tmp_path):
+    offload = ThreadOffload()
+    store = await open_sqlite(tmp_path / "tasks.db", clock=Clock(), offload=offload)
+    objective_id = await begin(store)
+    begun, may_end = threading.Event(), threading.Event()
+
+    def write(tx):
+        begun.set()
+        may_end.wait()
+
+    writing = asyncio.create_task(store._write(write, objective_id))
+    await asyncio.to_thread(begun.wait)
+    seen = await store.objective(objective_id), await store.claimable(objective_id)
+    may_end.set()
+    await writing
+    assert (seen[0].id, seen[1].has_task) == (objective_id, True)
+    await store.close()
+    with pytest.raises(StoreUnavailableError, match="is closed"):
+        await store.objective(objective_id)
+    offload.close()
+
+
+async def test_a_small_read_that_would_have_to_wait_does_so_in_the_thread(tmp_path):
+    store = await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(store)
+
+    def refuse(work):
+        raise StoreUnavailableError("the database is locked")
+
+    store._database.read_at_once = refuse
+    assert (await store.objective(objective_id)).id == objective_id
+    await store.close()
+
+
 async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_disk(tmp_path):
     store = await open_inline(tmp_path / "tasks.db")
     objective_id = await begin(store)
@@ -247,6 +283,8 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
         (store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL), True),
         (store.record_step(fence, key="k", output='"said"', usage=SPENT), True),
         (store.renew_lease("w", lease_s=30), False),
+        (store.intend_after(fence, intention=NEXT_CALL, first=KEPT), True),
+        (store.record_step(fence, key=NEXT_CALL.key, output='"said"', usage=SPENT), True),
         (store.intend_once(fence, key="once", request="{}"), True),
         (store.abandon_step(fence, key="once", usage=SPENT), True),
         (store.record_result(claim, text="found", origins=["model:m"]), True),

@@ -99,6 +99,9 @@ class Database(Protocol):
     known_version: int
     """The version of the schema that this program is made for."""
 
+    reads_at_once: bool
+    """Whether `read_at_once` may be used."""
+
     is_told: bool
     """Whether `data_version` answers at once, because a thread is told of commits; it must look for
     them otherwise."""
@@ -120,6 +123,11 @@ class Database(Protocol):
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run the work on one consistent state."""
+        ...
+
+    def read_at_once(self, work: Callable[[Transaction], T]) -> T:
+        """As `read`, for work of microseconds in the thread of the event loop: it waits for nobody,
+        and raises `StoreUnavailableError` where it would have to."""
         ...
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:

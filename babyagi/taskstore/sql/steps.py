@@ -8,6 +8,7 @@ from dataclasses import replace
 from babyagi import events
 from babyagi.tasks import Fence, Reservation, Step, StepState, Task, TaskStatus, Usage
 from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore.port import Intention, Kept, Outcome
 from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.access import SqlAccess
 from babyagi.taskstore.sql.database import Transaction
@@ -27,29 +28,17 @@ class Steps(SqlAccess):
         reservation: Reservation,
         model: str = "",
     ) -> Step:
+        intention = Intention(
+            key=key, kind=kind, request_hash=request_hash, reservation=reservation, model=model
+        )
+        return await self._write(lambda tx: _intend(tx, fence, intention), fence.objective_id)
+
+    async def intend_after(
+        self, fence: Fence, *, intention: Intention, first: Outcome | Kept
+    ) -> Step:
         def work(tx: Transaction) -> Step:
-            transitions.check_fence(tx, fence)
-            known, is_held = _find(tx, fence, key)
-            if known is not None and (
-                known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
-            ):
-                return known
-            wanted = limits.countable_reservation(reservation)
-            _check_limits(tx, fence, wanted)
-            step = replace(
-                known or lifecycle.new_step(fence, key=key, at=to_time(tx.now_us)),
-                kind=kind,
-                request_hash=request_hash,
-                model=model,
-                reservation=wanted,
-                claim_no=fence.claim_no,
-            )
-            tx.run("put_step", **step_to_values(step, is_held=True))
-            data = {"owner": step.owner, "key": key, "kind": kind, "model": model}
-            transitions.append_event(
-                tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
-            )
-            return step
+            record_first(tx, fence, first)
+            return _intend(tx, fence, intention)
 
         return await self._write(work, fence.objective_id)
 
@@ -63,32 +52,8 @@ class Steps(SqlAccess):
         model: str = "",
         origins: Sequence[str] = (),
     ) -> Step:
-        def work(tx: Transaction) -> Step:
-            transitions.objective_row(tx, fence.objective_id)
-            known, is_held = _find(tx, fence, key)
-            if known is not None and lifecycle.is_repeated(
-                known, claim_no=fence.claim_no, is_held=is_held
-            ):
-                return known
-            at = to_time(tx.now_us)
-            step = known or lifecycle.new_step(fence, key=key, at=at)
-            reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
-            if is_held and step.claim_no == fence.claim_no:
-                step, is_held = replace(step, reservation=Reservation()), False
-            step, counted = lifecycle.count_usage(step, usage, claim_no=fence.claim_no)
-            step = lifecycle.done_step(step, output=output, model=model, origins=origins, at=at)
-            tx.run("put_step", **step_to_values(step, is_held=is_held))
-            transitions.charge(tx, fence.objective_id, fence.owner, counted)
-            transitions.note_progress(tx, fence.objective_id, fence.owner)
-            data = lifecycle.step_data(replace(step, model=model or step.model), counted)
-            task_id = lifecycle.task_of(fence.owner)
-            transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
-            transitions.note_overspending(tx, step, usage, reserved)
-            if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
-                transitions.wake(tx, fence.objective_id, task_id)
-            return step
-
-        return await self._write(work, fence.objective_id)
+        outcome = Outcome(key=key, output=output, usage=usage, model=model, origins=origins)
+        return await self._write(lambda tx: _record(tx, fence, outcome), fence.objective_id)
 
     async def abandon_step(self, fence: Fence, *, key: str, usage: Usage) -> None:
         def work(tx: Transaction) -> None:
@@ -127,26 +92,10 @@ class Steps(SqlAccess):
         output: str,
         origins: Sequence[str] = (),
     ) -> Step:
-        def work(tx: Transaction) -> Step:
-            transitions.check_fence(tx, fence)
-            known, _ = _find(tx, fence, key)
-            if known is not None:
-                return known
-            at = to_time(tx.now_us)
-            step = replace(
-                lifecycle.new_step(fence, key=key, at=at), kind=kind, request_hash=request_hash
-            )
-            step = lifecycle.done_step(step, output=output, model="", origins=origins, at=at)
-            tx.run("put_step", **step_to_values(step, is_held=False))
-            if kind != lifecycle.INPUTS:
-                transitions.note_progress(tx, fence.objective_id, fence.owner)
-            data = lifecycle.step_data(step, Usage())
-            transitions.append_event(
-                tx, fence.objective_id, events.STEP_RECORDED, lifecycle.task_of(fence.owner), **data
-            )
-            return step
-
-        return await self._write(work, fence.objective_id, is_lasting=False)
+        kept = Kept(key=key, kind=kind, request_hash=request_hash, output=output, origins=origins)
+        return await self._write(
+            lambda tx: _put(tx, fence, kept), fence.objective_id, is_lasting=False
+        )
 
     async def steps(self, objective_id: int, *, owner: str) -> list[Step]:
         return await self._look(
@@ -166,6 +115,89 @@ class Steps(SqlAccess):
             known = await self._read(lambda tx: tx.one("secret"))
             self._secret = known["value"] if known is not None else await self._write_all(work)
         return self._secret
+
+
+def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) -> None:
+    """What waited for this transaction, under the claim that the rest of it is made under."""
+    match first:
+        case Outcome():
+            _record(tx, fence, first)
+        case Kept():
+            _put(tx, fence, first)
+
+
+def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
+    transitions.check_fence(tx, fence)
+    known, is_held = _find(tx, fence, intention.key)
+    if known is not None and (
+        known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
+    ):
+        return known
+    wanted = limits.countable_reservation(intention.reservation)
+    _check_limits(tx, fence, wanted)
+    step = replace(
+        known or lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us)),
+        kind=intention.kind,
+        request_hash=intention.request_hash,
+        model=intention.model,
+        reservation=wanted,
+        claim_no=fence.claim_no,
+    )
+    tx.run("put_step", **step_to_values(step, is_held=True))
+    data = {"owner": step.owner, "key": step.key, "kind": step.kind, "model": step.model}
+    transitions.append_event(
+        tx, fence.objective_id, events.STEP_INTENDED, lifecycle.task_of(fence.owner), **data
+    )
+    return step
+
+
+def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
+    known, is_held = _find(tx, fence, outcome.key)
+    if known is None:
+        transitions.objective_row(tx, fence.objective_id)
+    elif lifecycle.is_repeated(known, claim_no=fence.claim_no, is_held=is_held):
+        return known
+    at = to_time(tx.now_us)
+    step = known or lifecycle.new_step(fence, key=outcome.key, at=at)
+    reserved = lifecycle.reserved_for(step, claim_no=fence.claim_no)
+    if is_held and step.claim_no == fence.claim_no:
+        step, is_held = replace(step, reservation=Reservation()), False
+    step, counted = lifecycle.count_usage(step, outcome.usage, claim_no=fence.claim_no)
+    step = lifecycle.done_step(
+        step, output=outcome.output, model=outcome.model, origins=outcome.origins, at=at
+    )
+    tx.run("put_step", **step_to_values(step, is_held=is_held))
+    transitions.charge(tx, fence.objective_id, fence.owner, counted)
+    transitions.note_progress(tx, fence.objective_id, fence.owner)
+    data = lifecycle.step_data(replace(step, model=outcome.model or step.model), counted)
+    task_id = lifecycle.task_of(fence.owner)
+    transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
+    transitions.note_overspending(tx, step, outcome.usage, reserved)
+    if task_id is not None and known is not None and known.state is StepState.UNKNOWN:
+        transitions.wake(tx, fence.objective_id, task_id)
+    return step
+
+
+def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
+    transitions.check_fence(tx, fence)
+    known, _ = _find(tx, fence, kept.key)
+    if known is not None:
+        return known
+    at = to_time(tx.now_us)
+    step = replace(
+        lifecycle.new_step(fence, key=kept.key, at=at),
+        kind=kept.kind,
+        request_hash=kept.request_hash,
+    )
+    step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
+    tx.run("put_step", **step_to_values(step, is_held=False))
+    if kept.kind != lifecycle.INPUTS:
+        transitions.note_progress(tx, fence.objective_id, fence.owner)
+    data = lifecycle.step_data(step, Usage())
+    transitions.append_event(
+        tx, fence.objective_id, events.STEP_RECORDED, lifecycle.task_of(fence.owner), **data
+    )
+    return step
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from babyagi import events
-from babyagi.errors import SettingsError
+from babyagi.errors import NotFoundError, SettingsError
 from babyagi.offload import Offload
 from babyagi.redaction import redact_url
 from babyagi.tasks import (
@@ -204,7 +204,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             lambda tx: [
                 transitions.read_objective(tx, row["id"])
                 for row in tx.all("objective_ids", limit=rows)
-            ][::-1]
+            ][::-1],
+            n_rows=rows,
         )
 
     async def pause_objective(self, objective_id: int) -> Objective:
@@ -289,7 +290,11 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
         await self._write(work, objective_id)
 
     async def counts(self, objective_id: int) -> Mapping[TaskStatus, int]:
-        return await self._look(objective_id, lambda tx: transitions.counts(tx, objective_id))
+        def work(tx: Transaction) -> Mapping[TaskStatus, int]:
+            transitions.objective_row(tx, objective_id)
+            return transitions.counts(tx, objective_id)
+
+        return await self._read(work)
 
     # -- looking
     # ----------------------------------------------------------------------------------------------
@@ -325,12 +330,17 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
                 finished=tuple(map(task_from_row, finished)),
             )
 
-        return await self._read(work)
+        return await self._read(work, n_rows=n_head + n_new + n_finished)
 
     async def task(self, objective_id: int, task_id: int) -> Task:
-        return await self._look(
-            objective_id, lambda tx: transitions.read_task(tx, objective_id, task_id)
-        )
+        def work(tx: Transaction) -> Task:
+            try:
+                return transitions.read_task(tx, objective_id, task_id)
+            except NotFoundError:
+                transitions.objective_row(tx, objective_id)  # which may be what is not there
+                raise
+
+        return await self._read(work)
 
     async def tasks(
         self,
@@ -341,43 +351,56 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     ) -> list[Task]:
         rows = ALL_ROWS if limit is None else limit
         if statuses is None:
-            return await self._list(objective_id, "tasks", task_from_row, limit=rows)
+            return await self._list(objective_id, "tasks", task_from_row, n_rows=rows, limit=rows)
         return await self._list(
             objective_id,
             "tasks_with_status",
             task_from_row,
+            n_rows=rows,
             statuses=to_json(list(statuses)),
             limit=rows,
         )
 
     async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
-        return (await self._list(objective_id, "task_names", task_name_from_row, limit=limit))[::-1]
+        newest = await self._list(
+            objective_id, "task_names", task_name_from_row, n_rows=limit, limit=limit
+        )
+        return newest[::-1]
 
     async def recorded_ids(self, objective_id: int, *, limit: int) -> list[int]:
         return await self._list(
-            objective_id, "recorded_ids", lambda row: int(row["id"]), limit=limit
+            objective_id, "recorded_ids", lambda row: int(row["id"]), n_rows=limit, limit=limit
         )
 
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]:
-        return await self._list(objective_id, "last_finished", task_from_row, limit=limit)
+        return await self._list(
+            objective_id, "last_finished", task_from_row, n_rows=limit, limit=limit
+        )
 
     async def results(
         self, objective_id: int, *, task_ids: Sequence[int] | None = None
     ) -> list[Result]:
         if task_ids is None:
-            return await self._list(objective_id, "results", result_from_row)
+            return await self._list(objective_id, "results", result_from_row, n_rows=ALL_ROWS)
         return await self._list(
-            objective_id, "results_of", result_from_row, task_ids=to_json(list(task_ids))
+            objective_id,
+            "results_of",
+            result_from_row,
+            n_rows=len(task_ids),
+            task_ids=to_json(list(task_ids)),
         )
 
     async def count_results(self, objective_id: int) -> int:
-        return (await self._list(objective_id, "n_results", lambda row: int(row["n"])))[0]
+        return await self._look(
+            objective_id, lambda tx: int(tx.all("n_results", objective_id=objective_id)[0]["n"])
+        )
 
     async def result_ids(self, objective_id: int, *, is_indexed: bool | None = None) -> list[int]:
         return await self._list(
             objective_id,
             "result_ids",
             lambda row: int(row["task_id"]),
+            n_rows=ALL_ROWS,
             is_indexed=None if is_indexed is None else int(is_indexed),
         )
 
@@ -388,14 +411,19 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
         self, objective_id: int, *, after_id: int = 0, limit: int = 1000
     ) -> list[Event]:
         return await self._list(
-            objective_id, "events", event_from_row, after_id=after_id, limit=limit
+            objective_id, "events", event_from_row, n_rows=limit, after_id=after_id, limit=limit
         )
 
     async def events_of(
         self, objective_id: int, *, kinds: Sequence[str], limit: int
     ) -> list[Event]:
         return await self._list(
-            objective_id, "events_of", event_from_row, kinds=to_json(list(kinds)), limit=limit
+            objective_id,
+            "events_of",
+            event_from_row,
+            n_rows=limit,
+            kinds=to_json(list(kinds)),
+            limit=limit,
         )
 
     async def append_event(
@@ -411,7 +439,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     # ----------------------------------------------------------------------------------------------
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
-        return await self._list(objective_id, "unindexed_results", result_from_row, limit=limit)
+        return await self._list(
+            objective_id, "unindexed_results", result_from_row, n_rows=limit, limit=limit
+        )
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
@@ -500,4 +530,5 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
                 )
             return {row["task_id"]: row["vector"] for row in rows}
 
-        return await self._look(objective_id, work)
+        n_rows = ALL_ROWS if task_ids is None else len(task_ids)
+        return await self._look(objective_id, work, n_rows=n_rows)

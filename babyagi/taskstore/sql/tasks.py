@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from babyagi import events
-from babyagi.errors import StaleOrderError
+from babyagi.errors import LeaseLostError, StaleOrderError
 from babyagi.tasks import (
     Claim,
     Duty,
@@ -24,7 +24,15 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Claimable, Plan, Planned
+from babyagi.taskstore.port import (
+    NOTHING_CHECKED,
+    Checked,
+    Claimable,
+    Kept,
+    Outcome,
+    Plan,
+    Planned,
+)
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql import planning as proposals_
 from babyagi.taskstore.sql.access import SqlAccess
@@ -37,6 +45,7 @@ from babyagi.taskstore.sql.rows import (
     to_json,
     to_time,
 )
+from babyagi.taskstore.sql.steps import record_first
 
 
 class Claims(SqlAccess):
@@ -124,12 +133,17 @@ class Claims(SqlAccess):
         origins: Sequence[str],
         lack: str = "",
         plan: Planned | None = None,
+        first: Outcome | Kept | None = None,
     ) -> Result:
         def work(tx: Transaction) -> Result:
-            known = _recorded_before(tx, claim)
-            if known is not None:
+            try:
+                task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+            except LeaseLostError:
+                known = _recorded_before(tx, claim)
+                if known is None:
+                    raise
                 return known
-            task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
+            record_first(tx, claim.fence, first)
             result = lifecycle.new_result(
                 task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
             )
@@ -161,10 +175,16 @@ class Claims(SqlAccess):
         return await self._write(work, claim.fence.objective_id)
 
     async def record_plan(
-        self, claim: DutyClaim, *, task_ids: Sequence[int], plan: Planned
+        self,
+        claim: DutyClaim,
+        *,
+        task_ids: Sequence[int],
+        plan: Planned,
+        first: Outcome | Kept | None = None,
     ) -> Plan:
         def work(tx: Transaction) -> Plan:
             duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
+            record_first(tx, claim.fence, first)
             tasks = [transitions.read_task(tx, objective_id, task_id) for task_id in task_ids]
             made = planning.apply(
                 tx,
@@ -222,7 +242,14 @@ class Claims(SqlAccess):
 
         return await self._write(work, objective_id, is_lasting=False)
 
-    async def reorder(self, claim: DutyClaim, *, revision: int, task_ids: Sequence[int]) -> None:
+    async def reorder(
+        self,
+        claim: DutyClaim,
+        *,
+        revision: int,
+        task_ids: Sequence[int],
+        first: Outcome | Kept | None = None,
+    ) -> None:
         def work(tx: Transaction) -> None:
             duty = transitions.fenced_duty(tx, claim.fence)
             objective_id = claim.fence.objective_id
@@ -230,6 +257,7 @@ class Claims(SqlAccess):
                 raise StaleOrderError(
                     f"the list of objective {objective_id} was re-ordered since revision {revision}"
                 )
+            record_first(tx, claim.fence, first)
             rows = tx.all("ranks", objective_id=objective_id, task_ids=to_json(list(task_ids)))
             rank_by_id = {row["id"]: row["rank"] for row in rows}
             dealt = lifecycle.deal_ranks(rank_by_id.items(), task_ids)
@@ -254,7 +282,7 @@ class Claims(SqlAccess):
                 n_moved=len(moved),
             )
 
-        await self._write(work, claim.fence.objective_id, is_lasting=False)
+        await self._write(work, claim.fence.objective_id, is_lasting=isinstance(first, Outcome))
 
     async def finish_check(
         self,
