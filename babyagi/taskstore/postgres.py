@@ -8,11 +8,11 @@ import re
 import select
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import psycopg
 
@@ -131,8 +131,40 @@ SESSION = (
 ANSWER_S = 65.0  # longer than the server may take for a statement
 
 
+class Line(psycopg.Pipeline):
+    """What goes over a connection without waiting for each answer."""
+
+    def wait_for_answers(self) -> None:
+        """Raises the first error; what was sent behind it was not run."""
+        try:
+            self.sync()
+        except psycopg.Error:
+            with suppress(psycopg.Error):
+                self._conn.wait(self._fetch_gen(flush=False))
+            raise
+
+    def end(self) -> None:
+        """Let the server know that nothing more belongs to what was sent; an error is raised by
+        whatever is sent next."""
+        self._enqueue_sync()
+        self._conn.wait(self._communicate_gen())
+
+
 class BoundedConnection(psycopg.Connection[Any]):
     """Whatever has no answer after `ANSWER_S` ends the connection."""
+
+    def line(self) -> Line:
+        """From now on statements do not wait, until `leave_line`."""
+        if not isinstance(self._pipeline, Line):
+            self._pipeline = Line(self)
+            self._pipeline.__enter__()
+        return self._pipeline
+
+    def leave_line(self) -> None:
+        """Wait for all answers; from now on every statement waits for its own."""
+        if self._pipeline is not None:
+            self._pipeline.__exit__(None, None, None)
+            self._pipeline = None
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         began_s, bound_s = time.monotonic(), ANSWER_S if timeout is None else timeout
@@ -158,13 +190,19 @@ class Connections:
             "", **{**CONNECTING, **given, "options": options}
         )
         self._mine = threading.local()
-        self._all: set[psycopg.Connection[Any]] = set()
+        self._all: set[BoundedConnection] = set()
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def mine(self) -> psycopg.Connection[Any]:
-        """This thread's connection."""
-        connection: psycopg.Connection[Any] | None = getattr(self._mine, "connection", None)
+    def mine(self) -> BoundedConnection:
+        """This thread's connection, each statement of which waits for its answer."""
+        connection = self.mine_in_line()
+        connection.leave_line()
+        return connection
+
+    def mine_in_line(self) -> BoundedConnection:
+        """This thread's connection, in a line or not."""
+        connection: BoundedConnection | None = getattr(self._mine, "connection", None)
         if connection is not None and not connection.closed:
             return connection
         fresh = self._mine.connection = self.connect()
@@ -175,7 +213,7 @@ class Connections:
         self.close()  # what nobody waits for any more came after the end
         raise StoreUnavailableError(f"the task store {self.shown} is closed")
 
-    def connect(self) -> psycopg.Connection[Any]:
+    def connect(self) -> BoundedConnection:
         """A new connection, for whoever calls; every number is sent as eight bytes, so that a
         statement is prepared once."""
         from psycopg.rows import dict_row
@@ -209,6 +247,21 @@ def rolled_back_on_error(connection: psycopg.Connection[Any]) -> Iterator[None]:
         yield
     except BaseException:
         with suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def in_line(connection: BoundedConnection) -> Iterator[Line]:
+    """As `rolled_back_on_error`, over the connection's line."""
+    line = connection.line()
+    try:
+        yield line
+    except BaseException:
+        with suppress(psycopg.Error):
+            line.wait_for_answers()
+        with suppress(psycopg.Error):
+            connection.leave_line()  # the driver forgets its statements over this, and says so
             connection.execute("ROLLBACK")
         raise
 
@@ -380,7 +433,8 @@ class Schema:
             self.connection.execute(script, prepare=False)  # several statements
 
     def _require_no_worker(self, version: int) -> None:
-        tx = Transaction(self.connection, queries=self.queries, now_us=self._row("clock")["now_us"])
+        self._row("clock", given_us=None)
+        tx = Transaction(self.connection, queries=self.queries, now_us=0)
         if tx.has("has_living_worker"):
             raise database.held_up(version, self.scripts, where=self.where)
 
@@ -394,8 +448,8 @@ class Schema:
                 guide="store",
             )
 
-    def _row(self, query: str) -> Any:
-        return self.connection.execute(self.queries[query]).fetchone()
+    def _row(self, query: str, **values: Any) -> Any:
+        return self.connection.execute(self.queries[query], values).fetchone()
 
 
 # --------------------------------------------------------------------------------------------------
@@ -417,17 +471,81 @@ T = TypeVar("T")
 TRIES = 5
 COMMIT_DOUBT_S = 60.0  # how long to ask what became of a commit whose answer was lost
 COMMIT_ASK_PAUSE_S = 0.2
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 PLANS_S = 5.0  # a plan that was made for a table of ten rows is bad for ten thousand
 
 
-class PostgresTransaction(Transaction):
-    """A transaction on PostgreSQL."""
+class StreamedTransaction(Transaction):
+    """A transaction on PostgreSQL that reads more than memory should hold."""
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         connection: Any = self._connection
-        yield from connection.cursor().stream(
-            self._queries[query], {**values, "now_us": self.now_us}
-        )
+        yield from connection.cursor().stream(self._queries[query], values)
+
+
+class LineTransaction(Transaction):
+    """A transaction on PostgreSQL that waits for an answer only where one is needed; all that was
+    sent before travels with the question.
+
+    Args:
+        begun: the answer to what was sent first, a row with `now_us`.
+    """
+
+    def __init__(
+        self,
+        connection: BoundedConnection,
+        line: Line,
+        *,
+        queries: Mapping[str, str],
+        begun: psycopg.Cursor[Any],
+    ) -> None:
+        super().__init__(connection, queries=queries, now_us=0)
+        self._line = line
+        self._begun = begun
+        self._first: dict[str, Any] | None = None
+        self._asked: dict[database.Question, psycopg.Cursor[Any]] = {}
+
+    @property
+    def now_us(self) -> int:
+        return int(self.first()["now_us"])
+
+    def first(self) -> Mapping[str, Any]:
+        """The answer to what was sent first."""
+        if self._first is None:
+            self._wait_for(self._begun)
+            self._first = dict(self._begun.fetchall()[0])
+        return self._first
+
+    def ask(self, query: str, **values: Any) -> None:
+        question = (query, frozenset(values.items()))
+        if question not in self._known and question not in self._asked:
+            self._asked[question] = self._execute(query, values)
+
+    def count_changed(self, query: str, **values: Any) -> int:
+        cursor = self._execute(query, values)
+        self._wait_for(cursor)
+        return cursor.rowcount
+
+    def each(self, query: str, **values: Any) -> Iterator[Row]:
+        yield from self._fetch(query, values)
+
+    def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
+        question = (query, frozenset(values.items()))
+        cursor = self._asked.pop(question, None) or self._execute(query, values)
+        self._wait_for(cursor)
+        return cursor.fetchall()
+
+    def _wait_for(self, cursor: psycopg.Cursor[Any]) -> None:
+        if cursor.pgresult is None:
+            self._line.wait_for_answers()
+
+    def _execute(self, query: str, values: Mapping[str, Any]) -> psycopg.Cursor[Any]:
+        return cast(psycopg.Cursor[Any], super()._execute(query, values))
+
+    def _forget(self, tables: Set[str]) -> None:
+        super()._forget(tables)
+        if tables:
+            self._asked = self._unchanged(self._asked, tables)
 
 
 class PostgresDatabase:
@@ -481,24 +599,26 @@ class PostgresDatabase:
         """As the port says; here everything is lasting, for workers outlive a server that loses its
         power."""
 
-        def transact(connection: psycopg.Connection[Any]) -> T:
-            with rolled_back_on_error(connection):
+        def transact(connection: BoundedConnection) -> T:
+            with in_line(connection) as line:
                 connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                lock = self._ask(connection, "lock_for_writing", objective_id=objective_id)
-                done = work(self._transaction(connection, now_us=lock["now_us"]))
-            self._commit(connection, lock["transaction"])
+                tx = self._transaction(
+                    connection, line, first="lock_for_writing", objective_id=objective_id
+                )
+                done = work(tx)
+                transaction = tx.first()["transaction"]
+                self._commit(connection, line, transaction)
             return done
 
         return self._persist(transact)
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        def transact(connection: psycopg.Connection[Any]) -> T:
-            with rolled_back_on_error(connection):
-                connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                done = work(
-                    self._transaction(connection, now_us=self._ask(connection, "clock")["now_us"])
-                )
+        def transact(connection: BoundedConnection) -> T:
+            with in_line(connection) as line:
+                connection.execute(READING)
+                done = work(self._transaction(connection, line, first="clock"))
                 connection.execute("COMMIT")
+                line.end()
             return done
 
         return self._persist(transact)
@@ -507,7 +627,18 @@ class PostgresDatabase:
         raise StoreUnavailableError(f"{self.where} is asked in a thread")
 
     def read_as_it_lies(self, work: Callable[[Transaction], T]) -> T:
-        return self.read(work)  # the server took no bytes that are not UTF-8
+        """As `read`, for the server took no bytes that are not UTF-8."""
+
+        def transact(connection: BoundedConnection) -> T:
+            connection.leave_line()
+            with rolled_back_on_error(connection):
+                connection.execute(READING)
+                now_us = self._ask(connection, "clock", given_us=self._given_us())["now_us"]
+                done = work(StreamedTransaction(connection, queries=self._queries, now_us=now_us))
+                connection.execute("COMMIT")
+            return done
+
+        return self._persist(transact)
 
     def find_damage(self) -> list[str]:
         return []  # the server looks after its own pages
@@ -523,44 +654,49 @@ class PostgresDatabase:
         self._listener.close()
         self._connections.close()
 
-    def _transaction(self, connection: Any, *, now_us: int) -> Transaction:
-        return PostgresTransaction(
-            connection,
-            queries=self._queries,
-            now_us=from_time(self._clock()) if self._clock else now_us,
-        )
+    def _transaction(
+        self, connection: BoundedConnection, line: Line, *, first: str, **values: Any
+    ) -> LineTransaction:
+        begun = connection.execute(self._queries[first], {**values, "given_us": self._given_us()})
+        return LineTransaction(connection, line, queries=self._queries, begun=begun)
+
+    def _given_us(self) -> int | None:
+        return from_time(self._clock()) if self._clock else None
 
     def _ask(self, connection: psycopg.Connection[Any], query: str, **values: Any) -> Any:
         """The first row, outside of any verb."""
         return connection.execute(self._queries[query], values).fetchone()
 
-    def _persist(self, transact: Callable[[psycopg.Connection[Any]], T]) -> T:
+    def _persist(self, transact: Callable[[BoundedConnection], T]) -> T:
         """Run the transaction; again when it was rolled back or cut off before its commit, for then
         nothing was changed."""
         with in_our_words(self.where):
             for _ in range(TRIES - 1):
-                connection = self._connections.mine()
+                connection = self._connections.mine_in_line()
                 try:
                     self._plan_anew(connection)
                     return transact(connection)
                 except psycopg.Error as error:
                     if not (is_rolled_back(error) or connection.closed):
                         raise
-            return transact(self._connections.mine())
+            return transact(self._connections.mine_in_line())
 
-    def _plan_anew(self, connection: psycopg.Connection[Any]) -> None:
+    def _plan_anew(self, connection: BoundedConnection) -> None:
         """Let the server make its plans again now and then; they are generic, for planning takes
         longer than the questions."""
         now_s = time.monotonic()
         if now_s - getattr(self._thread, "planned_at_s", 0.0) > PLANS_S:
+            line = connection.line()
             connection.execute(self._queries["forget_plans"])
+            line.end()
             self._thread.planned_at_s = now_s
 
-    def _commit(self, connection: psycopg.Connection[Any], transaction: str) -> None:
-        """Commit. When the connection is lost over it, ask on another what became of it: it may
-        have been committed."""
+    def _commit(self, connection: BoundedConnection, line: Line, transaction: str) -> None:
+        """Commit, together with the last writes. When the connection is lost over it, ask on
+        another what became of it: it may have been committed."""
         try:
             connection.execute("COMMIT")
+            line.wait_for_answers()
         except psycopg.Error:
             if not connection.closed or not self._was_committed(transaction):
                 raise
@@ -596,10 +732,15 @@ def migrate(url: str, *, scripts: Sequence[str] | None = None) -> tuple[int, int
         ).migrate()
 
 
+NOW_US = "CAST(nullif(current_setting('babyagi.now_us', true), '') AS BIGINT)"
+
+
 def load_queries() -> dict[str, str]:
-    """The named SQL as the driver wants it: `%(name)s` for `:name`."""
+    """The named SQL as the driver wants it: `%(name)s` for `:name`. The time is a setting of the
+    transaction: so no question has to wait until the client knows it."""
     return {name: _in_dialect(query) for name, query in database.load_queries("postgres").items()}
 
 
 def _in_dialect(query: str) -> str:
-    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", query.replace("%", "%%"))
+    query = re.sub(r"(?<![:\w]):now_us\b", NOW_US, query.replace("%", "%%"))
+    return re.sub(r"(?<![:\w]):([a-z_]\w*)", r"%(\1)s", query)

@@ -154,6 +154,7 @@ class FileWatch:
 T = TypeVar("T")
 
 BUSY_TIMEOUT_S = 10.0
+N_OWN_STATEMENTS = 20  # BEGIN, COMMIT and the like; each statement stays compiled
 PASSING_CODES = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_LOCKED,
@@ -248,7 +249,11 @@ class SqliteEngine:
 
     def _connect(self, *pragmas: str, timeout_s: float = BUSY_TIMEOUT_S) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.where, timeout=timeout_s, isolation_level=None, check_same_thread=False
+            self.where,
+            timeout=timeout_s,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=len(self._queries) + N_OWN_STATEMENTS,
         )
         connection.row_factory = sqlite3.Row
         try:

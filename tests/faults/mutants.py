@@ -53,12 +53,14 @@ def _commit_around(piece: str, *, is_after: bool = False) -> None:
     """One transaction becomes two: the second begins with this piece of SQL, or behind it."""
     run = Transaction.run
 
-    def run_apart(self: Transaction, named: str, **values: Any) -> int:
-        n_changed = run(self, named, **values) if is_after or named != piece else 0
+    def run_apart(self: Transaction, named: str, **values: Any) -> None:
+        if is_after or named != piece:
+            run(self, named, **values)
         if named == piece:
             self._connection.execute("COMMIT", ())
             self._connection.execute("BEGIN IMMEDIATE", ())
-        return n_changed if is_after or named != piece else run(self, named, **values)
+            if not is_after:
+                run(self, named, **values)
 
     Transaction.run = run_apart  # type: ignore[assignment,method-assign]
 
@@ -66,8 +68,9 @@ def _commit_around(piece: str, *, is_after: bool = False) -> None:
 def _run_nothing(piece: str) -> None:
     run = Transaction.run
 
-    def run_others(self: Transaction, named: str, **values: Any) -> int:
-        return 1 if named == piece else run(self, named, **values)
+    def run_others(self: Transaction, named: str, **values: Any) -> None:
+        if named != piece:
+            run(self, named, **values)
 
     Transaction.run = run_others  # type: ignore[assignment,method-assign]
 
@@ -75,12 +78,9 @@ def _run_nothing(piece: str) -> None:
 def _drop_event(kind: str) -> None:
     run = Transaction.run
 
-    def run_some(self: Transaction, named: str, **values: Any) -> int:
-        return (
-            1
-            if values.get("kind") == kind and named == "insert_event"
-            else run(self, named, **values)
-        )
+    def run_some(self: Transaction, named: str, **values: Any) -> None:
+        if named != "insert_event" or values.get("kind") != kind:
+            run(self, named, **values)
 
     Transaction.run = run_some  # type: ignore[assignment,method-assign]
 

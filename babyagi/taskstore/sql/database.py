@@ -4,7 +4,8 @@ read from the `.sql` files beside this module."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -13,6 +14,8 @@ from typing import Any, Protocol, TypeVar
 from babyagi.errors import StoreUnusableError
 
 T = TypeVar("T")
+
+Question = tuple[str, Set[tuple[str, Any]]]  # the name of a query, and its values
 
 
 class Row(Protocol):
@@ -48,30 +51,52 @@ class Connection(Protocol):
 
 class Transaction:
     """A transaction that is under way: named queries of SQL, and one instant that all of it happens
-    at (`:now_us` in every query)."""
+    at (`:now_us` in every query).
+
+    What it has read it remembers until it writes to one of the tables that the query reads: the
+    same question is asked once.
+    """
 
     def __init__(self, connection: Connection, *, queries: Mapping[str, str], now_us: int) -> None:
         self._connection = connection
         self._queries = queries
-        self.now_us = now_us
+        self._now_us = now_us
+        self._known: dict[Question, Sequence[Row]] = {}
 
-    def run(self, query: str, **values: Any) -> int:
-        """Returns how many rows were changed."""
+    @property
+    def now_us(self) -> int:
+        return self._now_us
+
+    def ask(self, query: str, **values: Any) -> None:
+        """Say that this will be read: where a server is far, the questions that were asked before
+        the next answer is needed travel together."""
+
+    def run(self, query: str, **values: Any) -> None:
+        """Write; it has happened when the next answer is there, or the transaction has ended."""
+        self._execute(query, values)
+
+    def count_changed(self, query: str, **values: Any) -> int:
+        """Write, and return how many rows were changed."""
         return self._execute(query, values).rowcount
 
     def run_many(self, query: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        self._connection.cursor().executemany(
-            self._queries[query], [{**row, "now_us": self.now_us} for row in rows]
-        )
+        sql = self._queries[query]
+        self._forget(find_tables(sql).written)
+        self._connection.cursor().executemany(sql, [self._complete(sql, row) for row in rows])
 
     def one(self, query: str, **values: Any) -> Row | None:
-        cursor = self._execute(query, values)
-        row: Row | None = cursor.fetchone()
-        cursor.close()
-        return row
+        """The first row; for a query that gives at most one."""
+        rows = self.all(query, **values)
+        return rows[0] if rows else None
 
     def all(self, query: str, **values: Any) -> Sequence[Row]:
-        return self._execute(query, values).fetchall()
+        if find_tables(self._queries[query]).written:
+            return self._fetch(query, values)
+        question = (query, frozenset(values.items()))
+        rows = self._known.get(question)
+        if rows is None:
+            rows = self._known[question] = self._fetch(query, values)
+        return rows
 
     def each(self, query: str, **values: Any) -> Iterator[Row]:
         """The rows one by one, for more than memory should hold."""
@@ -82,8 +107,29 @@ class Transaction:
     def has(self, query: str, **values: Any) -> bool:
         return self.one(query, **values) is not None
 
-    def _execute(self, query: str, values: dict[str, Any]) -> Cursor:
-        return self._connection.execute(self._queries[query], {**values, "now_us": self.now_us})
+    def _fetch(self, query: str, values: Mapping[str, Any]) -> Sequence[Row]:
+        return self._execute(query, values).fetchall()
+
+    def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
+        sql = self._queries[query]
+        self._forget(find_tables(sql).written)
+        return self._connection.execute(sql, self._complete(sql, values))
+
+    def _complete(self, sql: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**values, "now_us": self.now_us} if ":now_us" in sql else values
+
+    def _forget(self, tables: Set[str]) -> None:
+        """What was read of these tables is not known any more."""
+        if tables:
+            self._known = self._unchanged(self._known, tables)
+
+    def _unchanged(self, answers: dict[Question, T], tables: Set[str]) -> dict[Question, T]:
+        """Those of the answers that do not come from these tables."""
+        return {
+            question: answer
+            for question, answer in answers.items()
+            if tables.isdisjoint(find_tables(self._queries[question[0]]).read)
+        }
 
 
 class Database(Protocol):
@@ -181,6 +227,35 @@ def parse_queries(text: str) -> dict[str, str]:
         elif name and not line.startswith("--"):
             queries[name].append(line)
     return {name: "\n".join(lines).strip() for name, lines in queries.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tables:
+    """The tables that a query reads, and those that it changes, by triggers too."""
+
+    read: frozenset[str]
+    written: frozenset[str]
+
+
+# what a trigger or a foreign key changes along with a table
+FOLLOWING = {
+    "INSERT INTO task": {"task_count"},
+    "UPDATE task": {"task_count"},
+    "DELETE FROM worker": {"worker_objective"},
+    "DELETE FROM objective": set(
+        "task task_after task_count result vector step duty worker_objective event".split()
+    ),
+}
+
+
+@cache
+def find_tables(sql: str) -> Tables:
+    written: set[str] = set()
+    for change, table in re.findall(r"\b(INSERT INTO|DELETE FROM|UPDATE) (?!SET)(\w+)", sql):
+        written |= {table, *FOLLOWING.get(f"{change} {table}", ())}
+    return Tables(
+        read=frozenset(re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)), written=frozenset(written)
+    )
 
 
 @cache

@@ -17,12 +17,16 @@ SELECT 1 FROM pg_namespace WHERE nspname = 'babyagi';
 SELECT pg_advisory_xact_lock(7089336938131513954);
 
 -- lock_for_writing --
--- Begin to write to one objective, or to any; returns the time, and the number of the transaction.
-SELECT now_us, transaction FROM lock_for_writing(CAST(:objective_id AS BIGINT));
+-- Begin to write to one objective, or to any; returns the time, and the number of the transaction. The time is the transaction's `now_us`
+-- from then on, and not the server's where one is given.
+SELECT CAST(set_config('babyagi.now_us', CAST(coalesce(CAST(:given_us AS BIGINT), now_us) AS TEXT), true) AS BIGINT) AS now_us, transaction
+  FROM lock_for_writing(CAST(:objective_id AS BIGINT));
 
 -- clock --
--- The time of the server.
-SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS now_us;
+-- The time of the server, or the one that is given; it is the transaction's `now_us` from then on.
+SELECT CAST(set_config('babyagi.now_us',
+                       CAST(coalesce(CAST(:given_us AS BIGINT), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)) AS TEXT),
+                       true) AS BIGINT) AS now_us;
 
 -- outcome --
 -- What became of a transaction: committed, aborted or in progress; NULL when that is long ago.

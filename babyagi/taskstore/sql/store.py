@@ -446,7 +446,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
             transitions.objective_row(tx, objective_id)
-            n_marked = tx.run(
+            n_marked = tx.count_changed(
                 "mark_indexed", objective_id=objective_id, task_ids=to_json(list(task_ids))
             )
             if n_marked:

@@ -258,7 +258,7 @@ def is_asking(tx: Transaction, objective_id: int, task_id: int) -> bool:
 
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
     """waiting → queued; an objective that ended because only people could go on is open again."""
-    if tx.run("wake_task", objective_id=objective_id, task_id=task_id) == 0:
+    if not tx.count_changed("wake_task", objective_id=objective_id, task_id=task_id):
         return
     append_event(tx, objective_id, events.TASK_ANSWERED, task_id)
     let_ask(tx, objective_id)

@@ -75,7 +75,8 @@ class Workers(SqlAccess):
                 transitions.objective_row(tx, joined["objective_id"])
                 for joined in tx.all("joined_by", worker_id=worker_id)
             ]
-            if tx.run("renew_worker", worker_id=worker_id, lease_us=limits.to_us(lease_s)) == 0:
+            lease_us = limits.to_us(lease_s)
+            if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
             for row in rows:
                 transitions.carry_time(tx, row)
