@@ -3,6 +3,9 @@
 It needs nothing installed and nothing on disk, and it never misses what it holds. It holds what
 this process put in; what others put in is read from the vectors that the task store keeps
 (`ResultSearch`), so any number of processes can use it side by side.
+
+Products are made by `einsum`, in the calling thread. From some 600 rows on `@` shares them out to
+the threads of BLAS, which spin for 20 ms of processor time after a call that takes less than 1 ms.
 """
 
 from __future__ import annotations
@@ -46,9 +49,7 @@ class _Rows:
 
         asked = np.frombuffer(vector, dtype="<f4")
         filled = [block[: len(self.ids) - n * BLOCK_ROWS] for n, block in enumerate(self.blocks)]
-        # some builds of BLAS raise the flag of an invalid number where there is none
-        with np.errstate(all="ignore"):
-            return np.concatenate([block @ asked for block in filled])
+        return np.concatenate([np.einsum("ij,j->i", block, asked) for block in filled])
 
 
 class BuiltinIndex:
@@ -102,8 +103,7 @@ def score(vectors: bytes, vector: bytes) -> NDArray[np.float32]:
     import numpy as np
 
     matrix = np.frombuffer(vectors, dtype="<f4").reshape(-1, len(vector) // 4)
-    with np.errstate(all="ignore"):
-        scores: NDArray[np.float32] = matrix @ np.frombuffer(vector, dtype="<f4")
+    scores: NDArray[np.float32] = np.einsum("ij,j->i", matrix, np.frombuffer(vector, dtype="<f4"))
     return scores
 
 

@@ -114,7 +114,7 @@ class ResultSearch:
         # the stored vectors, while the index cannot be asked
         self._memory: BuiltinIndex | None = None
         self._n_trusted = 0  # so many results the index is expected to hold without being counted
-        # by task id; a result that was planned from never changes
+        # by task id, the last used at the end; a result that was planned from never changes
         self._kept: dict[int, Result] = {}
 
     async def relevant(
@@ -186,8 +186,9 @@ class ResultSearch:
         """The results of these tasks, as far as they have one, in any order. Those that were read
         lately are not read again."""
         # before others, who share it, change it
-        known = [self._kept[task_id] for task_id in task_ids if task_id in self._kept]
-        unknown = [task_id for task_id in task_ids if task_id not in self._kept]
+        known = {task_id: self._kept.pop(task_id) for task_id in task_ids if task_id in self._kept}
+        self._kept |= known  # behind the others, as the last that were used
+        unknown = [task_id for task_id in task_ids if task_id not in known]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
         self._kept |= {
             result.task_id: result
@@ -196,7 +197,7 @@ class ResultSearch:
         }
         for task_id in list(self._kept)[:-MAX_KEPT]:
             del self._kept[task_id]
-        return [*known, *read]
+        return [*known.values(), *read]
 
     async def holding(self, text: str, *, limit: int) -> list[Result]:
         """The results that have the rare words of the text, found by full text."""

@@ -78,10 +78,10 @@ class Words:
         ).astype("f4")
         sizes = np.diff(starts, append=len(letters) - 1)  # without the line's end behind the last
         lengths = 1 - LENGTH_SHARE + LENGTH_SHARE * sizes / sizes.mean()
-        # some builds of BLAS raise the flag of an invalid number where there is none
-        with np.errstate(all="ignore"):
-            best = np.maximum.reduceat((counts > 0) @ rarities, first)
-            whole = (counts_of_text / (counts_of_text + SATURATION * lengths[:, None])) @ rarities
+        # `einsum` and not `@`, which would wake the threads of BLAS
+        best = np.maximum.reduceat(np.einsum("ij,j->i", counts > 0, rarities), first)
+        shares = counts_of_text / (counts_of_text + SATURATION * lengths[:, None])
+        whole = np.einsum("ij,j->i", shares, rarities)
         scores: list[float] = (
             (PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole) / rarities.sum()
         ).tolist()

@@ -202,6 +202,26 @@ async def test_what_is_read_beside_another_search_comes_once_and_whole(others, m
     assert [result.task_id for result in found] == [1, 2]
 
 
+async def test_what_was_used_last_is_kept_longest(monkeypatch):
+    monkeypatch.setattr("babyagi.index.search.MAX_KEPT", 2)
+    store, objective = await open_library()
+    reads = []
+
+    async def count():
+        reads.append(1)
+
+    busy = Busy(store, method="results", work=count)
+    search = ResultSearch(busy, CountingIndex(), objective=objective)
+    for task_ids in ([1, 2], [1], [3]):
+        await search.results(task_ids)
+    n_reads = len(reads)
+
+    found = await search.results([1])
+
+    assert [result.task_id for result in found] == [1]
+    assert (n_reads, len(reads)) == (2, 2)
+
+
 async def test_an_index_that_answers_again_while_a_search_does_without_it_does_not_disturb_that():
     store, objective, index, embed = await open_indexed()
     index.error = IndexUnavailableError("no answer")
