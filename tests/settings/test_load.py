@@ -23,7 +23,7 @@ from babyagi.settings.load import (
 from babyagi.settings.values import Secret, parse_duration_s
 from babyagi.tasks import Limits, ObjectiveSpec, Role
 
-EXAMPLE = Path(__file__).parent.parent / ".env.example"
+EXAMPLE = Path(__file__).parents[2] / ".env.example"
 
 
 @pytest.fixture

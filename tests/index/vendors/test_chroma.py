@@ -25,7 +25,7 @@ from tests.index.library import START, TEXTS, Embedding, fill_library
 MANY = [make_item(n, f"result number {n} is about {n * 7919 % 1000}") for n in range(1, 161)]
 CHILD = """
 import asyncio, sys
-from tests.index import test_chroma
+from tests.index.vendors import test_chroma
 asyncio.run(getattr(test_chroma, sys.argv[2])(test_chroma.Path(sys.argv[1])))
 """
 
