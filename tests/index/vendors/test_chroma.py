@@ -160,6 +160,7 @@ async def test_a_second_owner_is_refused_and_told_the_two_ways_out(tmp_path, off
     await second.close()
 
 
+@pytest.mark.system
 async def test_the_directory_of_a_killed_owner_can_be_taken_over(tmp_path, index):
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(tmp_path / "chroma"), "hold"],
