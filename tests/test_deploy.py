@@ -44,6 +44,7 @@ def worker_container():
     return container
 
 
+@pytest.mark.system
 def test_the_compose_files_follow_the_compose_specification():
     checked = run(
         sys.executable,
@@ -64,6 +65,7 @@ def test_the_kubernetes_objects_follow_the_schema_of_their_kind():
         kubernetes_validate.validate(found, "1.30", strict=True)
 
 
+@pytest.mark.system
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_the_unit_verifies(tmp_path):
     text = (DEPLOY / "babyagi-worker@.service").read_text(encoding="utf-8")

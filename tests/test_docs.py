@@ -291,6 +291,7 @@ def test_every_decision_record_has_its_four_parts():
         assert min(places) > 0 and places == sorted(places), path.name
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["run.py", "run_async.py"])
 def test_the_examples_run_on_a_folder_without_a_key(name, tmp_path):
     documents = tmp_path / "documents"

@@ -90,6 +90,7 @@ def test_only_the_command_line_prints():
     )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "statement",
     [
@@ -111,6 +112,7 @@ def test_importing_loads_no_heavy_client(statement):
     assert loaded == []
 
 
+@pytest.mark.system
 def test_importing_babyagi_loads_no_third_party_module():
     code = (
         "import sys; before = set(sys.modules); import babyagi; print(' "

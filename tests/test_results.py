@@ -1,7 +1,6 @@
 """What a person does with the results of one objective, while workers are at work on it."""
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 
@@ -13,6 +12,7 @@ from babyagi.journal import Backends, Gate
 from babyagi.results import Results
 from babyagi.tasks import Worker
 from babyagi.taskstore.sqlite import MemoryTaskStore
+from support.virtual import VirtualClock, virtually
 from tests.index.library import (
     START,
     TEXTS,
@@ -104,8 +104,9 @@ class Slow(HashEmbedder):
         return await super().embed(texts)
 
 
+@virtually
 async def test_a_batch_that_takes_longer_than_the_lease_is_fed_while_others_free_what_the_dead_held():
-    store = MemoryTaskStore(lambda: START + timedelta(seconds=asyncio.get_running_loop().time()))
+    store = MemoryTaskStore(VirtualClock())
     objective = await fill_library(store, TEXTS)
     backends = Backends(store=store, models={}, embedder=Slow(), gate=Gate(), sleep=asyncio.sleep)
     identity = Worker(id="me", name="me", host="here", pid=2, lease_until=START)

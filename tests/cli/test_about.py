@@ -167,6 +167,7 @@ def test_the_quick_doctor_opens_the_store_and_asks_nobody(monkeypatch, capsys):
     assert "127.0.0.1" not in out
 
 
+@pytest.mark.system
 def test_the_quick_doctor_loads_no_heavy_client(tmp_path):
     code = (
         "import sys; from babyagi.cli.root import run_guarded; run_guarded(['doctor', "
@@ -222,6 +223,7 @@ def checks_of(capsys, *line):
     return {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
 
 
+@pytest.mark.system
 def test_the_doctor_says_when_others_have_rights_on_the_home_and_what_to_type(tmp_path, capsys):
     fill_home()
     home = tmp_path / "home"

@@ -94,6 +94,7 @@ def test_the_version_is_printed_alone(capsys):
     assert re.fullmatch(r"babyagi \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
+@pytest.mark.system
 def test_help_loads_nothing_heavy_and_no_store():
     """What makes help come at once; how fast it comes, `benchmarks.overhead` measures."""
     code = (

@@ -182,6 +182,7 @@ def test_without_an_objective_the_ways_out_are_a_usage_error(line, monkeypatch, 
     assert "babyagi" in capsys.readouterr().err
 
 
+@pytest.mark.system
 def test_on_a_terminal_the_bare_command_says_what_to_type(home):
     master, slave = os.openpty()
     environ = {"BABYAGI_HOME": str(home), "TERM": "xterm"}

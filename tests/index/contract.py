@@ -1,6 +1,7 @@
 """The promises of `VectorIndex`, one test each. Every implementation runs them: subclass and give
 the fixture `index`."""
 
+import asyncio
 import struct
 
 import pytest
@@ -120,3 +121,21 @@ class VectorIndexContract:
         await index.upsert("one", [make_item(n, f"number {n}") for n in range(1, 602)])
 
         assert len(set(await index.ids("one"))) == 601
+
+
+class SharedIndexContract(VectorIndexContract):
+    """Of an index behind a server, which many workers use at once; `open_another` opens it as one
+    more of them."""
+
+    async def test_eight_workers_that_begin_at_once_share_one_collection(self, open_another):
+        indexes = [open_another() for _ in range(8)]
+        await asyncio.gather(
+            *(
+                index.upsert("eight", [make_item(n, f"text {n}")])
+                for n, index in enumerate(indexes, start=1)
+            )
+        )
+
+        assert len(await indexes[0].ids("eight")) == 8
+        for index in indexes:
+            await index.close()

@@ -40,6 +40,7 @@ def test_a_wrong_price_cannot_be_built(wrong):
         Price(prompt_usd_per_mtok=wrong, completion_usd_per_mtok=1.0)
 
 
+@pytest.mark.system
 def test_importing_the_backends_loads_no_client():
     program = (
         "import sys, babyagi.llm.client, babyagi.llm.embeddings, babyagi.llm.prices, "

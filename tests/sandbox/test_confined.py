@@ -125,6 +125,7 @@ def test_the_numbers_are_those_of_the_kernels_headers(machine):
         assert (name, str(numbers[at])) in said
 
 
+@pytest.mark.system
 @needs_filter
 def test_a_kernel_that_takes_the_filter_and_does_not_hold_to_it_gets_no_code():
     command = [sys.executable, "-I", "-S", "-B", str(UNCONFINED), confined.__file__, "lie"]
@@ -135,6 +136,7 @@ def test_a_kernel_that_takes_the_filter_and_does_not_hold_to_it_gets_no_code():
     assert ran.stdout == f"{confined.REFUSED}the kernel took the filter and does not hold to it"
 
 
+@pytest.mark.system
 @needs_filter
 def test_the_process_keeps_the_descriptor_of_its_outcome_alone():
     script = f"""
@@ -183,6 +185,7 @@ ANOTHER_MACHINE = "import ctypes; ctypes.CDLL(None).personality(8)"
 NO_INTERPRETER = "import sys; sys.executable = '/bin/false'"
 
 
+@pytest.mark.system
 @needs_filter
 @pytest.mark.parametrize(
     ("runtime", "why"),
@@ -216,6 +219,7 @@ call = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer
 """
 
 
+@pytest.mark.system
 @pytest.mark.skipif(
     MACHINE != "x86_64" or sys.platform != "linux", reason="x86 alone has an older way to call"
 )
@@ -233,6 +237,7 @@ def test_the_kernel_kills_a_process_that_calls_by_32_bit_rules():
     assert ran.returncode == -31  # SIGSYS
 
 
+@pytest.mark.system
 @needs_filter
 def test_a_lower_limit_of_the_caller_is_kept():
     code = '"final_result = len(bytearray(350 * 2 ** 20))"'
@@ -253,6 +258,7 @@ except ToolError as error:
     assert ran.stdout == "the code wanted more memory than the 300 MiB that it may use (line 1)\n"
 
 
+@pytest.mark.system
 @needs_filter
 def test_a_process_that_the_system_kills_as_it_begins_is_tried_again_later(tmp_path):
     interpreter = tmp_path / "python"

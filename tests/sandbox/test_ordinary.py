@@ -9,10 +9,13 @@ from babyagi.sandbox import confined
 from babyagi.sandbox.python import run_python
 from tests.sandbox.ordinary import HELD_OUT, KNOWN, load
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES,
-    reason="code can be confined on Linux only",
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES,
+        reason="code can be confined on Linux only",
+    ),
+]
 PROGRAMS = load(KNOWN) | load(HELD_OUT)
 
 

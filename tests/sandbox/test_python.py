@@ -25,10 +25,13 @@ from tests.sandbox.hostile import (
     TOO_LONG,
 )
 
-pytestmark = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES,
-    reason="code can be confined on Linux only",
-)
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(
+        sys.platform != "linux" or platform.machine() not in confined.ARCHITECTURES,
+        reason="code can be confined on Linux only",
+    ),
+]
 UNCONFINED = Path(__file__).with_name("unconfined.py")
 BOUND_S = 0.4  # for programs that never end
 

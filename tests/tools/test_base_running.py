@@ -115,6 +115,7 @@ async def test_a_cancelled_tool_may_tidy_up():
     assert (observation.is_error, tidied) == (True, ["done"])
 
 
+@pytest.mark.system
 def test_a_function_that_hangs_holds_up_neither_the_run_nor_the_end_of_the_program():
     program = """
 import asyncio, threading, babyagi

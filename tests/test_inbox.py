@@ -288,6 +288,7 @@ def n_calls(home):
     return path.read_text().count("paid") if path.exists() else 0
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("point", POINTS)
 async def test_killed_at_any_point_round_a_call_it_is_never_silently_made_twice(point, tmp_path):
     code, said = await work(tmp_path, point, "none")
@@ -309,6 +310,7 @@ async def test_killed_at_any_point_round_a_call_it_is_never_silently_made_twice(
     assert n_calls(tmp_path) == n_before <= 1
 
 
+@pytest.mark.system
 async def test_an_approval_survives_a_kill_and_is_given_once(tmp_path):
     assert await work(tmp_path, "never", "once") == (0, "waiting")
     assert (await answer_in(tmp_path, Decision.APPROVE)).kind == "approval"

@@ -23,7 +23,7 @@ from babyagi.settings.load import (
 from babyagi.settings.values import Secret, parse_duration_s
 from babyagi.tasks import Limits, ObjectiveSpec, Role
 
-EXAMPLE = Path(__file__).parent.parent / ".env.example"
+EXAMPLE = Path(__file__).parents[2] / ".env.example"
 
 
 @pytest.fixture
@@ -639,6 +639,7 @@ def test_the_example_file_as_it_is_changes_nothing(load, tmp_path):
     )
 
 
+@pytest.mark.system
 def test_importing_the_settings_loads_no_third_party_module():
     code = (
         "import sys; before = set(sys.modules); import babyagi.settings; "
@@ -653,6 +654,7 @@ def test_importing_the_settings_loads_no_third_party_module():
     assert out.stdout.strip() == "{'babyagi'}"
 
 
+@pytest.mark.system
 def test_the_users_data_folder_is_looked_up_only_when_no_home_is_set(tmp_path):
     code = (
         "import sys; from pathlib import Path; from babyagi.settings import load_settings; "

@@ -78,6 +78,7 @@ def test_an_unexpected_error_before_there_is_a_log_file_leaves_its_traceback_som
     assert "by nought" in written.read_text()
 
 
+@pytest.mark.system
 def test_a_reader_that_goes_away_ends_the_program_quietly(tmp_path):
     read_end, write_end = os.pipe()
     os.close(read_end)

@@ -16,7 +16,7 @@ from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.serving import Pace
 from support.virtual import VirtualClock, VirtualWorld, run_virtually
 from tests.test_loop import Script, task_of
-from tests.test_worker import SlowModel
+from tests.worker.test_process import SlowModel
 
 LATENCY_S = 5.0
 LEASE_S = 30.0

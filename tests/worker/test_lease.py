@@ -9,7 +9,7 @@ from babyagi.worker.lease import COMING_BACK_S, WorkerLease, reap_namesakes
 from support.virtual import VirtualClock, run_virtually
 from support.workers import join
 from tests.taskstore.contract import begin, make_worker
-from tests.test_worker import FlakyStore
+from tests.worker.test_process import FlakyStore
 
 LEASE_S = 30.0
 

@@ -16,7 +16,7 @@ from babyagi.errors import ToolError
 from babyagi.files import FOLDER_FLAGS, Folder, open_beneath, open_step_by_step
 
 HOSTILE = json.loads(
-    (Path(__file__).parents[1] / "data" / "hostile_paths.json").read_text(encoding="utf-8")
+    (Path(__file__).parent / "data" / "hostile_paths.json").read_text(encoding="utf-8")
 )
 NORMAL = [
     *(

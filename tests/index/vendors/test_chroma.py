@@ -25,7 +25,7 @@ from tests.index.library import START, TEXTS, Embedding, fill_library
 MANY = [make_item(n, f"result number {n} is about {n * 7919 % 1000}") for n in range(1, 161)]
 CHILD = """
 import asyncio, sys
-from tests.index import test_chroma
+from tests.index.vendors import test_chroma
 asyncio.run(getattr(test_chroma, sys.argv[2])(test_chroma.Path(sys.argv[1])))
 """
 
@@ -160,6 +160,7 @@ async def test_a_second_owner_is_refused_and_told_the_two_ways_out(tmp_path, off
     await second.close()
 
 
+@pytest.mark.system
 async def test_the_directory_of_a_killed_owner_can_be_taken_over(tmp_path, index):
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, str(tmp_path / "chroma"), "hold"],

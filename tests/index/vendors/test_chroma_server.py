@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.request
 from contextlib import contextmanager, suppress
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from pydantic_settings import BaseSettings
 
 from babyagi.errors import IndexUnavailableError, StoreUnusableError
 from babyagi.index.vendors.chroma import DAMAGE, ChromaServerIndex, require_cosine
-from tests.index.contract import ITEMS, VectorIndexContract, make_item
+from tests.index.contract import ITEMS, SharedIndexContract
+
+pytestmark = pytest.mark.system
 
 
 def find_free_port():
@@ -81,8 +84,12 @@ async def index(url):
     await index.close()
 
 
-class TestChromaServerIndex(VectorIndexContract):
+class TestChromaServerIndex(SharedIndexContract):
     """As the contract has it."""
+
+    @pytest.fixture
+    def open_another(self, url):
+        return partial(ChromaServerIndex, url)
 
 
 async def test_two_workers_see_what_the_other_puts_in_at_once(index, url):
@@ -120,20 +127,6 @@ async def test_a_collection_that_another_worker_dropped_is_made_anew_by_the_next
 
     assert sorted(await other.ids("one")) == sorted(item.id for item in ITEMS[:2])
     await other.close()
-
-
-async def test_eight_workers_that_begin_at_once_share_one_collection(url):
-    indexes = [ChromaServerIndex(url) for _ in range(8)]
-    await asyncio.gather(
-        *(
-            index.upsert("eight", [make_item(n, f"text {n}")])
-            for n, index in enumerate(indexes, start=1)
-        )
-    )
-
-    assert len(await indexes[0].ids("eight")) == 8
-    for index in indexes:
-        await index.close()
 
 
 async def test_a_server_that_was_killed_is_unavailable_and_is_used_again_when_it_is_back(tmp_path):

@@ -51,6 +51,7 @@ async def ask(home, *line):
     return ended
 
 
+@pytest.mark.system
 async def test_each_step_is_printed_and_the_answer_last(home):
     ended = await ask(home)
 
@@ -66,6 +67,7 @@ async def test_each_step_is_printed_and_the_answer_last(home):
     )
 
 
+@pytest.mark.system
 async def test_json_has_the_answer_and_every_step(home):
     ended = await ask(home, "--json")
 

@@ -10,7 +10,7 @@ from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.serving import Pace
 from support.scripted import ScriptedModel
-from support.virtual import VirtualWorld, run_virtually
+from support.virtual import VirtualWorld, run_virtually, virtually
 from support.world import World
 from tests.test_loop import Script, make_world, propose
 
@@ -55,6 +55,7 @@ async def breathe():
     await asyncio.sleep(0.01)
 
 
+@virtually
 async def test_no_more_tasks_run_at_once_than_the_concurrency():
     plans = {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"))}
     world = World(model=SlowModel(Script(plans), breathe), concurrency=3)
@@ -64,6 +65,7 @@ async def test_no_more_tasks_run_at_once_than_the_concurrency():
     assert world.model.most_in_flight == 3
 
 
+@virtually
 async def test_a_pause_takes_effect_before_the_next_call():
     world = World()
     objective = await world.start()
@@ -80,6 +82,7 @@ async def test_a_pause_takes_effect_before_the_next_call():
     assert (await world.store.task(objective.id, 1)).status is TaskStatus.RECORDED
 
 
+@virtually
 async def test_a_paused_objective_goes_on_where_it_was():
     world = World()
     objective = await world.start()
@@ -133,6 +136,7 @@ async def test_a_second_signal_stops_now_and_what_was_in_flight_counts_as_spent(
     assert left.held.calls == 0
 
 
+@virtually
 async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_call_is_not_paid_again():
     world = World()
     objective = await world.start()
@@ -166,8 +170,9 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
         "record_report",
     ],
 )
+@virtually
 async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
-    world = make_world(Script({"Begin": propose("One", "Two")}))
+    world = VirtualWorld(model=make_world(Script({"Begin": propose("One", "Two")})).model)
     world.store = FlakyStore(world.store, method, StoreUnavailableError("disk full"), times=2)
 
     objective = await world.run()
@@ -177,6 +182,7 @@ async def test_a_store_that_cannot_answer_for_a_while_loses_nothing(method):
     assert len(world.model.asked(Role.EXECUTION)) == 3
 
 
+@virtually
 async def test_a_damaged_store_stops_the_worker_with_its_own_error():
     world = make_world(Script())
     world.store = FlakyStore(
@@ -201,6 +207,7 @@ class BrokenAt(Script):
         return super().__call__(prompt, role)
 
 
+@virtually
 async def test_a_report_that_raises_what_nobody_expected_is_written_without_the_model():
     script = BrokenAt("report", {})
     world = make_world(script)
@@ -246,6 +253,7 @@ def test_a_check_that_raises_what_nobody_expected_is_given_up_and_the_list_goes_
     assert [(task.status, task.failures) for task in tasks[:11]] == [(TaskStatus.DONE, 0)] * 11
 
 
+@virtually
 async def test_a_report_that_cannot_even_be_put_together_ends_the_run_with_an_error():
     world = make_world(Script())
     world.store = FlakyStore(world.store, "record_report", KeyError("of ours"), times=10**9)
@@ -254,6 +262,7 @@ async def test_a_report_that_cannot_even_be_put_together_ends_the_run_with_an_er
         await world.run()
 
 
+@virtually
 async def test_results_are_in_the_result_store_when_a_run_has_ended():
     world = make_world(Script({"Begin": propose("One", "Two")}))
 
@@ -262,6 +271,7 @@ async def test_results_are_in_the_result_store_when_a_run_has_ended():
     assert await world.store.unindexed_results(objective.id, limit=10) == []
 
 
+@virtually
 async def test_two_workers_on_one_list_do_each_task_once():
     plans = {"Begin": propose(*(f"Task {letter}" for letter in "ABCDEFGHIJ"))}
     world = World(model=SlowModel(Script(plans), breathe), concurrency=2)

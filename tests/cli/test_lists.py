@@ -310,6 +310,7 @@ def test_a_home_that_cannot_be_made_is_a_store_error(tmp_path, monkeypatch, caps
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_watch_on_a_terminal_leaves_it_as_it_was_when_it_is_stopped(signal_number, code, home):
     homes.fill_home()
