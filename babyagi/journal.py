@@ -37,7 +37,7 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.llm.port import ChatModel, Completion, Embedder
-from babyagi.llm.prompt import Prompt, clean, seal
+from babyagi.llm.prompt import Prompt, seal
 from babyagi.tasks import (
     Approval,
     Effect,
@@ -52,6 +52,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.port import TaskStore
+from babyagi.text import clean
 from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
 
 logger = logging.getLogger(__name__)

@@ -284,7 +284,7 @@ def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, 
     ],
 )
 def test_a_proposed_name_becomes_one_bounded_line(name, line):
-    assert lifecycle.one_line(name, max_chars=lifecycle.MAX_NAME_CHARS) == line
+    assert lifecycle.storable_line(name, max_chars=lifecycle.MAX_NAME_CHARS) == line
 
 
 def test_a_task_that_comes_back_after_a_cancel_is_cancelled():
