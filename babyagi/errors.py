@@ -4,7 +4,7 @@ BabyagiError
 ├── the model mends it: its text becomes the next message
 │   ├── MalformedReplyError     a reply that could not be read
 │   └── ToolError               a tool call that did not work
-├── time mends it (transient)
+├── time mends it: a later try may work
 │   ├── StoreUnavailableError   busy, locked, disk full
 │   ├── IndexUnavailableError   the result store's index; the loop goes on without it
 │   │   └── IndexOwnedElsewhereError   another process feeds it
@@ -48,7 +48,6 @@ class BabyagiError(Exception):
     the same as a `Usage`.
     """
 
-    transient = False
     said_usage: Any = None
     billed: Any = None
 
@@ -80,13 +79,9 @@ class ToolError(BabyagiError):
 class StoreUnavailableError(BabyagiError):
     """The task store cannot answer now: busy, locked, out of space."""
 
-    transient = True
-
 
 class IndexUnavailableError(BabyagiError):
     """The result store's index or its embedder cannot answer now."""
-
-    transient = True
 
 
 class IndexOwnedElsewhereError(IndexUnavailableError):
@@ -101,8 +96,6 @@ class ModelUnavailableError(BabyagiError):
             says.
         is_limit: True when the endpoint is up and limits us (429).
     """
-
-    transient = True
 
     def __init__(
         self,
