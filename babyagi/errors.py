@@ -4,7 +4,7 @@ BabyagiError
 ├── the model mends it: its text becomes the next message
 │   ├── MalformedReplyError     a reply that could not be read
 │   └── ToolError               a tool call that did not work
-├── time mends it (transient)
+├── time mends it: a later try may work
 │   ├── StoreUnavailableError   busy, locked, disk full
 │   ├── IndexUnavailableError   the result store's index; the loop goes on without it
 │   │   └── IndexOwnedElsewhereError   another process feeds it

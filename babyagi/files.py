@@ -25,6 +25,7 @@ from itertools import accumulate, islice, takewhile
 from pathlib import Path, PurePosixPath
 
 from babyagi.errors import ToolError
+from babyagi.text import shorten
 
 _SYS_OPENAT2 = 437  # the same on every architecture that got the call when it was new (Linux 5.6)
 _ARCHITECTURES = ("x86_64", "aarch64", "arm64", "riscv64", "ppc64le", "s390x")
@@ -699,4 +700,4 @@ def _bound_line(line: str) -> str:
 
 
 def _show(path: str) -> str:
-    return repr(path if len(path) <= 200 else path[:200] + "…")
+    return repr(shorten(path, 200))

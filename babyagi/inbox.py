@@ -15,15 +15,15 @@ from itertools import chain
 from typing import Any
 
 from babyagi.errors import SettingsError
-from babyagi.llm.prompt import clean
 from babyagi.redaction import sounds_secret
 from babyagi.tasks import Passage, Step, Task
+from babyagi.text import SURROGATES, clean
 from babyagi.tools.base import Observation
 
 QUESTION = "question"
 APPROVAL = "approval"
 ONCE = "once"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(f"[{SURROGATES}]")
 
 
 class Decision(StrEnum):

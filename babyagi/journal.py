@@ -39,7 +39,7 @@ from babyagi.errors import (
     ToolError,
 )
 from babyagi.llm.port import ChatModel, Completion, Embedder
-from babyagi.llm.prompt import Prompt, clean, seal
+from babyagi.llm.prompt import Prompt, seal
 from babyagi.tasks import (
     Approval,
     Effect,
@@ -55,6 +55,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import INPUTS
 from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
+from babyagi.text import clean
 from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
 
 logger = logging.getLogger(__name__)

@@ -10,8 +10,41 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 
+# -- classes of characters, as they stand between the brackets of a pattern
+# --------------------------------------------------------------------------------------------------
+
+CONTROLS = r"\x00-\x08\x0b-\x1f\x7f"  # of ASCII, beside tab and newline
+C1_CONTROLS = r"\x80-\x9f"
+SURROGATES = r"\ud800-\udfff"
+# What has no shape of its own: fillers, joiners, marks of direction, separators of lines, variation
+# selectors, tags, noncharacters (Default_Ignorable_Code_Point of Unicode 16, and what no text
+# should hold).
+_SHAPELESS = (
+    r"\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    + "".join(rf"\U{plane:04x}fffe\U{plane:04x}ffff" for plane in range(1, 17))
+)
+# What a model must not get; controls of ASCII are `clean`'s.
+_NOT_FOR_A_MODEL = C1_CONTROLS + _SHAPELESS
+# What a screen must show in some way: that, every control, private use, and what fonts draw as
+# nothing. The number signs among the format characters show by themselves.
+_UNSEEN = (
+    CONTROLS + r"\t\n" + SURROGATES + _NOT_FOR_A_MODEL + r"\u070f\u2800\ue000-\uf8ff\ufffc"
+    r"\U00013430-\U00013440\U00016fe4\U0001d159\U000f0000-\U0010ffff"
+)
+UNSEEN = re.compile(f"[{_UNSEEN}]")
+_NOT_CLEAN = re.compile(f"[{CONTROLS}{SURROGATES}]")
+
+
 # -- lines
 # --------------------------------------------------------------------------------------------------
+
+
+def clean(text: str) -> str:
+    """Return the text without what no store, prompt or terminal should carry: control characters
+    but tab and newline, and lone surrogates."""
+    return _NOT_CLEAN.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -124,13 +157,8 @@ LETTERED = frozenset(
 OPENING = "\"'`([{«‹¿¡「『【"
 
 
-# --------------------------------------------------------------------------------------------------
-# Characters that a person cannot see, and how a text is shown so that they are seen: harmless on
-# any line, or exactly where it counts.
-#
-# `harmless` replaces what could steer a terminal or hide in a line, and leaves ordinary text of any
-# script as it is. `exact` loses nothing: what cannot be seen becomes `<U+200B>`, the same many
-# times over `<U+0020 x4000>`, and the text can be read back from that.
+# -- on a screen: `harmless` replaces what could steer a terminal or hide in a line, `exact` spells
+# it out (`<U+200B>`, `<U+0020 x4000>`) so that the text can be read back
 # --------------------------------------------------------------------------------------------------
 
 MAX_MARKS = 4  # combining marks on one character; no script that people write needs more
@@ -139,14 +167,6 @@ MAX_NEWLINES = 5  # in a row
 
 JOINERS = "\N{ZERO WIDTH JOINER}\N{ZERO WIDTH NON-JOINER}"
 _SPACE_LIKE = "\t\n\v\f\r\u0085\u2028\u2029"
-# Controls, format characters (but the number signs among them, which show), fillers, selectors,
-# private use, surrogates, tags.
-_UNSEEN = (
-    "\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u070f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"
-    "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffc\ufffe\uffff\U00013430-\U00013440\U00016fe4"
-    "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
-)
-UNSEEN = re.compile(f"[{_UNSEEN}]")
 _BLANKS = "\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"  # look like U+0020 and are not
 _NOT_EXACT = re.compile(
     rf"(?P<literal><(?=U\+))|(?P<newlines>\n{{{MAX_NEWLINES + 1},}})|(?P<blanks> "
@@ -282,25 +302,12 @@ def _can_write(character: str, encoding: str) -> bool:
     return True
 
 
-# --------------------------------------------------------------------------------------------------
-# Text from outside as a model may be shown it: what would steer a model or hide from a person is
-# broken, and stays legible.
-#
-# Broken are the marks of our own fences and what looks like them, the tokens with which chat
-# templates part turns, and characters that nobody sees. Does not cover: control characters of ASCII
-# (`llm.prompt.clean`), and what the words of a text say.
+# -- for a model: marks of our fences and what looks like them, tokens with which chat templates
+# part turns, and characters that nobody sees are broken and stay legible
 # --------------------------------------------------------------------------------------------------
 
 GAP = "·"  # it stands within what is broken: `<·|im_start|>`
 
-# What has no shape of its own: C1 controls, fillers, joiners, marks of direction, separators of
-# lines, variation selectors, tags, noncharacters (Default_Ignorable_Code_Point of Unicode 16, and
-# what no text should hold).
-_NOT_SHOWN = (
-    "\x80-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufdd0-\ufdef"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-    + "".join(f"{chr(plane << 16 | 0xFFFE)}{chr(plane << 16 | 0xFFFF)}" for plane in range(1, 17))
-)
 # Scripts whose letters joiners and separators of words of no width stand between, Arabic to
 # Javanese.
 _JOINED = (
@@ -320,11 +327,11 @@ _HIDDEN = re.compile(
     rf"(?P<ordinary>\U0001f3f4(?:{_FLAGS})\U000e007f"
     rf"|(?<=[0-9#*])\ufe0f(?=\u20e3)|(?<=[{_PICTURE}])[\ufe0e\ufe0f]"
     rf"|(?<=[{_PICTURE}\ufe0f])\u200d(?=[{_PICTURE}])"
-    rf"|(?<=[{_JOINED}])[\u200b-\u200d](?![{_NOT_SHOWN}])"
-    rf"|(?<=[\u1820-\u18aa])[\u180b-\u180f](?![{_NOT_SHOWN}]))"
+    rf"|(?<=[{_JOINED}])[\u200b-\u200d](?![{_NOT_FOR_A_MODEL}])"
+    rf"|(?<=[\u1820-\u18aa])[\u180b-\u180f](?![{_NOT_FOR_A_MODEL}]))"
     r"|(?P<layout>\A\ufeff|(?<=[^\W\d_])\xad(?=[^\W\d_])"
-    rf"|(?<=[{_IDEOGRAPH}])[\ufe00-\ufe0f\U000e0100-\U000e01ef](?![{_NOT_SHOWN}]))"
-    rf"|[{_NOT_SHOWN}]+"
+    rf"|(?<=[{_IDEOGRAPH}])[\ufe00-\ufe0f\U000e0100-\U000e01ef](?![{_NOT_FOR_A_MODEL}]))"
+    rf"|[{_NOT_FOR_A_MODEL}]+"
 )
 _SHOWN = re.compile(
     rf"(?<=[^\w\s]){GAP}|{GAP}(?=[»》≫⟫⋙])|\[U\+[0-9A-F]{{4,6}}(?: and \d+ more)?\]"

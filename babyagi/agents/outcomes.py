@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import Any
 
 from babyagi.agents import phrases
-from babyagi.llm.prompt import clean
+from babyagi.text import clean, shorten
 
 N_SHINGLE = 5
 MIN_ECHOED_WORDS = 12
@@ -501,7 +501,7 @@ def _code_test(text: str) -> Callable[[int], bool]:
 
 def _one_line(text: str) -> str:
     line = " ".join(text[: 4 * MAX_LACK_CHARS].split()).strip(" *_`\"“”'«»|")
-    return line if len(line) <= MAX_LACK_CHARS else line[: MAX_LACK_CHARS - 1].rstrip() + "…"
+    return shorten(line, MAX_LACK_CHARS)
 
 
 # -- the rest of the reply

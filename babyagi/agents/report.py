@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
 from babyagi.journal import Journal
-from babyagi.llm.prompt import Prompt, clean
+from babyagi.llm.prompt import Prompt
 from babyagi.next_command import Need, next_command
 from babyagi.react.asking import ask, read_text
 from babyagi.tasks import (
@@ -26,6 +26,7 @@ from babyagi.tasks import (
     TaskStatus,
     find_sources,
 )
+from babyagi.text import clean, one_line, shorten
 
 REHEARSAL_NOTICE = (
     "REHEARSAL: no language model was asked. The text below was put together from lines of "
@@ -33,6 +34,7 @@ REHEARSAL_NOTICE = (
 )
 
 MAX_QUOTED_CHARS = 4000
+MAX_LINE_CHARS = 300
 
 
 async def write_answer(
@@ -270,5 +272,4 @@ def _quote(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(clean(text).split())
-    return line if len(line) <= 300 else line[:300] + "…"
+    return shorten(one_line(clean(text)), MAX_LINE_CHARS)

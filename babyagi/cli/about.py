@@ -27,7 +27,7 @@ from babyagi import private
 from babyagi.backends import ask_result_store, describe_index
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.session import open_log_file
-from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, one_line, pad
+from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, pad, safe_line
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
@@ -142,7 +142,7 @@ def render_values(values: Sequence[ShownValue], width: int) -> list[Line]:
         if value.waits:
             lines.append(
                 Line(
-                    f"{pad('', label_width)}  waits for trust: {one_line(value.waits)}",
+                    f"{pad('', label_width)}  waits for trust: {safe_line(value.waits)}",
                     Style.YELLOW,
                 )
             )

@@ -21,8 +21,8 @@ from babyagi.cli.text import (
     echo_lines,
     fit,
     is_person_there,
-    one_line,
     print_json,
+    safe_line,
     terminal_width,
     warn,
 )
@@ -189,20 +189,20 @@ def _explain(request: Request, *, is_whole: bool) -> Iterator[str]:
     from babyagi.inbox import read_request
 
     tool, _ = read_request(request.step)
-    model = f"The model {one_line(request.model)}".rstrip() if request.model else "The model"
+    model = f"The model {safe_line(request.model)}".rstrip() if request.model else "The model"
     read = _say_origins(request.origins, max_named=None if is_whole else MAX_ORIGINS)
     match request.step.kind:
         case "question":
             yield f"{model} asks this{read}."
         case "approval":
-            yield f"{model} wants this call of {one_line(tool)} to be made{read}."
+            yield f"{model} wants this call of {safe_line(tool)} to be made{read}."
         case _:
             yield (
-                f"{model} wanted this call of {one_line(tool)}{read}. It may have been made, "
+                f"{model} wanted this call of {safe_line(tool)}{read}. It may have been made, "
                 "and nobody knows what came of it."
             )
     if request.preview is not None or request.trouble:
-        yield one_line(request.preview.note if request.preview is not None else request.trouble)
+        yield safe_line(request.preview.note if request.preview is not None else request.trouble)
 
 
 def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:

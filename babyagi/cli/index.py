@@ -15,9 +15,9 @@ from babyagi.cli.text import (
     echo,
     echo_lines,
     fit,
-    one_line,
     print_json,
     safe,
+    safe_line,
     terminal_width,
     warn,
 )
@@ -88,7 +88,7 @@ def _render_ids(what: str, ids: Sequence[str]) -> list[Line]:
     if not ids:
         return []
     more = f" and {len(ids) - N_NAMED:,} more" if len(ids) > N_NAMED else ""
-    return [Line(f"{what}: {', '.join(one_line(id_) for id_ in ids[:N_NAMED])}{more}", Style.RED)]
+    return [Line(f"{what}: {', '.join(safe_line(id_) for id_ in ids[:N_NAMED])}{more}", Style.RED)]
 
 
 def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[Line]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from babyagi.cli.json_shapes import given_results, is_rehearsal, model_of
-from babyagi.cli.text import Line, Style, fit, one_line, pad, safe
+from babyagi.cli.text import Line, Style, fit, pad, safe, safe_line
 from babyagi.next_command import Need, NextCommand, next_command
 from babyagi.tasks import (
     Limits,
@@ -54,7 +54,7 @@ def render_status_words(objective: Objective) -> str:
     """`active`, `paused`, or why it ended, in words."""
     if objective.stop_reason is None:
         return objective.status.value
-    detail = f" ({one_line(objective.stop_detail)})" if objective.stop_detail else ""
+    detail = f" ({safe_line(objective.stop_detail)})" if objective.stop_detail else ""
     return f"ended, {objective.stop_reason.value}: {objective.stop_reason.words}{detail}"
 
 
@@ -178,7 +178,7 @@ def render_status(
     lines.append(Line(f"Tasks:    {render_counts(counts)}"))
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
     lines.append(Line(f"Limits:   {' · '.join(render_limits(objective, counts)) or 'none'}"))
-    lines.append(Line(f"Model:    {one_line(model_of(objective))}"))
+    lines.append(Line(f"Model:    {safe_line(model_of(objective))}"))
     lines += _render_index_trouble(objective, "Results:  ", index_trouble)
     lines.append(Line(f"Next:     {render_next(objective, counts)}"))
     return lines
@@ -236,7 +236,7 @@ def render_tasks(tasks: Sequence[Task], width: int) -> list[Line]:
 def render_results(results: Sequence[Result]) -> list[Line]:
     lines: list[Line] = []
     for result in results:
-        lines.append(Line(f"Task {result.task_id}: {one_line(result.task_name)}", Style.BOLD))
+        lines.append(Line(f"Task {result.task_id}: {safe_line(result.task_name)}", Style.BOLD))
         lines.append(Line(safe(result.text, keep_newlines=True)))
         lines.append(Line(""))
     return lines[:-1]
@@ -246,14 +246,14 @@ def render_show(
     task: Task, *, result: Result | None, steps: Sequence[Step], width: int, has_price: bool = True
 ) -> list[Line]:
     lines = [
-        Line(f"Task {task.id}: {one_line(task.name)}", Style.BOLD),
+        Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD),
         Line(f"Status:   {_render_task_status(task)}"),
     ]
     if task.after:
         lines.append(Line(f"After:    {', '.join(str(task_id) for task_id in task.after)}"))
     if task.parent_id is not None:
         lines.append(Line(f"From:     task {task.parent_id}"))
-    lines.append(Line(f"Origins:  {one_line(', '.join(task.origins))}"))
+    lines.append(Line(f"Origins:  {safe_line(', '.join(task.origins))}"))
     if task.error:
         lines += [Line("Error:", Style.RED), Line(safe(task.error, keep_newlines=True))]
     if task.lack is not None and task.lack.what != task.error:
@@ -288,10 +288,10 @@ def _render_given(steps: Sequence[Step]) -> list[Line]:
     lines = []
     for given in given_results(steps):
         score = f"score {given.score:.2f}, " if given.score is not None else ""
-        reason = _REASONS.get(given.reason, one_line(given.reason))
+        reason = _REASONS.get(given.reason, safe_line(given.reason))
         whose = f"objective {given.objective_id}, " if given.objective_id is not None else ""
         lines.append(
-            Line(f"  try {one_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}")
+            Line(f"  try {safe_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}")
         )
     return [Line(""), Line("Given earlier results:", Style.BOLD), *lines] if lines else []
 
@@ -319,7 +319,7 @@ def _render_steps(steps: Sequence[Step], width: int, has_price: bool) -> list[Li
         cost = f"${step.usage.cost_usd:.4f}" if has_price else "unknown"
         row = (
             f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} "
-            f"{cost:>9}  {one_line(step.model)}"
+            f"{cost:>9}  {safe_line(step.model)}"
         )
         lines.append(Line(row.rstrip() + _render_unconfirmed(step)))
     return lines

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
-from babyagi.text import JOINERS, harmless, is_mark
+from babyagi.text import JOINERS, harmless, is_mark, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,9 +59,9 @@ def safe(text: str, *, keep_newlines: bool = False) -> str:
     return "\n".join(harmless(line) for line in text.replace("\r\n", "\n").split("\n"))
 
 
-def one_line(text: str) -> str:
+def safe_line(text: str) -> str:
     """Return the text as one safe line, runs of white space folded to single blanks."""
-    return " ".join(safe(text).split())
+    return one_line(safe(text))
 
 
 def cell_width(text: str) -> int:
@@ -84,7 +84,7 @@ def _character_width(character: str) -> int:
 
 def fit(text: str, width: int) -> str:
     """Return the text as one safe line of at most `width` cells, cut with an ellipsis."""
-    line = one_line(text)
+    line = safe_line(text)
     if cell_width(line) <= width:
         return line
     taken, used = [], 0

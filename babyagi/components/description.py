@@ -27,14 +27,14 @@ from babyagi.components.kinds import (
     read_kinds,
 )
 from babyagi.errors import SettingsError, ToolError
-from babyagi.llm.prompt import Message, Prompt, Speaker, clean, fence
+from babyagi.llm.prompt import Message, Prompt, Speaker, fence
 from babyagi.net.addresses import read_proxies
 from babyagi.react.asking import ask, read_text
 from babyagi.react.executor import build_agent_tool
 from babyagi.react.protocols.base import fill
 from babyagi.react.steps import AgentBounds
 from babyagi.tasks import Effect, Passage, Role, find_sources
-from babyagi.text import disarm
+from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls, Tool, run_composed, takes_text
 from babyagi.tools.python import RESULT, build_python
 from babyagi.tools.search import build_serpapi_search

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from babyagi.errors import SettingsError
-from babyagi.llm.prompt import clean
 from babyagi.react.protocols.choice import PROTOCOL_NAMES
 from babyagi.react.steps import AgentBounds, AtLimit
+from babyagi.text import clean, one_line, shorten
 
 if TYPE_CHECKING:
     import yaml
@@ -38,8 +38,7 @@ def fault(what: str, fix: str = "") -> SettingsError:
 
 def shown(text: object) -> str:
     """A name from the file as a message may hold it: quoted, on one line, bounded."""
-    line = re.sub(r"\s+", " ", clean(str(text)))
-    return repr(line if len(line) <= 60 else line[:59] + "…")
+    return repr(shorten(one_line(clean(str(text))), 60))
 
 
 def read_source(path: Path) -> str:

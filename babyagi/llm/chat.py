@@ -7,7 +7,7 @@ from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.errors import Form
-from babyagi.llm.prompt import Message, Prompt, Speaker, clean
+from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.llm.reading import (
     CUSTOM_INPUT,
     RawCall,
@@ -16,6 +16,7 @@ from babyagi.llm.reading import (
     as_mapping,
     as_text,
 )
+from babyagi.text import clean
 
 PATH = "/chat/completions"
 

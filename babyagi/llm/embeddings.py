@@ -27,10 +27,11 @@ from babyagi.errors import (
 from babyagi.llm.client import Endpoint
 from babyagi.llm.errors import RefusedParameterError
 from babyagi.llm.prices import Price
-from babyagi.llm.prompt import bound_text_tokens, clean
+from babyagi.llm.prompt import bound_text_tokens
 from babyagi.llm.reading import Call, least_tokens, read_usage
 from babyagi.offload import Offload
 from babyagi.tasks import Reservation, Usage
+from babyagi.text import clean
 
 PATH = "/embeddings"
 DIMENSION_BY_MODEL = {

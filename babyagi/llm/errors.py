@@ -19,9 +19,9 @@ from babyagi.errors import (
     RequestRefusedError,
     ToolsUnsupportedError,
 )
-from babyagi.llm.prompt import clean
 from babyagi.llm.retry import parse_retry_after
 from babyagi.redaction import redact
+from babyagi.text import clean, one_line, shorten
 
 MAX_WHY_CHARS = 300
 SUCCESSOR = "gpt-6-luna"
@@ -148,11 +148,10 @@ def build_refusal(status: int, found: Any, *, headers: Mapping[str, str] | None 
     )
 
 
-def shorten(text: str, address: ModelAddress) -> str:
+def say_why(text: str, address: ModelAddress) -> str:
     """Return the endpoint's words as a person may see them: one line, at most `MAX_WHY_CHARS`, no
     key."""
-    text = re.sub(r"\s+", " ", clean(redact(text, secrets=[address.secret]))).strip()
-    return text if len(text) <= MAX_WHY_CHARS else text[: MAX_WHY_CHARS - 1] + "…"
+    return shorten(one_line(clean(redact(text, secrets=[address.secret]))), MAX_WHY_CHARS)
 
 
 # -- judging
@@ -161,7 +160,7 @@ def shorten(text: str, address: ModelAddress) -> str:
 
 def judge(refusal: Refusal, address: ModelAddress) -> BabyagiError:
     """Return our error for what the endpoint said."""
-    why = shorten(refusal.message, address)
+    why = say_why(refusal.message, address)
     return _judge_prompt(refusal, address, why) or _judge_status(refusal, address, why)
 
 
@@ -239,7 +238,7 @@ def _judge_status(refusal: Refusal, address: ModelAddress, why: str) -> BabyagiE
                 guide="models",
             )
         case status if 300 <= status < 400:
-            why = shorten(
+            why = say_why(
                 (
                     f"it redirects to {refusal.location or 'another address'}, and a prompt is "
                     "never sent on"
@@ -283,7 +282,7 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
     surely not billed."""
     import httpx2
 
-    why = shorten(f"{type(error).__name__}: {error}", address)
+    why = say_why(f"{type(error).__name__}: {error}", address)
     if isinstance(error, UnicodeError):
         return CredentialsError(
             "the key holds characters that no key can hold",

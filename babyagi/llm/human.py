@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Prompt, bound_tokens, clean, estimate_tokens, prompt_text_bytes
+from babyagi.llm.prompt import Prompt, bound_tokens, estimate_tokens, prompt_text_bytes
 from babyagi.tasks import Reservation, Role, Usage
+from babyagi.text import clean
 
 NAME = "human"
 

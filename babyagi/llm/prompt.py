@@ -17,7 +17,7 @@ from enum import StrEnum
 from typing import Any
 
 from babyagi.tasks import Passage
-from babyagi.text import disarm
+from babyagi.text import clean, disarm
 
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more where the prompt happens to hold these
@@ -36,7 +36,6 @@ TOOLS_TEMPLATE_TOKENS = 200  # and how tools are called
 _LETTERS_AND_BLANKS = bytes(
     byte for byte in range(128) if chr(byte).isalpha() or chr(byte).isspace()
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 class Speaker(StrEnum):
@@ -101,12 +100,6 @@ class Prompt:
         return tuple(
             dict.fromkeys(origin for message in self.messages for origin in message.origins)
         )
-
-
-def clean(text: str) -> str:
-    """Return the text without what no store, prompt or terminal should carry: control characters
-    but tab and newline, and lone surrogates."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 
 def fence(label: str, passage: Passage) -> str:

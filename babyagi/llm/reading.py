@@ -11,8 +11,9 @@ from typing import Any
 
 from babyagi.llm.port import Completion
 from babyagi.llm.prices import Price
-from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens, clean
+from babyagi.llm.prompt import Prompt, ToolCall, bound_tokens
 from babyagi.tasks import Usage
+from babyagi.text import clean
 
 MAX_COUNT = 10**12  # a larger number is a fault of the endpoint, and must not overflow a sum
 # Every tokenizer that was measured makes at least one token of a word, some newer ones one of two.

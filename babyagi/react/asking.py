@@ -10,9 +10,9 @@ from typing import Generic, TypeVar
 
 from babyagi.errors import ContextTooLongError, MalformedReplyError, RequestRefusedError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, clean, shrink
+from babyagi.llm.prompt import Message, Prompt, Speaker, shrink
 from babyagi.tasks import Role, Usage
-from babyagi.text import disarm
+from babyagi.text import clean, disarm
 from babyagi.tools.base import Calls
 
 MAX_REASKS = 2

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from babyagi.errors import MalformedReplyError, ToolError, ToolsUnsupportedError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, clean, fence, shrink
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence, shrink
 from babyagi.react.asking import Asked, ask
 from babyagi.react.calling import (
     MAX_CALLS_PER_STEP,
@@ -50,7 +50,7 @@ from babyagi.react.steps import (
     ToolStarted,
 )
 from babyagi.tasks import Effect, Passage, Role, Usage, find_sources
-from babyagi.text import disarm
+from babyagi.text import clean, disarm
 from babyagi.tools.base import (
     MAX_ARGUMENT_CHARS,
     Calls,

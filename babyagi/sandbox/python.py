@@ -24,8 +24,8 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.llm.prompt import clean
 from babyagi.sandbox import confined, program
+from babyagi.text import clean
 
 MAX_CODE_CHARS = 1_000_000
 MEMORY_BYTES = 512 * 2**20  # of address space, the interpreter's own 30 MiB included

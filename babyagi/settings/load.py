@@ -29,6 +29,7 @@ from babyagi.settings.fields import (
     declared_fields,
 )
 from babyagi.settings.values import Declared, Secret, default_home, parse_path, parse_paths
+from babyagi.text import shorten
 
 MAX_ENV_FILE_BYTES = 1_000_000
 _FOLDER = "trusted"
@@ -425,7 +426,7 @@ class _Reading:
                 value = _parse(declared, given.raw)
             except ValueError as error:
                 if not is_settled:
-                    shown = "" if declared.is_secret else f", got {_shorten(given.raw)}"
+                    shown = "" if declared.is_secret else f", got {_show(given.raw)}"
                     self.faults.append(f"{given.label} must be {error}{shown}")
                     self.given[name] = given
                 continue
@@ -552,12 +553,12 @@ def _anchor(value: object, cwd: Path) -> object:
     return value
 
 
-def _shorten(raw: object) -> str:
+def _show(raw: object) -> str:
     text = str(raw)
     if "@" in text:  # what is before it may be a password, whatever it looks like
         text = redact_url(text) if "://" in text else f"***{text[text.rindex('@') :]}"
     text = redact(text)
-    return repr(text if len(text) <= 60 else text[:59] + "…")
+    return repr(shorten(text, 60))
 
 
 def _find_conflicts(settings: Settings, given: Mapping[str, _Given]) -> Iterator[str]:

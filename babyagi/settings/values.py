@@ -14,12 +14,11 @@ from typing import Any
 
 from babyagi.net.addresses import complete_proxy, host_of
 from babyagi.redaction import redact_url
+from babyagi.text import C1_CONTROLS, CONTROLS, clean
 
 MAX_TEXT_BYTES = 1_000_000
 LEAST_LIMIT = 0.001  # less may be rounded to 0, which takes a limit away
 _ESCAPE_SEQUENCES = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[@-Z\\^_])"
-_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
-_SURROGATES = "[\ud800-\udfff]"
 _DURATION = r"(?:([0-9.]+)d)?(?:([0-9.]+)h)?(?:([0-9.]+)m)?(?:([0-9.]+)s?)?"
 _SECONDS_PER_PART = (86_400.0, 3_600.0, 60.0, 1.0)
 
@@ -65,8 +64,8 @@ def clean_text(text: str) -> str:
     """The text without terminal escapes and control characters; line ends become newlines, tabs
     stay."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = re.sub(_CONTROLS, "", re.sub(_ESCAPE_SEQUENCES, "", text))
-    return re.sub(_SURROGATES, "\N{REPLACEMENT CHARACTER}", text).strip()
+    text = re.sub(f"[{CONTROLS}{C1_CONTROLS}]", "", re.sub(_ESCAPE_SEQUENCES, "", text))
+    return clean(text).strip()
 
 
 def parse_text(text: str) -> str:

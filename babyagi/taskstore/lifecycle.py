@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +38,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.limits import charge_of, countable_usage, is_reached
 from babyagi.taskstore.sql.database import Row
+from babyagi.text import one_line
 
 MAX_NAME_CHARS = 2000
 MAX_DETAIL_CHARS = 2000
@@ -85,10 +85,9 @@ def storable(text: str, *, max_chars: int | None = None) -> str:
     return text.encode("utf-8", "replace").decode("utf-8").replace("\x00", "\ufffd")[:max_chars]
 
 
-def one_line(text: str, *, max_chars: int | None = None) -> str:
-    """The text as one line: white space collapsed, control characters removed."""
-    visible = "".join(char for char in " ".join(text.split()) if unicodedata.category(char) != "Cc")
-    return storable(visible, max_chars=max_chars).strip()
+def storable_line(text: str, *, max_chars: int | None = None) -> str:
+    """The text as one line that every store keeps, cut to `max_chars`."""
+    return storable(one_line(text), max_chars=max_chars).strip()
 
 
 def identity_key(spec: ObjectiveSpec) -> str:
@@ -99,7 +98,7 @@ def identity_key(spec: ObjectiveSpec) -> str:
 
 def first_task(spec: ObjectiveSpec) -> Proposal:
     """An objective's first task; a person's words are not cut."""
-    return Proposal(name=one_line(spec.initial_task))
+    return Proposal(name=storable_line(spec.initial_task))
 
 
 # -- order
@@ -152,7 +151,7 @@ def elapsed_us(active_us: int, *, since_seen_us: int, lease_us: int) -> int:
 
 
 def storable_blocked_reason(text: str) -> str:
-    return one_line(text, max_chars=MAX_DETAIL_CHARS)
+    return storable_line(text, max_chars=MAX_DETAIL_CHARS)
 
 
 # -- states
@@ -388,7 +387,7 @@ def require_reopenable(objective_id: int, reason: StopReason | None) -> None:
 
 def replacement(task: Task, name: str) -> Proposal:
     """The person's words in the place of a task; they are not cut."""
-    line = one_line(name)
+    line = storable_line(name)
     if not line:
         raise SettingsError(
             f"the new name of task {task.id} is empty",

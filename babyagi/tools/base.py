@@ -18,6 +18,7 @@ from babyagi.errors import ToolError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.tasks import Effect, Passage, Role
+from babyagi.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -305,8 +306,7 @@ def _convert(name: str, value: Any, type_: str) -> Any:
 
 
 def _show(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 100 else text[:100] + "…"
+    return shorten(json.dumps(value, ensure_ascii=False, default=str), 100)
 
 
 # --------------------------------------------------------------------------------------------------

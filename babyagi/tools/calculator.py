@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 
 from babyagi.errors import ToolError
 from babyagi.tasks import Effect, Passage
+from babyagi.text import shorten
 from babyagi.tools.base import Tool, takes_text
 
 MAX_CHARS = 500
@@ -669,4 +670,4 @@ def _call(name: str, values: Sequence[Number]) -> Number:
 
 
 def _show(expression: str) -> str:
-    return repr(expression if len(expression) <= 100 else expression[:100] + "…")
+    return repr(shorten(expression, 100))

@@ -16,7 +16,7 @@ from babyagi.llm.errors import (
     check_model_name,
     judge,
     read_refusal,
-    shorten,
+    say_why,
     translate,
 )
 
@@ -124,7 +124,7 @@ def test_the_endpoints_words_are_shown_short_and_without_a_key():
         + "x" * 1000
     )
 
-    shown = shorten(words, PLACE)
+    shown = say_why(words, PLACE)
 
     assert shown.startswith("Incorrect API key provided: *** and *** ")
     assert "abcdef" not in shown and "\x1b" not in shown and "\n" not in shown
@@ -169,6 +169,6 @@ def test_where_a_redirect_leads_shows_no_part_of_the_key(spelled):
 
 def test_an_ordinary_word_that_begins_as_a_key_does_is_shown():
     assert (
-        shorten("ask about sk-ating, sk-iing and risk-taking", PLACE)
+        say_why("ask about sk-ating, sk-iing and risk-taking", PLACE)
         == "ask about sk-ating, sk-iing and risk-taking"
     )

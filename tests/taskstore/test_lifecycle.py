@@ -147,7 +147,11 @@ READY = {"n_unblocked": 1}
         ({}, False, StopReason.FAILED),
         ({"n_dead": 2}, False, StopReason.FAILED),
         ({"n_done": 1}, True, None),
-        ({"n_done": 1, "n_dead": 2, "n_tasks_without_progress": 5, "n_tries_without_answer": 20}, True, None),
+        (
+            {"n_done": 1, "n_dead": 2, "n_tasks_without_progress": 5, "n_tries_without_answer": 20},
+            True,
+            None,
+        ),
         ({"n_done": 1, "active_s": 60}, False, StopReason.LIMIT_TIME),
         ({"n_done": 1, "n_held": 1}, False, None),
         ({"n_done": 1, "n_recorded": 1}, False, None),
@@ -284,7 +288,7 @@ def test_only_a_repeated_result_without_a_new_task_is_barren(n_before, n_added, 
     ],
 )
 def test_a_proposed_name_becomes_one_bounded_line(name, line):
-    assert lifecycle.one_line(name, max_chars=lifecycle.MAX_NAME_CHARS) == line
+    assert lifecycle.storable_line(name, max_chars=lifecycle.MAX_NAME_CHARS) == line
 
 
 def test_a_task_that_comes_back_after_a_cancel_is_cancelled():

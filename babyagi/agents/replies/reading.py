@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from babyagi.llm.prompt import clean
+from babyagi.text import clean
 
 MAX_REPLY_CHARS = 200_000
 MAX_REASON_CHARS = 500

@@ -151,7 +151,7 @@ def bears_on(name: str, text: str) -> bool:
 
 
 def _name(proposal: Proposal) -> _Named | None:
-    name = lifecycle.one_line(
+    name = lifecycle.storable_line(
         proposal.name,
         max_chars=None if proposal.origins == ("person",) else lifecycle.MAX_NAME_CHARS,
     )
@@ -246,7 +246,7 @@ class _Batch:
         by the name of a listed task."""
         if isinstance(named, int):
             return named if 0 < named <= self.last_id else None
-        name = lifecycle.one_line(named, max_chars=lifecycle.MAX_NAME_CHARS)
+        name = lifecycle.storable_line(named, max_chars=lifecycle.MAX_NAME_CHARS)
         label = name.casefold()
         if not label:
             return None
