@@ -196,14 +196,16 @@ class Journal:
         self._may_hold = True
         return self
 
-    async def __aexit__(self, *raised: object) -> None:
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._may_hold = False
-        if isinstance(self._recorded.held, Outcome):
+        held = self._recorded.held
+        if isinstance(held, Outcome) and not isinstance(error, asyncio.CancelledError):
             await self.flush()
-            return
-        # what cost nothing may be lost, and must not take the place of what was raised
-        with suppress(BabyagiError):
-            await self.flush()
+        elif held is not None:
+            # what cost nothing may be lost, and no cancellation waits for a store that is away
+            with suppress(BabyagiError):
+                await self._record_once(held)
+            self._let_go(held)
 
     def below(self, path: str) -> Journal:
         """The same journal with its paths beneath this one, for a tool that is made of other
@@ -224,7 +226,7 @@ class Journal:
             case Outcome():
                 await self._record(held)
             case Kept():
-                await self._put(held)
+                await self._record_once(held)
         self._let_go(held)
 
     async def commit(self, change: Callable[[Outcome | Kept | None], Awaitable[T]]) -> T:
@@ -256,7 +258,7 @@ class Journal:
         output = json.dumps(word)
         kept = self._keep(path, kind=INPUTS, request=output, output=output)
         await self.flush()
-        return str(json.loads((await self._put(kept)).output or ""))
+        return str(json.loads((await self._record_once(kept)).output or ""))
 
     async def inputs(self, build: Callable[[], Awaitable[Mapping[str, Any]]]) -> Mapping[str, Any]:
         """Return what this try was given, building it only if no earlier claim of this try did.
@@ -494,19 +496,9 @@ class Journal:
 
     async def _hold_or_put(self, kept: Kept) -> str:
         """Returns the output that holds, which is the first one."""
-        return kept.output if self._holds(kept) else (await self._put(kept)).output or kept.output
-
-    async def _put(self, kept: Kept) -> Step:
-        """Record what cost nothing; returns the step that holds, which is the first one."""
-        step = await self._store.put_step(
-            self._fence,
-            key=kept.key,
-            kind=kept.kind,
-            request_hash=kept.request_hash,
-            output=kept.output,
-            origins=kept.origins,
-        )
-        return self._recorded.add(step)
+        if self._holds(kept):
+            return kept.output
+        return (await self._record_once(kept)).output or kept.output
 
     async def embed(self, path: str, texts: Sequence[str]) -> list[bytes]:
         """Return one unit vector per text. A local embedder costs nothing and is not journaled."""
@@ -582,19 +574,34 @@ class Journal:
         that stops gives it up."""
         while True:
             try:
-                step = await self._store.record_step(
-                    self._fence,
-                    key=outcome.key,
-                    output=outcome.output,
-                    usage=outcome.usage,
-                    model=outcome.model,
-                    origins=outcome.origins,
-                )
-                return self._recorded.add(step)
+                return await self._record_once(outcome)
             except StoreUnavailableError:
                 if self._backends.gate.reason:
                     raise
                 await self._backends.sleep(RECORD_PAUSE_S)
+
+    async def _record_once(self, made: Outcome | Kept) -> Step:
+        """Returns the step that holds, which is the first one."""
+        match made:
+            case Outcome():
+                step = await self._store.record_step(
+                    self._fence,
+                    key=made.key,
+                    output=made.output,
+                    usage=made.usage,
+                    model=made.model,
+                    origins=made.origins,
+                )
+            case Kept():
+                step = await self._store.put_step(
+                    self._fence,
+                    key=made.key,
+                    kind=made.kind,
+                    request_hash=made.request_hash,
+                    output=made.output,
+                    origins=made.origins,
+                )
+        return self._recorded.add(step)
 
 
 async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:

@@ -82,7 +82,7 @@ from babyagi.tasks import (
     find_sources,
 )
 from babyagi.taskstore.lifecycle import SETTLED
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Planned
+from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Planned, Window
 from babyagi.text import one_line
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import build_recall
@@ -398,7 +398,7 @@ class Loop:
             for one in answer.plan.tasks
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
-        repeats = (task.id,) if await self._is_repeat(task, answer.outcome.text) else ()
+        repeats = await self._find_repeats(task.objective_id, {task.id: answer.outcome.text})
         is_met = answer.plan.is_met and not is_claim(answer.outcome.text, objective_text)
         return Planned(
             proposals=tuple(proposals),
@@ -440,12 +440,14 @@ class Loop:
     async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         """Propose tasks from all that is recorded, in one call."""
 
+        window = await self._store.window(objective.id, n_head=0, n_new=0)
+        recorded = {task.id: task for task in _recorded(window)}
+
         async def build_inputs() -> Mapping[str, Any]:
-            return {"task_ids": await self._choose_recorded(objective.id)}
+            return {"task_ids": await self._choose_recorded(objective.id, list(recorded))}
 
         task_ids = (await journal.inputs(build_inputs))["task_ids"]
-        tasks = [await self._store.task(objective.id, task_id) for task_id in task_ids]
-        tasks = [task for task in tasks if task.status is TaskStatus.RECORDED]
+        tasks = [recorded[task_id] for task_id in task_ids if task_id in recorded]
         finished = await self._load_finished(objective.id, tasks, max_tokens=PLAN_TOKENS)
         names = await self._names(objective.id, without=set(task_ids))
         plan = await self._create(finished, objective, journal, names)
@@ -479,9 +481,9 @@ class Loop:
         steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         return tuple(origin for step in steps for origin in step.origins)
 
-    async def _choose_recorded(self, objective_id: int) -> list[int]:
-        """The recorded tasks whose results fit into one planning, the oldest first."""
-        task_ids = await self._store.recorded_ids(objective_id, limit=MAX_PLANNED)
+    async def _choose_recorded(self, objective_id: int, recorded: Sequence[int]) -> list[int]:
+        """The recorded tasks whose results fit into one planning, the first of them."""
+        task_ids = recorded[:MAX_PLANNED]
         size = {
             result.task_id: estimate_tokens(result.text)
             for result in await self._store.results(objective_id, task_ids=task_ids)
@@ -560,15 +562,11 @@ class Loop:
             for id_, one in bringers.items()
             for name in one.again
         ]
-        repeats = [
-            one.task.id
-            for one in finished
-            if one.result is not None and await self._is_repeat(one.task, one.result.text)
-        ]
+        texts = {one.task.id: one.result.text for one in finished if one.result is not None}
         return Planned(
             proposals=tuple(proposals),
             unanswered=tuple(unanswered),
-            repeats=tuple(repeats),
+            repeats=await self._find_repeats(objective.id, texts),
             is_met=reply.is_met
             and not all(
                 one.result and is_claim(one.result.text, objective.spec.text) for one in finished
@@ -595,21 +593,28 @@ class Loop:
             shown=tuple(shown),
         )
 
-    async def _is_repeat(self, task: Task, text: str) -> bool:
-        """Whether the result only repeats one that was there before it."""
-        finished = [
-            other.id
-            for other in await self._store.last_finished(task.objective_id, limit=N_COMPARED)
-        ]
-        recorded = [
-            task_id
-            for task_id in await self._store.recorded_ids(task.objective_id, limit=N_COMPARED)
-            if task_id < task.id
-        ]
-        earlier = await self._search.results(
-            [task_id for task_id in (*finished, *recorded) if task_id != task.id]
-        )
-        return any(self._nearness_of_results.is_repeat(text, other.text) for other in earlier)
+    async def _find_repeats(
+        self, objective_id: int, text_by_task: Mapping[int, str]
+    ) -> tuple[int, ...]:
+        """The tasks whose results only repeat one that was there before."""
+        if not text_by_task:
+            return ()
+        window = await self._store.window(objective_id, n_head=0, n_new=0, n_finished=N_COMPARED)
+        finished = {task.id for task in window.finished}
+        recorded = {task.id for task in _recorded(window)[:N_COMPARED]}
+        known = await self._search.results([*(finished | recorded)])
+
+        def repeats(task_id: int, text: str) -> bool:
+            earlier = [
+                other for other in known if other.task_id in finished or other.task_id < task_id
+            ]
+            return any(
+                self._nearness_of_results.is_repeat(text, other.text)
+                for other in earlier
+                if other.task_id != task_id
+            )
+
+        return tuple(task_id for task_id, text in text_by_task.items() if repeats(task_id, text))
 
     async def _drop_too_deep(
         self, tasks: Sequence[Task], proposals: Sequence[Proposal]
@@ -856,6 +861,11 @@ class Loop:
             for one in chosen
         ]
         return excerpts, left_out
+
+
+def _recorded(window: Window) -> list[Task]:
+    """The tasks that planning is owed to, in the order of the list."""
+    return [task for task in window.at_work if task.status is TaskStatus.RECORDED]
 
 
 def _is_there(

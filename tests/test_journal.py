@@ -298,6 +298,37 @@ async def test_whatever_ends_a_turn_its_last_outcome_is_recorded(error):
     assert (await desk.usage()).calls == 1
 
 
+async def test_a_cancelled_turn_waits_for_no_store_that_cannot_record_its_outcome():
+    world = World()
+    world.store = FullStore(world.clock)
+    desk = await open_desk(world=world)
+    world.store.n_refusals = 10**9
+
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(10), desk.open_journal() as journal:
+            await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+            raise asyncio.CancelledError
+
+    assert world.store.n_refusals == 10**9 - 1
+
+
+async def test_an_outcome_that_a_store_cannot_record_with_a_result_is_kept_until_it_can():
+    world = World()
+    world.store = FullStore(world.clock)
+    desk = await open_desk(world=world)
+    world.store.n_refusals = 3
+
+    async def refuse(first):
+        raise StoreUnavailableError("the disk is full")
+
+    with pytest.raises(StoreUnavailableError, match="the disk is full"):
+        async with desk.open_journal() as journal:
+            await journal.complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
+            await journal.commit(refuse)
+
+    assert list(await desk.outputs()) == ["1/execute/1/model"]
+
+
 async def test_an_outcome_whose_next_call_must_not_be_made_is_recorded_all_the_same():
     desk = await open_desk()
     store, objective_id = desk.world.store, desk.claim.task.objective_id

@@ -221,15 +221,15 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
     """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
-    objectives = await store.objectives()
-    if not objectives:
+    newest = await store.objectives(limit=1)
+    if not newest:
         raise NotFoundError(
             "there is no objective yet",
             why="the task store holds none",
             fix='babyagi demo, or babyagi run "an objective"',
             guide="start",
         )
-    return objectives[-1]
+    return newest[0]
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:

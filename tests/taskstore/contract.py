@@ -2277,9 +2277,15 @@ class TaskStoreContract:
         (_, _, step) = await store.steps(objective_id, owner=fence.owner)
         assert step.state is StepState.INTENDED
 
-    async def test_an_outcome_and_the_result_are_one_transaction(self, store):
+    async def test_an_outcome_and_the_result_are_one_transaction(self, store, clock):
         objective_id = await begin(store)
-        claim = await store.claim_task(objective_id, "w")
+        await store.claim_task(objective_id, "w")
+        clock.tick(31)
+        await store.reap_workers()
+        clock.tick(60)
+        await join(store, make_worker("v"), objective_id)
+        claim = await store.claim_task(objective_id, "v")
+        assert claim.task.n_lost == 1
         await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
         first = Outcome(key="k", output="1", usage=SPENT, origins=("person",))
         for _ in range(2):  # the second as by a caller to whom the commit seemed to fail
@@ -2288,7 +2294,8 @@ class TaskStoreContract:
         _, step = await store.steps(objective_id, owner="task:1")
         assert (step.state, step.output, step.n_unconfirmed) == (StepState.DONE, "1", 0)
         assert (await store.objective(objective_id)).usage == SPENT
-        assert (await store.task(objective_id, 1)).usage == SPENT
+        task = await store.task(objective_id, 1)
+        assert (task.usage, task.n_lost) == (SPENT, 0)
 
     async def test_a_result_that_is_not_accepted_leaves_its_outcome_to_be_recorded_by_itself(
         self, store, clock

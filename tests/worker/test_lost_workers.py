@@ -111,16 +111,16 @@ class City:
         await disturb(self)
         async with asyncio.timeout(100_000):
             await asyncio.gather(*(runs[-1] for runs in self.runs.values()))
-        for line in self.ever:
-            line.is_dead = False  # so that it can end in order
+        objective = await self.store.objective(self.objective_id)
+        tasks = await self.store.tasks(self.objective_id)
+        for line in self.ever:  # from here on the dead do what no dead process does: end in order
+            line.is_dead = False
         for run in (run for runs in self.runs.values() for run in runs):
             run.cancel()
         await asyncio.gather(
             *(run for runs in self.runs.values() for run in runs), return_exceptions=True
         )
-        return await self.store.objective(self.objective_id), await self.store.tasks(
-            self.objective_id
-        )
+        return objective, tasks
 
 
 async def happen(city, chance):

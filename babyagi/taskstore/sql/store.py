@@ -31,7 +31,7 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Window
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql.access import Waiting
-from babyagi.taskstore.sql.database import Transaction
+from babyagi.taskstore.sql.database import Row, Transaction
 from babyagi.taskstore.sql.rows import (
     event_from_row,
     result_from_row,
@@ -311,10 +311,14 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
     ) -> Window:
         def work(tx: Transaction) -> Window:
             row = transitions.objective_row(tx, objective_id)
-            head = tx.all("queue_head", objective_id=objective_id, limit=n_head)
-            news = tx.all(
-                "queue_news", objective_id=objective_id, after_id=row["ordered_upto"], limit=n_new
-            )
+            queued: list[Row] = []
+            if n_head:
+                queued += tx.all("queue_head", objective_id=objective_id, limit=n_head)
+            if n_new:
+                upto = row["ordered_upto"]
+                queued += tx.all(
+                    "queue_news", objective_id=objective_id, after_id=upto, limit=n_new
+                )
             at_work = tx.all(
                 "tasks_with_status",
                 objective_id=objective_id,
@@ -322,7 +326,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
                 limit=ALL_ROWS,
             )
             finished = tx.all("last_finished", objective_id=objective_id, limit=n_finished)
-            tasks = {found["id"]: task_from_row(found) for found in [*head, *news]}
+            tasks = {found["id"]: task_from_row(found) for found in queued}
             return Window(
                 revision=row["order_revision"],
                 tasks=tuple(sorted(tasks.values(), key=lambda task: (task.rank, task.id))),

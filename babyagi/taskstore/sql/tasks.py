@@ -99,13 +99,13 @@ class Claims(SqlAccess):
             )
             if task_id is None:
                 return None
-            if transitions.read_task(tx, objective_id, task_id).started_at is None:
-                tx.run("count_begun", objective_id=objective_id)
             task = task_from_row(
                 tx.all(
                     "claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id
                 )[0]
             )
+            if task.claim_no == 1:
+                tx.run("count_begun", objective_id=objective_id)
             transitions.append_event(
                 tx,
                 objective_id,
@@ -137,13 +137,13 @@ class Claims(SqlAccess):
     ) -> Result:
         def work(tx: Transaction) -> Result:
             try:
+                record_first(tx, claim.fence, first)  # which may change the task
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
                 if known is None:
                     raise
                 return known
-            record_first(tx, claim.fence, first)
             result = lifecycle.new_result(
                 task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
             )
