@@ -81,7 +81,7 @@ def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
     """The usage; the `unconfirmed` parts of it are what no answer has confirmed. Costs are null
     where no price is known."""
     costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
-    return to_json(usage) | costs
+    return {**to_json(usage), **costs}
 
 
 def counts_shape(counts: Mapping[TaskStatus, int]) -> Json:

@@ -188,8 +188,6 @@ class Terminated(KeyboardInterrupt):
 
 def run_guarded(args: list[str]) -> int:
     """Run the command line and return its exit code, every error told on standard error."""
-    pass
-
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         return run_command_line(args)

@@ -17,6 +17,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from operator import mul
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -88,13 +89,11 @@ class HashEmbedder:
     def _embed_text(self, text: str) -> bytes:
         n_by_word = split_words(text)
         pieces = [_cut(word) for word in n_by_word]
-        n_by_gram = Counter(chain.from_iterable(_cut(word).grams for word in n_by_word.elements()))
+        grams = [one.grams for one in pieces]
+        codes = [one.codes for one in pieces]
+        n_by_gram = Counter(chain.from_iterable(map(mul, grams, n_by_word.values())))
         code_by_gram = dict(
-            zip(
-                chain.from_iterable(one.grams for one in pieces),
-                chain.from_iterable(one.codes for one in pieces),
-                strict=True,
-            )
+            zip(chain.from_iterable(grams), chain.from_iterable(codes), strict=True)
         )
         by_word = self._add([one.code for one in pieces], n_by_word.values())
         by_gram = self._add(code_by_gram.values(), n_by_gram.values())

@@ -7,14 +7,14 @@ from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.errors import Form
-from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
 from babyagi.llm.reading import (
     CUSTOM_INPUT,
-    RawCall,
     RawReply,
     arguments_to_send,
     as_mapping,
     as_text,
+    read_call,
 )
 from babyagi.text import clean
 
@@ -93,7 +93,7 @@ def parse_reply(reply: Mapping[str, Any]) -> RawReply:
     )
 
 
-def _parse_calls(message: Mapping[str, Any]) -> list[RawCall]:
+def _parse_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     given = message.get("tool_calls")
     if not isinstance(given, list) or not given:
         legacy = message.get("function_call")
@@ -105,5 +105,5 @@ def _parse_calls(message: Mapping[str, Any]) -> list[RawCall]:
         arguments = (
             {CUSTOM_INPUT: custom.get("input")} if said is custom else said.get("arguments", "")
         )
-        calls.append(RawCall(id=call.get("id"), name=said.get("name"), arguments=arguments))
+        calls.append(read_call(id_=call.get("id"), name=said.get("name"), arguments=arguments))
     return calls

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from babyagi.llm.prompt import Prompt, ToolCall
 from babyagi.tasks import Reservation, Role, Usage
@@ -28,7 +28,7 @@ class Completion:
     usage: Usage
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return json.dumps(self, ensure_ascii=False, default=_fields)
 
     @classmethod
     def from_json(cls, text: str) -> Completion:
@@ -36,6 +36,10 @@ class Completion:
         fields["usage"] = Usage(**fields["usage"])
         fields["tool_calls"] = tuple(ToolCall(**call) for call in fields["tool_calls"])
         return cls(**fields)
+
+
+def _fields(noun: Any) -> dict[str, Any]:
+    return {name: getattr(noun, name) for name in noun.__slots__}
 
 
 class ChatModel(Protocol):

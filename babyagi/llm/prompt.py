@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from babyagi.tasks import Passage
@@ -22,6 +23,9 @@ from babyagi.text import clean, disarm
 UNMARKED = "\x02"
 MARK_CHARS = 8  # more where the prompt happens to hold these
 MAX_SOURCES_SAID = 3
+# Passages and replies that are remembered as they are shown: each request of a run holds those of
+# the one before.
+N_SHOWN = 256
 _FENCED = re.compile(
     rf"<<(?P<label>[\w ]+) {UNMARKED} from (?P<origin>[^\n]*)\n(?P<text>.*?)\n{UNMARKED}>>",
     re.DOTALL,
@@ -102,6 +106,7 @@ class Prompt:
         )
 
 
+@lru_cache(maxsize=N_SHOWN)
 def fence(label: str, passage: Passage) -> str:
     """Return the passage, disarmed, between two lines that no text can forge: `<<label MARK from
     ORIGIN` and `MARK>>`."""
@@ -150,12 +155,17 @@ def _seal(message: Message, mark: str) -> Message:
         case Speaker.SYSTEM:
             return message
         case Speaker.ASSISTANT:
-            calls = tuple(
-                replace(call, arguments=_disarm_json(call.arguments)) for call in message.tool_calls
-            )
-            return replace(message, text=disarm(clean(message.text)), tool_calls=calls)
+            return _disarm_reply(message)
         case _:
             return replace(message, text=message.text.replace(UNMARKED, mark))
+
+
+@lru_cache(maxsize=N_SHOWN)
+def _disarm_reply(message: Message) -> Message:
+    calls = tuple(
+        replace(call, arguments=_disarm_json(call.arguments)) for call in message.tool_calls
+    )
+    return replace(message, text=disarm(clean(message.text)), tool_calls=calls)
 
 
 def _disarm_json(written: str) -> str:

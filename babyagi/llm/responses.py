@@ -8,14 +8,14 @@ from typing import Any
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.errors import Form
-from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
 from babyagi.llm.reading import (
     CUSTOM_INPUT,
-    RawCall,
     RawReply,
     arguments_to_send,
     as_mapping,
     as_text,
+    read_call,
 )
 from babyagi.text import clean
 
@@ -115,7 +115,7 @@ def _parts(item: Mapping[str, Any]) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _parse_call(item: Mapping[str, Any]) -> RawCall:
+def _parse_call(item: Mapping[str, Any]) -> ToolCall:
     is_custom = item.get("type") == "custom_tool_call"
     arguments = {CUSTOM_INPUT: item.get("input")} if is_custom else item.get("arguments", "")
-    return RawCall(id=item.get("call_id"), name=item.get("name"), arguments=arguments)
+    return read_call(id_=item.get("call_id"), name=item.get("name"), arguments=arguments)

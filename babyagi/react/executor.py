@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from babyagi.errors import MalformedReplyError, ToolError, ToolsUnsupportedError
 from babyagi.llm.port import Completion
@@ -156,28 +157,7 @@ NO_ANSWER = "The agent was stopped by a limit before it had an answer."
 MAX_ACT_CHARS = MAX_CALLS_PER_STEP * MAX_ARGUMENT_CHARS
 NO_TOOL_LEFT = "No tool can be used any more: write the answer itself."
 
-T = TypeVar("T")
 OnSignal = Callable[[Signal], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedStep:
-    """What the model decided, and what that took."""
-
-    decision: AgentDecision
-    asked: Asked[AgentDecision]
-
-    def to_step(self, n: int, observations: Sequence[Observation] = ()) -> AgentStep:
-        model = self.asked.completion.model
-        given = [origin for observation in observations for origin in observation.passage.origins]
-        return AgentStep(
-            n=n,
-            decision=self.decision,
-            observations=tuple(observations),
-            usage=self.asked.usage,
-            model=model,
-            origins=tuple(dict.fromkeys((*self.asked.prompt.origins, f"model:{model}", *given))),
-        )
 
 
 class Executor:
@@ -249,17 +229,19 @@ class Executor:
             ):
                 n = len(steps) + 1
                 yield ModelAsked(n=n)
-                planned = await clock.within(self.plan(messages, steps))
-                yield ModelDecided(n=n, decision=planned.decision, prompt=planned.asked.prompt)
+                async with clock.within():
+                    planned = await self.plan(messages, steps)
+                yield ModelDecided(n=n, decision=planned.value, prompt=planned.prompt)
                 observations: list[Observation] = []
-                for batch in self._batches(planned.decision):
+                for batch in self._batches(planned.value):
                     for m, call in batch:
                         yield ToolStarted(n=n, m=m, call=call)
-                    given = await clock.within(self._caller.make(batch, f"{self._path}/{n}/tool"))
+                    async with clock.within():
+                        given = await self._caller.make(batch, f"{self._path}/{n}/tool")
                     observations += given
                     for (m, call), observation in zip(batch, given, strict=True):
                         yield ToolEnded(n=n, m=m, call=call, observation=observation)
-                steps.append(planned.to_step(n, observations))
+                steps.append(to_step(n, planned, observations))
                 yield StepEnded(step=steps[-1])
                 stopped, detail = self._judge(steps)
         except MalformedReplyError as error:
@@ -278,25 +260,46 @@ class Executor:
         """Plan the next step and make its calls. Append it to `steps` and go on while its decision
         is `Act`."""
         planned = await self.plan(messages, steps)
-        return planned.to_step(len(steps) + 1, await self.call(planned.decision, n=len(steps) + 1))
+        n = len(steps) + 1
+        return to_step(n, planned, await self.call(planned.value, n=n))
 
-    async def plan(self, messages: Sequence[Message], steps: Sequence[AgentStep]) -> PlannedStep:
+    async def plan(
+        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
+    ) -> Asked[AgentDecision]:
         """Ask the model what comes after these steps; nothing is called.
+
+        Args:
+            is_last: it must answer, because no call can be made any more.
 
         Raises:
             MalformedReplyError: no reply could be read, `max_errors` times. Whatever else `ask`
             raises.
         """
         await self._recall_fallback()
-        try:
-            asked = await self._ask(messages, steps)
-        except ToolsUnsupportedError:
-            if self._fallback is None or self._is_fallback(len(steps) + 1):
-                raise
-            word = await self._calls.keep(f"{self._path}/text-from", str(len(steps) + 1))
-            self._first_of_fallback = int(word)
-            asked = await self._ask(messages, steps)
-        return PlannedStep(decision=asked.value, asked=asked)
+        n = len(steps) + 1
+        conversation = self._converse(messages, steps, is_last=is_last)
+        # A step whose tools the time cut off has been asked about already, and what was said then
+        # is no answer to the last question.
+        path = f"{self._path}/{n}/{'last' if is_last else 'model'}"
+        while True:
+            protocol = self._speak(n)
+            try:
+                asked = await ask(
+                    self._calls,
+                    path,
+                    self._render(protocol, conversation),
+                    role=Role.EXECUTION,
+                    read=partial(_read, protocol, conversation),
+                    takes_cut=True,
+                )
+            except ToolsUnsupportedError:
+                if self._fallback is None or self.has_fallen_back:
+                    raise
+                word = await self._calls.keep(f"{self._path}/text-from", str(n))
+                self._first_of_fallback = int(word)
+            else:
+                self._n_shrunk += asked.n_shrunk
+                return asked
 
     async def call(self, decision: AgentDecision, *, n: int) -> list[Observation]:
         """Make the calls of step `n`, and return what each gave."""
@@ -320,19 +323,15 @@ class Executor:
         if self._fallback is not None and self._first_of_fallback == 0:
             self._first_of_fallback = int(await self._calls.recall(f"{self._path}/text-from") or -1)
 
-    def _is_fallback(self, n: int) -> bool:
-        return 0 < self._first_of_fallback <= n
-
     def _speak(self, n: int) -> AgentProtocol:
-        return (
-            self._fallback if self._fallback is not None and self._is_fallback(n) else self.protocol
-        )
+        is_fallback = 0 < self._first_of_fallback <= n
+        return self._fallback if self._fallback is not None and is_fallback else self.protocol
 
     def _batches(self, decision: AgentDecision) -> list[list[tuple[int, Any]]]:
         return self._caller.batches(decision.calls) if isinstance(decision, Act) else []
 
     def _converse(
-        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
+        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool
     ) -> Conversation:
         trim = self._bounds.trim
         return Conversation(
@@ -343,45 +342,15 @@ class Executor:
             is_last=is_last,
         )
 
-    def _render(
-        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
-    ) -> Prompt:
-        """The request after these steps, cut as often as those before had to be."""
-        prompt = self._speak(len(steps) + 1).render(
-            self._converse(messages, steps, is_last=is_last)
-        )
+    def _render(self, protocol: AgentProtocol, conversation: Conversation) -> Prompt:
+        """The request, cut as often as those before had to be."""
+        prompt = protocol.render(conversation)
         prompt = replace(
             prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
         )
         for _ in range(self._n_shrunk):
             prompt = shrink(prompt) or prompt
         return prompt
-
-    async def _ask(
-        self, messages: Sequence[Message], steps: Sequence[AgentStep], *, is_last: bool = False
-    ) -> Asked[AgentDecision]:
-        n = len(steps) + 1
-        conversation, protocol = self._converse(messages, steps, is_last=is_last), self._speak(n)
-
-        def read(completion: Completion) -> AgentDecision:
-            decision = protocol.parse(completion, conversation)
-            if is_last and isinstance(decision, Act):
-                raise MalformedReplyError(NO_TOOL_LEFT)
-            if isinstance(decision, Act) and completion.finish_reason == "length":
-                raise MalformedReplyError("Your call was cut off. Make it shorter.")
-            if isinstance(decision, Act) and _n_chars(decision) > MAX_ACT_CHARS:
-                raise MalformedReplyError(
-                    f"Your call was longer than {MAX_ACT_CHARS} characters. Make it shorter."
-                )
-            return decision
-
-        prompt = self._render(messages, steps, is_last=is_last)
-        # A step whose tools the time cut off has been asked about already, and what was said then
-        # is no answer to the last question.
-        path = f"{self._path}/{n}/{'last' if is_last else 'model'}"
-        asked = await ask(self._calls, path, prompt, role=Role.EXECUTION, read=read, takes_cut=True)
-        self._n_shrunk += asked.n_shrunk
-        return asked
 
     def _judge(self, steps: Sequence[AgentStep]) -> tuple[Stopped | None, str]:
         """Whether the run is over after these steps, and why."""
@@ -462,14 +431,46 @@ class Executor:
     ) -> tuple[list[AgentStep], str]:
         """Ask once more, without tools; a model that still gives no answer leaves it at the fixed
         sentence."""
-        await self._recall_fallback()
         try:
-            asked = await clock.within(self._ask(messages, steps, is_last=True))
+            async with clock.within():
+                asked = await self.plan(messages, steps, is_last=True)
         except (MalformedReplyError, _TimeIsUpError):
             return steps, NO_ANSWER
-        planned = PlannedStep(decision=asked.value, asked=asked)
-        output = planned.decision.output if isinstance(planned.decision, Finish) else NO_ANSWER
-        return [*steps, planned.to_step(len(steps) + 1)], output
+        output = asked.value.output if isinstance(asked.value, Finish) else NO_ANSWER
+        return [*steps, to_step(len(steps) + 1, asked)], output
+
+
+def _read(
+    protocol: AgentProtocol, conversation: Conversation, completion: Completion
+) -> AgentDecision:
+    decision = protocol.parse(completion, conversation)
+    if not isinstance(decision, Act):
+        return decision
+    if conversation.is_last:
+        raise MalformedReplyError(NO_TOOL_LEFT)
+    if completion.finish_reason == "length":
+        raise MalformedReplyError("Your call was cut off. Make it shorter.")
+    if _n_chars(decision) > MAX_ACT_CHARS:
+        raise MalformedReplyError(
+            f"Your call was longer than {MAX_ACT_CHARS} characters. Make it shorter."
+        )
+    return decision
+
+
+def to_step(
+    n: int, asked: Asked[AgentDecision], observations: Sequence[Observation] = ()
+) -> AgentStep:
+    """What the model decided, with what its calls gave, as step `n`."""
+    model = asked.completion.model
+    given = [origin for observation in observations for origin in observation.passage.origins]
+    return AgentStep(
+        n=n,
+        decision=asked.value,
+        observations=tuple(observations),
+        usage=asked.usage,
+        model=model,
+        origins=tuple(dict.fromkeys((*asked.prompt.origins, f"model:{model}", *given))),
+    )
 
 
 class _TimeIsUpError(Exception):
@@ -483,10 +484,11 @@ class _Deadline:
     def __init__(self, max_time_s: float) -> None:
         self._at = asyncio.get_running_loop().time() + max_time_s if max_time_s else None
 
-    async def within(self, work: Coroutine[Any, Any, T]) -> T:
+    @asynccontextmanager
+    async def within(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout_at(self._at) as timeout:
-                return await work
+                yield
         except TimeoutError:
             if timeout.expired():
                 raise _TimeIsUpError from None

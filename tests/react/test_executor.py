@@ -9,7 +9,7 @@ from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Speaker, ToolCall
 from babyagi.react.calling import MAX_CALLS_PER_STEP
-from babyagi.react.executor import NO_ANSWER, Executor, _Deadline
+from babyagi.react.executor import NO_ANSWER, Executor, _Deadline, to_step
 from babyagi.react.protocols.base import ANSWER_NOW
 from babyagi.react.steps import (
     Act,
@@ -391,8 +391,8 @@ async def test_a_run_can_be_driven_by_hand_plan_call_append():
     executor, steps = open_executor(desk, [echo_tool(seen)]), list[AgentStep]()
 
     planned = await executor.plan(ASK, steps)
-    assert isinstance(planned.decision, Act) and seen == []
-    steps.append(planned.to_step(1, await executor.call(planned.decision, n=1)))
+    assert isinstance(planned.value, Act) and seen == []
+    steps.append(to_step(1, planned, await executor.call(planned.value, n=1)))
     while isinstance(steps[-1].decision, Act):
         steps.append(await executor.step(ASK, steps))
 
