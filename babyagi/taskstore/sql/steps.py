@@ -28,6 +28,7 @@ class Steps(SqlAccess):
         model: str = "",
     ) -> Step:
         def work(tx: Transaction) -> Step:
+            _ask(tx, fence, key)
             transitions.check_fence(tx, fence)
             known, is_held = _find(tx, fence, key)
             if known is not None and (
@@ -64,6 +65,7 @@ class Steps(SqlAccess):
         origins: Sequence[str] = (),
     ) -> Step:
         def work(tx: Transaction) -> Step:
+            _ask(tx, fence, key)
             transitions.objective_row(tx, fence.objective_id)
             known, is_held = _find(tx, fence, key)
             if known is not None and lifecycle.is_repeated(
@@ -78,8 +80,7 @@ class Steps(SqlAccess):
             step, counted = lifecycle.count_usage(step, usage, claim_no=fence.claim_no)
             step = lifecycle.done_step(step, output=output, model=model, origins=origins, at=at)
             tx.run("put_step", **step_to_values(step, is_held=is_held))
-            transitions.charge(tx, fence.objective_id, fence.owner, counted)
-            transitions.note_progress(tx, fence.objective_id, fence.owner)
+            transitions.charge(tx, fence.objective_id, fence.owner, counted, has_progressed=True)
             data = lifecycle.step_data(replace(step, model=model or step.model), counted)
             task_id = lifecycle.task_of(fence.owner)
             transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
@@ -128,6 +129,7 @@ class Steps(SqlAccess):
         origins: Sequence[str] = (),
     ) -> Step:
         def work(tx: Transaction) -> Step:
+            tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
             transitions.check_fence(tx, fence)
             known, _ = _find(tx, fence, key)
             if known is not None:
@@ -166,6 +168,12 @@ class Steps(SqlAccess):
             known = await self._read(lambda tx: tx.one("secret"))
             self._secret = known["value"] if known is not None else await self._write_all(work)
         return self._secret
+
+
+def _ask(tx: Transaction, fence: Fence, key: str) -> None:
+    """Ask for what is read before a call and after it."""
+    tx.ask("objective", objective_id=fence.objective_id)
+    tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:
