@@ -145,6 +145,10 @@ UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us, delay_us = :de
 -- As if the duty had never been claimed.
 DELETE FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 
+-- duties --
+-- The duties of an objective that were ever claimed.
+SELECT * FROM duty WHERE objective_id = :objective_id;
+
 -- duties_held_by --
 -- What a worker holds of an objective.
 SELECT duty, owner FROM duty WHERE worker_id = :worker_id AND objective_id = :objective_id ORDER BY duty;

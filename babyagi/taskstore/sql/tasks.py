@@ -50,8 +50,7 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
-            for duty in lifecycle.DUTIES:
-                tx.ask("duty", objective_id=objective_id, duty=duty)
+            tx.ask("duties", objective_id=objective_id)
             transitions.ask_tally(tx, objective_id)
             _ask_for_task(tx, objective_id, worker_id="")
             row, objective = (
@@ -217,13 +216,13 @@ class Claims(SqlAccess):
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
             tx.ask("can_serve", objective_id=objective_id, worker_id=worker_id)
-            tx.ask("duty", objective_id=objective_id, duty=duty)
+            tx.ask("duties", objective_id=objective_id)
             transitions.ask_tally(tx, objective_id)
             row = transitions.objective_row(tx, objective_id)
             if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
                 return None
             owner = lifecycle.duty_owner(duty, row)
-            known = tx.one("duty", objective_id=objective_id, duty=duty)
+            known = _known_duty(tx, objective_id, duty)
             claim_no = 1 if known is None else known["claim_no"] + 1
             values = {
                 "objective_id": objective_id,
@@ -428,7 +427,7 @@ def _give_up_or_retry(
 def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
     if not _is_owed(tx, row, duty):
         return False
-    known = tx.one("duty", objective_id=row["id"], duty=duty)
+    known = _known_duty(tx, row["id"], duty)
     if known is None:
         return True
     is_delayed = lifecycle.is_delayed(
@@ -437,16 +436,20 @@ def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
     return known["worker_id"] is None and not is_delayed
 
 
+def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
+    """The row of a duty that was ever claimed."""
+    rows = tx.all("duties", objective_id=objective_id)
+    return next((row for row in rows if row["duty"] == duty), None)
+
+
 def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
     """What the row of the objective says comes first: most looks end there."""
     objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
     match duty:
         case Duty.ORDER:
             may_order = is_active and not row["is_claimed_met"]
-            is_new = may_order and tx.has(
-                "has_queue_news", objective_id=objective_id, after_id=row["ordered_upto"]
-            )
-            return is_new and int(transitions.tally(tx, objective_id)["n_unblocked"]) >= 2
+            found = transitions.tally(tx, objective_id)
+            return bool(may_order and found["has_unordered"] and found["n_unblocked"] >= 2)
         case Duty.PLAN:
             return is_active and bool(transitions.tally(tx, objective_id)["n_recorded"])
         case Duty.CHECK:

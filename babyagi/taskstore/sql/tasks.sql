@@ -69,10 +69,6 @@ SELECT * FROM task WHERE objective_id = :objective_id AND status = 'queued' ORDE
 -- The newest queued tasks among those after an id.
 SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND status || '' = 'queued' ORDER BY id DESC LIMIT :limit;
 
--- has_queue_news --
--- A row when a task after an id is queued.
-SELECT 1 FROM task WHERE objective_id = :objective_id AND id > :after_id AND status || '' = 'queued' LIMIT 1;
-
 -- last_finished --
 -- The tasks that were finished last, the latest first.
 SELECT * FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT NULL ORDER BY finished_at_us DESC, id DESC LIMIT :limit;
@@ -83,7 +79,8 @@ SELECT status, n FROM task_count WHERE objective_id = :objective_id;
 
 -- tally --
 -- How far the list is: how many tasks have which status, whether somebody holds one, how many queued ones wait neither for another nor for
--- an answer (counted up to a bound), whether one of these was begun before, and whether a result is not indexed.
+-- an answer (counted up to a bound), whether one of these was begun before, whether one came after the last order, and whether a result is
+-- not indexed.
 SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
        coalesce(sum(CASE status WHEN 'waiting' THEN n END), 0) AS n_waiting,
        coalesce(sum(CASE status WHEN 'done' THEN n END), 0) AS n_done,
@@ -96,6 +93,9 @@ SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
        EXISTS (SELECT 1 FROM task
                 WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
                   AND (not_before_us IS NULL OR not_before_us < :until_answered_us)) AS has_begun_unblocked,
+       EXISTS (SELECT 1 FROM task
+                WHERE objective_id = :objective_id AND status || '' = 'queued'
+                  AND id > (SELECT ordered_upto FROM objective WHERE id = :objective_id)) AS has_unordered,
        EXISTS (SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0) AS has_unindexed
   FROM task_count WHERE objective_id = :objective_id;
 
