@@ -544,6 +544,17 @@ def failed(task: Task, *, error: str) -> Task:
     return replace(task, failures=task.failures + 1, n_lost=0, error=error, try_no=task.try_no + 1)
 
 
+def claimed(task: Task, *, at: datetime) -> Task:
+    """A queued task that a worker was given."""
+    return replace(
+        task,
+        status=TaskStatus.RUNNING,
+        claim_no=task.claim_no + 1,
+        started_at=at,
+        not_before=None,
+    )
+
+
 def lacked(task: Task, *, lack: Lack) -> Task:
     """After a try that lacked something."""
     lack = replace(lack, what=storable(lack.what, max_chars=MAX_DETAIL_CHARS))

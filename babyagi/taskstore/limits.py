@@ -75,11 +75,15 @@ def unconfirmed(usage: Usage) -> Usage:
 def find_overspent(limits: Limits, usage: Usage, reserved: Reservation) -> str:
     """The limit (`cost`, `tokens`) that an answer shows cannot be held: it cost more than was
     reserved for it, or does not say what it cost; '' where there is none."""
-    if limits.max_cost_usd and (
-        to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd) or usage.unconfirmed_cost_usd
-    ):
+    if limits.max_cost_usd and costs_more(usage, reserved):
         return "cost"
     return "tokens" if limits.max_tokens and usage.tokens > reserved.tokens else ""
+
+
+def costs_more(usage: Usage, reserved: Reservation) -> bool:
+    """Whether an answer cost more money than was reserved for it, or does not say what it cost."""
+    is_more = to_microusd(usage.cost_usd) > to_microusd(reserved.cost_usd)
+    return is_more or usage.unconfirmed_cost_usd > 0
 
 
 def kept_back(limits: Limits, owner: str) -> Reservation:

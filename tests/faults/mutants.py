@@ -133,7 +133,7 @@ def _check_no_limit() -> None:
 
 
 def _settle_nothing() -> None:
-    transitions.settle = lambda tx, objective_id, owner: None
+    transitions.settle = lambda tx, objective_id, owner: False
 
 
 def _intend_nothing_once() -> None:

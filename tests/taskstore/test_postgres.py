@@ -765,8 +765,8 @@ async def test_a_zombie_on_another_connection_records_nothing(store, other):
 # --------------------------------------------------------------------------------------------------
 
 LOOKED_UP = (
-    "best_queued n_unblocked has_begun_unblocked blocked_lacking blockers task_names "
-    "queue_head last_finished held task step"
+    "best_queued tally blocked_lacking blockers task_names "
+    "queue_head last_finished objective task step"
     " counts can_serve events"
 ).split()
 

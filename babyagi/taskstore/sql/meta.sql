@@ -10,7 +10,7 @@ SELECT 1 FROM worker WHERE lease_until_us BETWEEN :now_us AND :now_us + lease_us
 
 -- every_objective --
 -- One objective, or all when none is named; so each of these.
-SELECT * FROM objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR id = :objective_id ORDER BY id;
+SELECT *, report IS NOT NULL AS has_report FROM objective WHERE CAST(:objective_id AS BIGINT) IS NULL OR id = :objective_id ORDER BY id;
 
 -- every_task --
 SELECT * FROM task WHERE CAST(:objective_id AS BIGINT) IS NULL OR objective_id = :objective_id ORDER BY objective_id, id;

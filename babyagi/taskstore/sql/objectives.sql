@@ -10,8 +10,23 @@ VALUES (:uid, :identity, :spec, :created_at_us, :created_at_us, :seal) RETURNING
 SELECT id FROM objective WHERE identity = :identity ORDER BY id DESC LIMIT 1;
 
 -- objective --
--- One objective.
-SELECT * FROM objective WHERE id = :objective_id;
+-- One objective but for its report: its row, what the calls in flight hold of its limits, and the longest lease of the living workers that
+-- serve it and can, 0 when there is none.
+SELECT o.id, o.uid, o.identity, o.spec, o.status, o.stop_reason, o.stop_detail, o.calls, o.prompt_tokens, o.completion_tokens, o.cost_microusd,
+       o.active_us, o.seen_us, o.order_revision, o.ordered_upto, o.last_task_id, o.is_claimed_met, o.n_barren, o.check_no, o.report_no,
+       o.report IS NOT NULL AS has_report, o.created_at_us, o.ended_at_us, o.n_begun, o.n_fruitless, o.n_answers, o.plan_no, o.checks,
+       o.unconfirmed_tokens, o.unconfirmed_cost_microusd, o.overspent, h.held_calls, h.held_tokens, h.held_cost_microusd,
+       (SELECT coalesce(max(w.lease_us), 0) FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
+         WHERE j.objective_id = :objective_id AND j.hindrance = '' AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS lease_us
+  FROM objective AS o
+ CROSS JOIN (SELECT coalesce(sum(held_calls), 0) AS held_calls, coalesce(sum(held_tokens), 0) AS held_tokens,
+                    coalesce(sum(held_cost_microusd), 0) AS held_cost_microusd
+               FROM step WHERE objective_id = :objective_id AND is_held = 1) AS h
+ WHERE o.id = :objective_id;
+
+-- report --
+-- An objective's report, NULL before it is written.
+SELECT report FROM objective WHERE id = :objective_id;
 
 -- objective_ids --
 -- The newest objectives, newest first.
@@ -20,17 +35,6 @@ SELECT id FROM objective ORDER BY id DESC LIMIT :limit;
 -- open_objectives --
 -- Those that have something for workers: active, or ended without a report; oldest first.
 SELECT id FROM objective WHERE status = 'active' OR (status = 'ended' AND report IS NULL) ORDER BY id;
-
--- held --
--- What the calls in flight hold of the limits.
-SELECT coalesce(sum(held_calls), 0) AS calls, coalesce(sum(held_tokens), 0) AS tokens,
-       coalesce(sum(held_cost_microusd), 0) AS cost_microusd
-  FROM step WHERE objective_id = :objective_id AND is_held = 1;
-
--- longest_lease --
--- The longest lease of the living workers that serve the objective and can, 0 when there is none.
-SELECT coalesce(max(w.lease_us), 0) AS lease_us FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
- WHERE j.objective_id = :objective_id AND j.hindrance = '' AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us;
 
 -- carry_time --
 -- Set the counted time as of now.
@@ -127,12 +131,11 @@ SELECT coalesce(max(id), 0) AS id FROM event WHERE objective_id = :objective_id;
 SELECT * FROM duty WHERE objective_id = :objective_id AND duty = :duty;
 
 -- claim_duty --
--- Lease the duty under the owner of its steps; returns the number of the claim.
+-- Lease the duty under the owner of its steps.
 INSERT INTO duty (objective_id, duty, owner, claim_no, worker_id, not_before_us, upto)
-VALUES (:objective_id, :duty, :owner, 1, :worker_id, NULL, :upto)
+VALUES (:objective_id, :duty, :owner, :claim_no, :worker_id, NULL, :upto)
 ON CONFLICT (objective_id, duty) DO UPDATE
-   SET owner = :owner, claim_no = duty.claim_no + 1, worker_id = :worker_id, not_before_us = NULL, delay_us = 0, upto = :upto
-RETURNING claim_no;
+   SET owner = :owner, claim_no = :claim_no, worker_id = :worker_id, not_before_us = NULL, delay_us = 0, upto = :upto;
 
 -- free_duty --
 -- Nobody holds the duty any more.
@@ -141,6 +144,10 @@ UPDATE duty SET worker_id = NULL, not_before_us = :not_before_us, delay_us = :de
 -- forget_duty --
 -- As if the duty had never been claimed.
 DELETE FROM duty WHERE objective_id = :objective_id AND duty = :duty;
+
+-- duties --
+-- The duties of an objective that were ever claimed.
+SELECT * FROM duty WHERE objective_id = :objective_id;
 
 -- duties_held_by --
 -- What a worker holds of an objective.

@@ -11,6 +11,7 @@ from typing import Any
 from babyagi import events, names
 from babyagi.names import find_marks, held_marks, name_sense
 from babyagi.tasks import (
+    Fence,
     Lack,
     Objective,
     ObjectiveStatus,
@@ -24,7 +25,7 @@ from babyagi.tasks import (
 from babyagi.taskstore import lifecycle
 from babyagi.taskstore.port import Checked, Plan, Planned
 from babyagi.taskstore.sql import transitions
-from babyagi.taskstore.sql.database import Transaction
+from babyagi.taskstore.sql.database import Row, Transaction
 from babyagi.taskstore.sql.rows import (
     checks_to_json,
     from_time,
@@ -32,6 +33,7 @@ from babyagi.taskstore.sql.rows import (
     sealed,
     task_from_row,
     to_json,
+    to_time,
 )
 from babyagi.text import rearm
 
@@ -146,6 +148,15 @@ def bears_on(name: str, text: str) -> bool:
     return not marks or bool(held_marks(text, marks))
 
 
+def ask(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
+    """Ask for what is read when the holder of the planning records a plan."""
+    objective_id = fence.objective_id
+    transitions.ask_to_put_down(tx, objective_id, fence.owner)
+    for task_id in task_ids:
+        tx.ask("task", objective_id=objective_id, task_id=task_id)
+        tx.ask("unsettled_steps", objective_id=objective_id, owner=f"task:{task_id}")
+
+
 # -- the proposals of one commit
 # -------------------------------------------------------------------------------------------------
 
@@ -163,6 +174,10 @@ def _name(proposal: Proposal) -> _Named | None:
         key=_key_of(name),
         sense=name_sense(rearm(name)),
     )
+
+
+def _alike(objective_id: int, one: _Named) -> dict[str, Any]:
+    return {"objective_id": objective_id, "name_key": one.key, "sense": one.sense}
 
 
 def _key_of(name: str) -> str:
@@ -189,6 +204,9 @@ class _Batch:
     def number(self, *, allow_duplicates: bool) -> None:
         """Give every proposal its task: a new one, or the one that it repeats."""
         for one in self.named:
+            if one is not None and not allow_duplicates:
+                self.tx.ask("alike", **_alike(self.objective_id, one))
+        for one in self.named:
             known_id = None if one is None or allow_duplicates else self._find_repeated(one)
             if one is not None and known_id is None:
                 known_id = self.last_id + len(self.new) + 1
@@ -197,7 +215,7 @@ class _Batch:
                 self.id_by_word.setdefault(one.sense, known_id)
             self.ids.append(known_id)
         if self.new:
-            self.tx.all("next_task_ids", objective_id=self.objective_id, n=len(self.new))
+            self.tx.run("count_tasks", objective_id=self.objective_id, n=len(self.new))
 
     def insert(self) -> tuple[Task, ...]:
         """Write the new tasks, all of them before what they come after: each may name another."""
@@ -216,14 +234,27 @@ class _Batch:
             self.tx.run(
                 "insert_task", **sealed("task", {**values, "created_at_us": self.tx.now_us})
             )
-        added = [
-            set_after(self.tx, self.objective_id, task_id, self._after(one, task_id))
-            for task_id, one in self.new.items()
-        ]
+        added = [self._link(one, task_id) for task_id, one in self.new.items()]
         for task in added:
             data = {"name": task.name, "parent_id": task.parent_id, "after": list(task.after)}
             transitions.append_event(self.tx, self.objective_id, events.TASK_ADDED, task.id, **data)
         return tuple(added)
+
+    def _link(self, one: _Named, task_id: int) -> Task:
+        """A new task, with what it comes after."""
+        after = self._after(one, task_id)
+        if after:
+            return set_after(self.tx, self.objective_id, task_id, after)
+        return Task(
+            id=task_id,
+            objective_id=self.objective_id,
+            name=one.proposal.name,
+            status=TaskStatus.QUEUED,
+            rank=task_id,
+            parent_id=one.proposal.parent_id,
+            origins=one.proposal.origins,
+            created_at=to_time(self.tx.now_us),
+        )
 
     def note_duplicates(self) -> tuple[str, ...]:
         """Say which proposals were not added; returns their names."""
@@ -303,9 +334,7 @@ class _Batch:
         proposed = self.id_by_word.get(one.key) or self.id_by_word.get(one.sense)
         if proposed:
             return proposed
-        rows = self.tx.all(
-            "alike", objective_id=self.objective_id, name_key=one.key, sense=one.sense
-        )
+        rows = self.tx.all("alike", **_alike(self.objective_id, one))
         alike = [task_from_row(row) for row in rows]
         if not alike:
             return None
@@ -350,6 +379,7 @@ def apply(tx: Transaction, objective_id: int, tasks: Sequence[Task], plan: Plann
     """Let the recorded tasks go on: the answered ones are done, the others wait for what they lack;
     the proposals enter the list."""
     row = transitions.objective_row(tx, objective_id)
+    progress = transitions.Progress.of(row)
     is_open = row["status"] != ObjectiveStatus.ENDED
     unanswered = {one.task_id: one for one in plan.unanswered}
     lacking = [task for task in tasks if task.lack is not None or task.id in unanswered]
@@ -380,19 +410,16 @@ def apply(tx: Transaction, objective_id: int, tasks: Sequence[Task], plan: Plann
         ]
         n_added = sum(added.parent_id == task.id for added in entered.plan.added)
         if task in lacking:
-            if not n_added:
-                transitions.count_progress(tx, objective_id, is_answer=False)
+            progress = progress if n_added else progress.after_no_answer()
             named = unanswered.get(task.id)
             after = [] if named is None else resolve(tx, objective_id, named.after, entered, wanted)
-            _requeue(tx, task, named, after=[*own, *after])
+            _requeue(tx, row, task, named, after=[*own, *after])
         else:
-            _finish(
-                tx,
-                task,
-                n_added=n_added,
-                n_duplicates=len(own) - n_added,
-                is_repeat=task.id in plan.repeats,
-            )
+            is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
+            progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
+            _finish(tx, row, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
+    if progress != transitions.Progress.of(row):
+        transitions.put_progress(tx, objective_id, progress)
     if plan.is_met and is_open:
         claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
     return entered.plan
@@ -416,17 +443,26 @@ def record_lack(tx: Transaction, task: Task) -> Task:
         tx, task.objective_id, events.TASK_LACKED, task.id, lack=_what(task), n_lacks=task.n_lacks
     )
     if task.n_lacks >= lifecycle.MAX_LACKS:
-        transitions.count_progress(tx, task.objective_id, is_answer=False)
+        transitions.count_no_answer(tx, task.objective_id)
         return _give_up(tx, task)
     return transitions.put_down(tx, replace(task, status=TaskStatus.RECORDED))
 
 
-def wake_lacking(tx: Transaction, result: Result) -> None:
-    """Let tasks try again that lack what this result holds, unless a task that they wait for is
-    named after some of it."""
+def ask_lacking(tx: Transaction, objective_id: int) -> None:
+    tx.ask("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
+
+
+def find_lacking(tx: Transaction, objective_id: int) -> list[Task]:
+    """The tasks that wait for what they lacked."""
+    rows = tx.all("blocked_lacking", objective_id=objective_id, limit=MAX_WOKEN)
+    return [task_from_row(row) for row in rows]
+
+
+def wake(tx: Transaction, lacking: Sequence[Task], result: Result) -> None:
+    """Let those of the tasks try again that lack what this result holds, unless a task that they
+    wait for is named after some of it."""
     text = f"{result.task_name}\n{result.text}"
-    for row in tx.all("blocked_lacking", objective_id=result.objective_id, limit=MAX_WOKEN):
-        task = task_from_row(row)
+    for task in lacking:
         wanted = find_marks(_what(task)) - find_marks(task.name)
         if not wanted or held_marks(text, wanted) != wanted:
             continue
@@ -447,24 +483,27 @@ def wake_lacking(tx: Transaction, result: Result) -> None:
         )
 
 
+def _is_awaited(tx: Transaction, task: Task) -> bool:
+    return bool(tx.all("dependents", objective_id=task.objective_id, task_id=task.id))
+
+
 def _finish(
-    tx: Transaction, task: Task, *, n_added: int, n_duplicates: int, is_repeat: bool
+    tx: Transaction,
+    row: Row,
+    task: Task,
+    *,
+    n_added: int,
+    n_duplicates: int,
+    after: transitions.Progress,
 ) -> None:
-    transitions.put_down(tx, replace(task, status=TaskStatus.DONE))
-    is_awaited = bool(tx.all("dependents", objective_id=task.objective_id, task_id=task.id))
-    n_tasks_without_progress = transitions.count_progress(
-        tx,
-        task.objective_id,
-        is_answer=True,
-        n_added=n_added,
-        is_repeat=is_repeat and not is_awaited,
-    )
-    data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_tasks_without_progress}
+    transitions.put_down(tx, replace(task, status=TaskStatus.DONE), row=row)
+    n_barren = after.n_tasks_without_progress
+    data = {"n_added": n_added, "n_duplicates": n_duplicates, "n_barren": n_barren}
     transitions.append_event(tx, task.objective_id, events.TASK_DONE, task.id, **data)
 
 
 def _requeue(
-    tx: Transaction, task: Task, named: Unanswered | None, *, after: Sequence[int]
+    tx: Transaction, row: Row, task: Task, named: Unanswered | None, *, after: Sequence[int]
 ) -> None:
     """Queue a task again, as a new try, after what brings what it lacks."""
     objective_id = task.objective_id
@@ -490,7 +529,7 @@ def _requeue(
         )
     set_after(tx, objective_id, task.id, [task_id for task_id in kept if task_id not in closing])
     written = transitions.put_down(
-        tx, replace(task, status=TaskStatus.QUEUED, try_no=task.try_no + 1)
+        tx, replace(task, status=TaskStatus.QUEUED, try_no=task.try_no + 1), row=row
     )
     if written.status is not TaskStatus.QUEUED:
         transitions.note_freed(tx, written)

@@ -224,7 +224,7 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
         is_claimed_met=bool(row["is_claimed_met"]),
         overspent=row["overspent"],
         checks=checks_from_json(row["checks"]),
-        has_report=row["report"] is not None,
+        has_report=bool(row["has_report"]),
         created_at=to_time(row["created_at_us"]),
         ended_at=to_time_or_none(row["ended_at_us"]),
     )

@@ -127,6 +127,7 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
 
 
 def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
+    _ask(tx, fence, intention.key)
     transitions.check_fence(tx, fence)
     known, is_held = _find(tx, fence, intention.key)
     if known is not None and (
@@ -167,8 +168,7 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
         step, output=outcome.output, model=outcome.model, origins=outcome.origins, at=at
     )
     tx.run("put_step", **step_to_values(step, is_held=is_held))
-    transitions.charge(tx, fence.objective_id, fence.owner, counted)
-    transitions.note_progress(tx, fence.objective_id, fence.owner)
+    transitions.charge(tx, fence.objective_id, fence.owner, counted, has_progressed=True)
     data = lifecycle.step_data(replace(step, model=outcome.model or step.model), counted)
     task_id = lifecycle.task_of(fence.owner)
     transitions.append_event(tx, fence.objective_id, events.STEP_RECORDED, task_id, **data)
@@ -179,6 +179,7 @@ def _record(tx: Transaction, fence: Fence, outcome: Outcome) -> Step:
 
 
 def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
+    tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=kept.key)
     transitions.check_fence(tx, fence)
     known, _ = _find(tx, fence, kept.key)
     if known is not None:
@@ -198,6 +199,12 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
         tx, fence.objective_id, events.STEP_RECORDED, lifecycle.task_of(fence.owner), **data
     )
     return step
+
+
+def _ask(tx: Transaction, fence: Fence, key: str) -> None:
+    """Ask for what is read before a call and after it."""
+    tx.ask("objective", objective_id=fence.objective_id)
+    tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

@@ -12,10 +12,6 @@ SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner ORDER B
 -- One step by its number.
 SELECT * FROM step WHERE id = :step_id;
 
--- is_asking --
--- A row when a person must say something about a step of the owner.
-SELECT 1 FROM step WHERE objective_id = :objective_id AND owner = :owner AND state IN ('unknown', 'asked') LIMIT 1;
-
 -- inbox --
 -- The open steps of waiting tasks, of one objective or of all when none is named, oldest first.
 SELECT s.* FROM step AS s
@@ -23,9 +19,12 @@ SELECT s.* FROM step AS s
  WHERE s.state IN ('unknown', 'asked') AND (CAST(:objective_id AS BIGINT) IS NULL OR s.objective_id = :objective_id)
  ORDER BY s.id;
 
--- held_steps --
--- An owner's steps that still hold their reservation.
-SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1 ORDER BY id;
+-- unsettled_steps --
+-- An owner's steps that still hold their reservation, or of which a person must say something.
+SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1
+ UNION ALL
+SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND state IN ('unknown', 'asked') AND is_held = 0
+ ORDER BY id;
 
 -- put_step --
 -- Write a step whole.
@@ -59,9 +58,10 @@ UPDATE objective
 UPDATE objective SET overspent = :limit WHERE id = :objective_id;
 
 -- charge_task --
--- Add to what the task has cost.
+-- Add to what the task has cost; a step of it was recorded, or not.
 UPDATE task
    SET calls = calls + :calls, prompt_tokens = prompt_tokens + :prompt_tokens, completion_tokens = completion_tokens + :completion_tokens,
        cost_microusd = cost_microusd + :cost_microusd, unconfirmed_tokens = unconfirmed_tokens + :unconfirmed_tokens,
-       unconfirmed_cost_microusd = unconfirmed_cost_microusd + :unconfirmed_cost_microusd
+       unconfirmed_cost_microusd = unconfirmed_cost_microusd + :unconfirmed_cost_microusd,
+       n_lost = CASE WHEN :has_progressed = 1 THEN 0 ELSE n_lost END
  WHERE objective_id = :objective_id AND id = :task_id;

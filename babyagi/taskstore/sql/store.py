@@ -301,7 +301,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
     async def report(self, objective_id: int) -> str | None:
         def work(tx: Transaction) -> str | None:
-            markdown: str | None = transitions.objective_row(tx, objective_id)["report"]
+            transitions.objective_row(tx, objective_id)
+            markdown: str | None = tx.all("report", objective_id=objective_id)[0]["report"]
             return markdown
 
         return await self._read(work)

@@ -59,12 +59,15 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
+            tx.ask("duties", objective_id=objective_id)
+            transitions.ask_tally(tx, objective_id)
+            _ask_for_task(tx, objective_id, worker_id="")
             row, objective = (
                 transitions.objective_row(tx, objective_id),
                 transitions.read_objective(tx, objective_id),
             )
             duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
-            has_task = _best_task(tx, objective) is not None
+            has_task = _find_task(tx, objective, worker_id="") is not None
             # then there is nothing to order, and an order that is owed must not keep the end off
             if not has_task:
                 duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
@@ -72,13 +75,13 @@ class Claims(SqlAccess):
             can_conclude = (
                 is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
             )
-            n_startable = transitions.count_unblocked(tx, objective_id) if has_task else 0
+            found = transitions.tally(tx, objective_id)
             return Claimable(
                 objective=objective,
                 has_task=has_task,
-                n_startable=n_startable,
+                n_startable=found["n_unblocked"] if has_task else 0,
                 n_unordered=row["last_task_id"] - row["ordered_upto"],
-                n_recorded=transitions.counts(tx, objective_id)[TaskStatus.RECORDED],
+                n_recorded=int(found["n_recorded"]),
                 duties=duties,
                 can_conclude=can_conclude,
             )
@@ -90,34 +93,40 @@ class Claims(SqlAccess):
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         def work(tx: Transaction) -> Claim | None:
+            tx.ask("can_serve", objective_id=objective_id, worker_id=worker_id)
+            tx.ask("schema_version")
+            _ask_for_task(tx, objective_id, worker_id)
             self._require_known_schema(tx)
             objective = transitions.read_objective(tx, objective_id)
-            task_id = (
-                _best_task(tx, objective, worker_id)
+            found = (
+                _find_task(tx, objective, worker_id)
                 if _can_serve(tx, objective_id, worker_id)
                 else None
             )
-            if task_id is None:
+            if found is None:
                 return None
-            task = task_from_row(
-                tx.all(
-                    "claim_task", objective_id=objective_id, task_id=task_id, worker_id=worker_id
-                )[0]
-            )
-            if task.claim_no == 1:
+            if found.started_at is None:
                 tx.run("count_begun", objective_id=objective_id)
+            task = lifecycle.claimed(found, at=to_time(tx.now_us))
+            tx.run(
+                "claim_task",
+                objective_id=objective_id,
+                task_id=task.id,
+                worker_id=worker_id,
+                claim_no=task.claim_no,
+            )
             transitions.append_event(
                 tx,
                 objective_id,
                 events.TASK_CLAIMED,
-                task_id,
+                task.id,
                 worker_id=worker_id,
                 try_no=task.try_no,
                 claim_no=task.claim_no,
             )
             fence = Fence(
                 objective_id=objective_id,
-                owner=f"task:{task_id}",
+                owner=f"task:{task.id}",
                 claim_no=task.claim_no,
                 worker_id=worker_id,
             )
@@ -138,12 +147,15 @@ class Claims(SqlAccess):
         def work(tx: Transaction) -> Result:
             try:
                 record_first(tx, claim.fence, first)  # which may change the task
+                transitions.ask_to_put_down(tx, claim.fence.objective_id, claim.fence.owner)
+                planning.ask_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
                 known = _recorded_before(tx, claim)
                 if known is None:
                     raise
                 return known
+            lacking = planning.find_lacking(tx, task.objective_id)
             result = lifecycle.new_result(
                 task, text=text, origins=origins, lack=lack, at=to_time(tx.now_us)
             )
@@ -157,7 +169,7 @@ class Claims(SqlAccess):
                 result_chars=len(result.text),
                 lack=result.lack,
             )
-            planning.wake_lacking(tx, result)
+            planning.wake(tx, lacking, result)
             if plan is not None:
                 planning.apply(tx, task.objective_id, [task], plan)
             return result
@@ -183,6 +195,7 @@ class Claims(SqlAccess):
         first: Outcome | Kept | None = None,
     ) -> Plan:
         def work(tx: Transaction) -> Plan:
+            planning.ask(tx, claim.fence, task_ids)
             duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
             record_first(tx, claim.fence, first)
             tasks = [transitions.read_task(tx, objective_id, task_id) for task_id in task_ids]
@@ -203,8 +216,9 @@ class Claims(SqlAccess):
     ) -> Task:
         def work(tx: Transaction) -> Task:
             task = lifecycle.failed(transitions.fenced_task(tx, claim.fence), error=error)
-            transitions.count_progress(tx, task.objective_id, is_answer=False)
-            return _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+            transitions.count_no_answer(tx, task.objective_id)
+            _give_up_or_retry(tx, task, max_failures=max_failures, delay_s=delay_s)
+            return transitions.read_task(tx, task.objective_id, task.id)
 
         return await self._write(work, claim.fence.objective_id)
 
@@ -221,10 +235,15 @@ class Claims(SqlAccess):
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
+            tx.ask("can_serve", objective_id=objective_id, worker_id=worker_id)
+            tx.ask("duties", objective_id=objective_id)
+            transitions.ask_tally(tx, objective_id)
             row = transitions.objective_row(tx, objective_id)
             if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
                 return None
             owner = lifecycle.duty_owner(duty, row)
+            known = _known_duty(tx, objective_id, duty)
+            claim_no = 1 if known is None else known["claim_no"] + 1
             values = {
                 "objective_id": objective_id,
                 "duty": duty,
@@ -232,7 +251,7 @@ class Claims(SqlAccess):
                 "worker_id": worker_id,
                 "upto": row["last_task_id"],
             }
-            claim_no = tx.all("claim_duty", **values)[0]["claim_no"]
+            tx.run("claim_duty", **values, claim_no=claim_no)
             return DutyClaim(
                 duty=duty,
                 fence=Fence(
@@ -344,7 +363,13 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return tx.has("can_serve", objective_id=objective_id, worker_id=worker_id)
 
 
-def _best_task(tx: Transaction, objective: Objective, worker_id: str = "") -> int | None:
+def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
+    """Ask for what `_find_task` reads where tasks may be begun."""
+    tx.ask("objective", objective_id=objective_id)
+    tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
+
+
+def _find_task(tx: Transaction, objective: Objective, worker_id: str) -> Task | None:
     """The task that the worker would get; a worker without a name, that is, some worker that holds
     nothing."""
     if objective.status is not ObjectiveStatus.ACTIVE or limits.is_reached(
@@ -357,13 +382,17 @@ def _best_task(tx: Transaction, objective: Objective, worker_id: str = "") -> in
     ):
         return None
     may_begin = not limits.is_reached(objective.spec.limits.max_tasks, row["n_begun"])
-    values = {
-        "may_begin": int(may_begin),
+    found = tx.one("best_queued", **_wanted(objective.id, worker_id, may_begin=may_begin))
+    return None if found is None else task_from_row(found)
+
+
+def _wanted(objective_id: int, worker_id: str, *, may_begin: bool) -> dict[str, int | str]:
+    return {
+        "objective_id": objective_id,
         "worker_id": worker_id,
+        "may_begin": int(may_begin),
         "suspect_from": lifecycle.SUSPECT_FROM,
     }
-    found = tx.one("best_queued", objective_id=objective.id, **values)
-    return None if found is None else found["id"]
 
 
 def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
@@ -383,7 +412,7 @@ def _recorded_before(tx: Transaction, claim: Claim) -> Result | None:
 
 
 def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -> None:
-    transitions.put_down(tx, task, delay_s=delay_s)
+    freed = transitions.put_down(tx, task, delay_s=delay_s)
     transitions.append_event(
         tx,
         task.objective_id,
@@ -392,7 +421,7 @@ def release(tx: Transaction, task: Task, *, reason: str, delay_s: float = 0.0) -
         reason=lifecycle.storable(reason),
         delay_s=delay_s,
     )
-    transitions.note_freed(tx, transitions.read_task(tx, task.objective_id, task.id))
+    transitions.note_freed(tx, freed)
 
 
 def put_back_lost(tx: Transaction, task: Task) -> None:
@@ -411,7 +440,7 @@ def put_back_lost(tx: Transaction, task: Task) -> None:
 
 def _give_up_or_retry(
     tx: Transaction, task: Task, *, max_failures: int, delay_s: float = 0.0
-) -> Task:
+) -> None:
     """Put down a task whose failure is counted already."""
     status = lifecycle.status_after_failure(failures=task.failures, max_failures=max_failures)
     written = transitions.put_down(tx, replace(task, status=status), delay_s=delay_s)
@@ -421,13 +450,12 @@ def _give_up_or_retry(
     if written.status is TaskStatus.DEAD:
         transitions.append_event(tx, task.objective_id, events.TASK_DEAD, task.id, error=task.error)
     transitions.note_freed(tx, written)
-    return written
 
 
 def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
     if not _is_owed(tx, row, duty):
         return False
-    known = tx.one("duty", objective_id=row["id"], duty=duty)
+    known = _known_duty(tx, row["id"], duty)
     if known is None:
         return True
     is_delayed = lifecycle.is_delayed(
@@ -436,27 +464,31 @@ def _may_claim_duty(tx: Transaction, row: Row, duty: Duty) -> bool:
     return known["worker_id"] is None and not is_delayed
 
 
+def _known_duty(tx: Transaction, objective_id: int, duty: Duty) -> Row | None:
+    """The row of a duty that was ever claimed."""
+    rows = tx.all("duties", objective_id=objective_id)
+    return next((row for row in rows if row["duty"] == duty), None)
+
+
 def _is_owed(tx: Transaction, row: Row, duty: Duty) -> bool:
     """What the row of the objective says comes first: most looks end there."""
     objective_id, is_active = row["id"], row["status"] == ObjectiveStatus.ACTIVE
     match duty:
         case Duty.ORDER:
             may_order = is_active and not row["is_claimed_met"]
-            is_new = may_order and tx.has(
-                "has_queue_news", objective_id=objective_id, after_id=row["ordered_upto"]
-            )
-            return is_new and transitions.count_unblocked(tx, objective_id) >= 2
+            found = transitions.tally(tx, objective_id)
+            return bool(may_order and found["has_unordered"] and found["n_unblocked"] >= 2)
         case Duty.PLAN:
-            return is_active and transitions.counts(tx, objective_id)[TaskStatus.RECORDED] > 0
+            return is_active and bool(transitions.tally(tx, objective_id)["n_recorded"])
         case Duty.CHECK:
             return is_active and lifecycle.needs_check(
                 transitions.snapshot(tx, transitions.read_objective(tx, objective_id))
             )
         case Duty.REPORT:
-            is_due = row["status"] == ObjectiveStatus.ENDED and row["report"] is None
-            return is_due and not tx.has("has_held_task", objective_id=objective_id)
+            is_due = row["status"] == ObjectiveStatus.ENDED and not row["has_report"]
+            return is_due and not bool(transitions.tally(tx, objective_id)["has_held"])
         case Duty.INDEX:
-            return tx.has("has_unindexed_result", objective_id=objective_id)
+            return bool(transitions.tally(tx, objective_id)["has_unindexed"])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 -- Tasks, results, vectors and workers. `status || ''` keeps the index of statuses
 -- away, where the primary key or the index of claimable tasks finds fewer rows.
 
--- next_task_ids --
--- Count more tasks of the objective; returns the id of the last one.
-UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id RETURNING last_task_id AS id;
+-- count_tasks --
+-- Count more tasks of the objective.
+UPDATE objective SET last_task_id = last_task_id + :n WHERE id = :objective_id;
 
 -- insert_task --
 -- A queued task at the end of the list.
@@ -69,10 +69,6 @@ SELECT * FROM task WHERE objective_id = :objective_id AND status = 'queued' ORDE
 -- The newest queued tasks among those after an id.
 SELECT * FROM task WHERE objective_id = :objective_id AND id > :after_id AND status || '' = 'queued' ORDER BY id DESC LIMIT :limit;
 
--- has_queue_news --
--- A row when a task after an id is queued.
-SELECT 1 FROM task WHERE objective_id = :objective_id AND id > :after_id AND status || '' = 'queued' LIMIT 1;
-
 -- last_finished --
 -- The tasks that were finished last, the latest first.
 SELECT * FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT NULL ORDER BY finished_at_us DESC, id DESC LIMIT :limit;
@@ -81,29 +77,32 @@ SELECT * FROM task WHERE objective_id = :objective_id AND finished_at_us IS NOT 
 -- How many tasks have each status.
 SELECT status, n FROM task_count WHERE objective_id = :objective_id;
 
--- has_held_task --
--- A row when somebody holds a task of the objective.
-SELECT 1 FROM task WHERE worker_id IS NOT NULL AND objective_id = :objective_id LIMIT 1;
-
--- n_unblocked --
--- How many queued tasks wait neither for another nor for an answer, counted up to a bound.
-SELECT count(*) AS n
-  FROM (SELECT 1 FROM task
-         WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
-           AND (not_before_us IS NULL OR not_before_us < :until_answered_us)
-         LIMIT :limit) AS unblocked;
-
--- has_begun_unblocked --
--- A row when a queued task that was begun before waits neither for another nor for an answer.
-SELECT 1 FROM task
- WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
-   AND (not_before_us IS NULL OR not_before_us < :until_answered_us)
- LIMIT 1;
+-- tally --
+-- How far the list is: how many tasks have which status, whether somebody holds one, how many queued ones wait neither for another nor for
+-- an answer (counted up to a bound), whether one of these was begun before, whether one came after the last order, and whether a result is
+-- not indexed.
+SELECT coalesce(sum(CASE status WHEN 'recorded' THEN n END), 0) AS n_recorded,
+       coalesce(sum(CASE status WHEN 'waiting' THEN n END), 0) AS n_waiting,
+       coalesce(sum(CASE status WHEN 'done' THEN n END), 0) AS n_done,
+       coalesce(sum(CASE status WHEN 'dead' THEN n END), 0) AS n_dead,
+       EXISTS (SELECT 1 FROM task WHERE worker_id IS NOT NULL AND +objective_id = :objective_id) AS has_held,
+       (SELECT count(*) FROM (SELECT 1 FROM task
+                               WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
+                                 AND (not_before_us IS NULL OR not_before_us < :until_answered_us)
+                               LIMIT :limit) AS unblocked) AS n_unblocked,
+       EXISTS (SELECT 1 FROM task
+                WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0 AND started_at_us IS NOT NULL
+                  AND (not_before_us IS NULL OR not_before_us < :until_answered_us)) AS has_begun_unblocked,
+       EXISTS (SELECT 1 FROM task
+                WHERE objective_id = :objective_id AND status || '' = 'queued'
+                  AND id > (SELECT ordered_upto FROM objective WHERE id = :objective_id)) AS has_unordered,
+       EXISTS (SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0) AS has_unindexed
+  FROM task_count WHERE objective_id = :objective_id;
 
 -- best_queued --
 -- The first queued task whose `after` tasks are all done, dead or cancelled; where no task may be begun any more, of those that were. One
 -- that several workers in a row were lost with may be what killed them: no worker holds two such tasks, lest one of them condemns the others.
-SELECT id FROM task
+SELECT * FROM task
  WHERE objective_id = :objective_id AND status || '' = 'queued' AND blockers = 0
    AND (not_before_us IS NULL OR NOT (not_before_us > :now_us AND not_before_us - delay_us <= :now_us))
    AND (:may_begin = 1 OR started_at_us IS NOT NULL)
@@ -111,13 +110,9 @@ SELECT id FROM task
  ORDER BY rank, id LIMIT 1;
 
 -- claim_task --
--- Lease the task.
-UPDATE task
-   SET claim_no = claim_no + 1, worker_id = :worker_id, not_before_us = NULL,
-       started_at_us = CASE status WHEN 'queued' THEN :now_us ELSE started_at_us END,
-       status = CASE status WHEN 'queued' THEN 'running' ELSE status END
- WHERE objective_id = :objective_id AND id = :task_id
-RETURNING *;
+-- Lease a queued task.
+UPDATE task SET claim_no = :claim_no, worker_id = :worker_id, not_before_us = NULL, started_at_us = :now_us, status = 'running'
+ WHERE objective_id = :objective_id AND id = :task_id;
 
 -- put_task --
 -- What became of a task that is no longer held.
@@ -125,8 +120,7 @@ UPDATE task
    SET status = :status, worker_id = NULL, try_no = :try_no, failures = :failures, n_lost = :n_lost, error = :error, lack = :lack,
        n_lacks = :n_lacks, not_before_us = :not_before_us, delay_us = :delay_us,
        finished_at_us = CASE WHEN :status IN ('done', 'dead') THEN :now_us END
- WHERE objective_id = :objective_id AND id = :task_id
-RETURNING *;
+ WHERE objective_id = :objective_id AND id = :task_id;
 
 -- note_progress --
 -- A step of the task was recorded.
@@ -216,10 +210,6 @@ SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN t
 -- The oldest results that are not indexed.
 SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
  WHERE r.objective_id = :objective_id AND r.is_indexed = 0 ORDER BY r.id LIMIT :limit;
-
--- has_unindexed_result --
--- A row when some result is not indexed.
-SELECT 1 FROM result WHERE objective_id = :objective_id AND is_indexed = 0 LIMIT 1;
 
 -- n_unindexed --
 -- How many results are not indexed.

@@ -7,7 +7,7 @@ The order in every verb is: lock (the transaction), fence (is the claim still th
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from babyagi import events
@@ -38,6 +38,8 @@ from babyagi.taskstore.sql.rows import (
     step_to_values,
     task_from_row,
     to_json,
+    to_time,
+    to_time_or_none,
     usage_to_values,
 )
 
@@ -59,7 +61,12 @@ def objective_row(tx: Transaction, objective_id: int) -> Row:
 
 def read_objective(tx: Transaction, objective_id: int) -> Objective:
     row = objective_row(tx, objective_id)
-    return objective_from_row(row, held=held(tx, objective_id), active_us=counted_us(tx, row))
+    held = Reservation(
+        calls=int(row["held_calls"]),
+        tokens=int(row["held_tokens"]),
+        cost_usd=int(row["held_cost_microusd"]) / 1e6,
+    )
+    return objective_from_row(row, held=held, active_us=counted_us(tx, row))
 
 
 def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
@@ -69,55 +76,40 @@ def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
     return task_from_row(row)
 
 
-def held(tx: Transaction, objective_id: int) -> Reservation:
-    row = tx.all("held", objective_id=objective_id)[0]
-    return Reservation(
-        calls=int(row["calls"]), tokens=int(row["tokens"]), cost_usd=int(row["cost_microusd"]) / 1e6
-    )
-
-
 def counts(tx: Transaction, objective_id: int) -> dict[TaskStatus, int]:
     found = {row["status"]: row["n"] for row in tx.all("counts", objective_id=objective_id)}
     return {status: found.get(status.value, 0) for status in TaskStatus}
 
 
+COUNTED = {"limit": MAX_COUNTED, "until_answered_us": UNTIL_ANSWERED_US}
+
+
+def tally(tx: Transaction, objective_id: int) -> Row:
+    """How far the list is. `n_unblocked` are the queued tasks that wait neither for another nor for
+    an answer, delayed or not, counted up to `MAX_COUNTED`."""
+    return tx.all("tally", objective_id=objective_id, **COUNTED)[0]
+
+
+def ask_tally(tx: Transaction, objective_id: int) -> None:
+    tx.ask("tally", objective_id=objective_id, **COUNTED)
+
+
 def snapshot(tx: Transaction, objective: Objective) -> lifecycle.Snapshot:
-    n_by_status, row = counts(tx, objective.id), objective_row(tx, objective.id)
-    n_unblocked = count_unblocked(tx, objective.id) if n_by_status[TaskStatus.QUEUED] else 0
+    found, row = tally(tx, objective.id), objective_row(tx, objective.id)
     return lifecycle.Snapshot(
         limits=objective.spec.limits,
         active_s=objective.active_s,
         is_claimed_met=bool(row["is_claimed_met"]),
-        n_held=int(tx.has("has_held_task", objective_id=objective.id)),
-        n_recorded=n_by_status[TaskStatus.RECORDED],
-        n_unblocked=n_unblocked,
-        n_resumable=int(
-            n_unblocked > 0
-            and tx.has(
-                "has_begun_unblocked",
-                objective_id=objective.id,
-                until_answered_us=UNTIL_ANSWERED_US,
-            )
-        ),
-        n_waiting=n_by_status[TaskStatus.WAITING],
-        n_done=n_by_status[TaskStatus.DONE],
-        n_dead=n_by_status[TaskStatus.DEAD],
+        n_held=int(found["has_held"]),
+        n_recorded=int(found["n_recorded"]),
+        n_unblocked=found["n_unblocked"],
+        n_resumable=int(found["has_begun_unblocked"]),
+        n_waiting=int(found["n_waiting"]),
+        n_done=int(found["n_done"]),
+        n_dead=int(found["n_dead"]),
         n_begun=row["n_begun"],
         n_tasks_without_progress=row["n_barren"],
         n_tries_without_answer=row["n_fruitless"],
-    )
-
-
-def count_unblocked(tx: Transaction, objective_id: int) -> int:
-    """How many queued tasks wait neither for another nor for an answer, delayed or not; counted up
-    to `MAX_COUNTED`."""
-    return int(
-        tx.all(
-            "n_unblocked",
-            objective_id=objective_id,
-            limit=MAX_COUNTED,
-            until_answered_us=UNTIL_ANSWERED_US,
-        )[0]["n"]
     )
 
 
@@ -129,15 +121,10 @@ def counted_us(tx: Transaction, row: Row) -> int:
     """The objective's active time up to now; it stands still while the objective does, and while no
     worker lives."""
     active_us: int = row["active_us"]
-    lease = (
-        tx.one("longest_lease", objective_id=row["id"])
-        if row["status"] == ObjectiveStatus.ACTIVE
-        else None
-    )
-    if lease is None:
+    if row["status"] != ObjectiveStatus.ACTIVE:
         return active_us
     return lifecycle.elapsed_us(
-        active_us, since_seen_us=tx.now_us - row["seen_us"], lease_us=lease["lease_us"]
+        active_us, since_seen_us=tx.now_us - row["seen_us"], lease_us=row["lease_us"]
     )
 
 
@@ -178,12 +165,20 @@ def append_event(
     tx.run("insert_event", **sealed("event", values))
 
 
-def charge(tx: Transaction, objective_id: int, owner: str, usage: Usage) -> None:
+def charge(
+    tx: Transaction, objective_id: int, owner: str, usage: Usage, *, has_progressed: bool = False
+) -> None:
+    """Count what a call has cost.
+
+    Args:
+        has_progressed: its answer was recorded: what the owner is about does not kill its workers.
+    """
     values = usage_to_values(usage)
     tx.run("charge_objective", objective_id=objective_id, **values)
     task_id = lifecycle.task_of(owner)
     if task_id is not None:
-        tx.run("charge_task", objective_id=objective_id, task_id=task_id, **values)
+        values |= {"task_id": task_id, "has_progressed": int(has_progressed)}
+        tx.run("charge_task", objective_id=objective_id, **values)
 
 
 def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reservation) -> None:
@@ -191,6 +186,8 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
     a limit of that, no call begins any more."""
     usage = limits.countable_usage(usage)
     if not reserved.calls:  # nobody knows any more what was
+        return
+    if not limits.costs_more(usage, reserved) and usage.tokens <= reserved.tokens:
         return
     set_limits = spec_from_row(objective_row(tx, step.objective_id)).limits
     limit = limits.find_overspent(set_limits, usage, reserved)
@@ -221,12 +218,17 @@ def note_progress(tx: Transaction, objective_id: int, owner: str) -> None:
         tx.run("note_progress", objective_id=objective_id, task_id=task_id)
 
 
-def settle(tx: Transaction, objective_id: int, owner: str) -> None:
-    """A claim ends: the calls it left open may have been paid, so what they hold becomes usage."""
-    for row in tx.all("held_steps", objective_id=objective_id, owner=owner):
+def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
+    """A claim ends: the calls it left open may have been paid, so what they hold becomes usage.
+    Returns whether a person must say something about a step of the owner."""
+    is_asking = False
+    for row in tx.all("unsettled_steps", objective_id=objective_id, owner=owner):
         step = step_from_row(row)
+        is_asking |= lifecycle.is_open(step)
+        if not row["is_held"]:
+            continue
         if step.kind == lifecycle.ONCE:
-            leave_unknown(tx, step)
+            is_asking |= lifecycle.is_open(leave_unknown(tx, step))
             continue
         step, charged = lifecycle.charge_unconfirmed(step)
         tx.run("put_step", **step_to_values(step, is_held=False))
@@ -238,6 +240,7 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> None:
             lifecycle.task_of(owner),
             **lifecycle.step_data(step, charged),
         )
+    return is_asking
 
 
 def leave_unknown(tx: Transaction, step: Step) -> Step:
@@ -249,11 +252,6 @@ def leave_unknown(tx: Transaction, step: Step) -> Step:
         tx, step.objective_id, events.STEP_LEFT_UNKNOWN, lifecycle.task_of(step.owner), **data
     )
     return unknown
-
-
-def is_asking(tx: Transaction, objective_id: int, task_id: int) -> bool:
-    """Whether a person must say something about a step of the task."""
-    return tx.has("is_asking", objective_id=objective_id, owner=f"task:{task_id}")
 
 
 def wake(tx: Transaction, objective_id: int, task_id: int) -> None:
@@ -318,19 +316,29 @@ def fenced_duty(tx: Transaction, fence: Fence) -> Row:
 # -------------------------------------------------------------------------------------
 
 
-def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
+def ask_to_put_down(tx: Transaction, objective_id: int, owner: str) -> None:
+    """Ask for what is read when a claim of a task ends."""
+    tx.ask("objective", objective_id=objective_id)
+    tx.ask("unsettled_steps", objective_id=objective_id, owner=owner)
+
+
+def put_down(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:
     """Write a claimed task, changed by the verb, as one that nobody holds any more, and settle its
-    open calls."""
-    row = objective_row(tx, task.objective_id)
-    settle(tx, task.objective_id, f"task:{task.id}")
-    asking = is_asking(tx, task.objective_id, task.id)
+    open calls. The task that is returned does not have what these were charged with.
+
+    Args:
+        row: the objective's, where that is known.
+    """
+    row = row or objective_row(tx, task.objective_id)
+    is_asking = settle(tx, task.objective_id, f"task:{task.id}")
     reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
-    status = lifecycle.status_when_freed(task.status, reason, is_asking=asking)
-    if asking:
+    status = lifecycle.status_when_freed(task.status, reason, is_asking=is_asking)
+    if is_asking:
         # the answer belongs to this try
         task = replace(task, try_no=read_task(tx, task.objective_id, task.id).try_no)
     is_delayed = status in (TaskStatus.QUEUED, TaskStatus.RECORDED)
-    row = tx.all(
+    delay = _delay(tx, delay_s if is_delayed else 0.0)
+    tx.run(
         "put_task",
         objective_id=task.objective_id,
         task_id=task.id,
@@ -341,36 +349,58 @@ def put_down(tx: Transaction, task: Task, *, delay_s: float = 0.0) -> Task:
         error=task.error,
         lack=lack_to_json(task.lack),
         n_lacks=task.n_lacks,
-        **_delay(tx, delay_s if is_delayed else 0.0),
-    )[0]
-    return task_from_row(row)
+        **delay,
+    )
+    is_finished = status in (TaskStatus.DONE, TaskStatus.DEAD)
+    return replace(
+        task,
+        status=status,
+        not_before=to_time_or_none(delay["not_before_us"]),
+        finished_at=to_time(tx.now_us) if is_finished else None,
+    )
 
 
-def count_progress(
-    tx: Transaction,
-    objective_id: int,
-    *,
-    is_answer: bool,
-    n_added: int = 0,
-    is_repeat: bool = False,
-) -> int:
-    """Count one more try that ended, and return how many tasks in a row brought nothing new."""
-    row = objective_row(tx, objective_id)
-    n_tasks_without_progress = (
-        lifecycle.count_tasks_without_progress(
-            row["n_barren"], n_added=n_added, is_repeat=is_repeat
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How many tasks in a row brought nothing new, how many tries in a row gave no answer, and how
+    many answers there are."""
+
+    n_tasks_without_progress: int
+    n_tries_without_answer: int
+    n_answers: int
+
+    @classmethod
+    def of(cls, row: Row) -> Progress:
+        """That of an objective."""
+        return cls(
+            n_tasks_without_progress=row["n_barren"],
+            n_tries_without_answer=row["n_fruitless"],
+            n_answers=row["n_answers"],
         )
-        if is_answer
-        else row["n_barren"]
-    )
-    tx.run(
-        "count_progress",
-        objective_id=objective_id,
-        n_tasks_without_progress=n_tasks_without_progress,
-        n_tries_without_answer=0 if is_answer else row["n_fruitless"] + 1,
-        n_answers=row["n_answers"] + int(is_answer and not is_repeat),
-    )
-    return n_tasks_without_progress
+
+    def after_answer(self, *, n_added: int, is_repeat: bool) -> Progress:
+        """After one more try that gave an answer."""
+        return Progress(
+            n_tasks_without_progress=lifecycle.count_tasks_without_progress(
+                self.n_tasks_without_progress, n_added=n_added, is_repeat=is_repeat
+            ),
+            n_tries_without_answer=0,
+            n_answers=self.n_answers + int(not is_repeat),
+        )
+
+    def after_no_answer(self) -> Progress:
+        """After one more try that gave none."""
+        return replace(self, n_tries_without_answer=self.n_tries_without_answer + 1)
+
+
+def put_progress(tx: Transaction, objective_id: int, progress: Progress) -> None:
+    tx.run("count_progress", objective_id=objective_id, **asdict(progress))
+
+
+def count_no_answer(tx: Transaction, objective_id: int) -> None:
+    """Count one more try that gave no answer."""
+    progress = Progress.of(objective_row(tx, objective_id))
+    put_progress(tx, objective_id, progress.after_no_answer())
 
 
 def note_freed(tx: Transaction, task: Task) -> None:

@@ -71,15 +71,11 @@ class Workers(SqlAccess):
 
     async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
         def work(tx: Transaction) -> None:
-            rows = [
-                transitions.objective_row(tx, joined["objective_id"])
-                for joined in tx.all("joined_by", worker_id=worker_id)
-            ]
             lease_us = limits.to_us(lease_s)
             if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
                 raise LeaseLostError(f"worker {worker_id} was declared dead")
-            for row in rows:
-                transitions.carry_time(tx, row)
+            for joined in tx.all("joined_by", worker_id=worker_id):
+                transitions.carry_time(tx, transitions.objective_row(tx, joined["objective_id"]))
 
         await self._write_all(work, is_lasting=False)
 
