@@ -38,9 +38,8 @@ MAX_JUDGED_SENTENCES = 50
 _UNSPACED_WORD = re.compile(
     r"^\\b(?=[\u0590-\u06ff\u0900-\u097f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
 )
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
+_NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_UNSPACED = re.compile(f"[{_NO_SPACES}]")
 
 
 def _any_of(words: str) -> str:
@@ -540,13 +539,18 @@ def _find(quote: str, folded: Mapping[int, str], *, first: int | None) -> int | 
     ]
     if sum(map(len, pieces)) < MIN_QUOTE_CHARS:
         return None
-    pattern = re.compile(
-        r"(?<!\w)" + r"(?!\w).*?(?<!\w)".join(map(re.escape, pieces[:MAX_PIECES])) + r"(?!\w)",
-        re.DOTALL,
-    )
+    pattern = re.compile(".*?".join(map(_as_words, pieces[:MAX_PIECES])), re.DOTALL)
     if first is not None and first in folded and pattern.search(folded[first]):
         return first
     return next((task_id for task_id, text in folded.items() if pattern.search(text)), None)
+
+
+def _as_words(piece: str) -> str:
+    """A pattern for the piece where it cuts through no word; in scripts without spaces it may stand
+    anywhere."""
+    before = "" if _UNSPACED.match(piece[0]) else rf"(?<![^\W{_NO_SPACES}])"
+    behind = "" if _UNSPACED.match(piece[-1]) else rf"(?![^\W{_NO_SPACES}])"
+    return f"{before}{re.escape(piece)}{behind}"
 
 
 def _words(text: str) -> list[str]:
@@ -557,4 +561,4 @@ def _fold(text: str) -> str:
     """The text as quotes are compared: case, quotation marks, dots at the ends, the width of space
     and what `disarm` adds ignored."""
     plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
-    return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:")
+    return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:。、")
