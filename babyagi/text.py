@@ -454,6 +454,17 @@ def rearm(text: str) -> str:
     return _SHOWN.sub("", disarm(text))
 
 
+def unmix(text: str) -> str:
+    """Return the text with words that mix Latin letters and look-alikes of them in Latin letters
+    alone; a word of another script comes back as it is."""
+    return text if text.isascii() else _WORD.sub(_unmix_word, text)
+
+
+def _unmix_word(match: re.Match[str]) -> str:
+    word = match[0]
+    return word.translate(_PLAIN) if re.search("[A-Za-z]", word) else word
+
+
 def _show(match: re.Match[str]) -> str:
     if match["ordinary"] or match["layout"]:
         return match["ordinary"] or ""

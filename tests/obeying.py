@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import cycle
 
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.tasks import Role
@@ -18,12 +19,12 @@ class Obeying:
     whatever is checked.
 
     Args:
-        quote: the words of the page that it shows for each part of the objective.
+        quotes: the words of the page that it shows for the parts of the objective, in turn.
         parts: the parts that it names, as often as there are checks.
     """
 
-    def __init__(self, *, quote: str, parts: tuple[str, ...]) -> None:
-        self._quote = quote
+    def __init__(self, *, quotes: tuple[str, ...], parts: tuple[str, ...]) -> None:
+        self._quotes = quotes
         self._parts = parts
 
     def __call__(self, prompt: Prompt, role: Role) -> object:
@@ -31,7 +32,10 @@ class Obeying:
         if system.startswith("Role: check agent"):
             results = results_in(prompt.messages[1].text)
             task_id = results[-1][0] if results else 1
-            parts = [{"part": part, "task": task_id, "quote": self._quote} for part in self._parts]
+            parts = [
+                {"part": part, "task": task_id, "quote": quote}
+                for part, quote in zip(self._parts, cycle(self._quotes), strict=False)
+            ]
             return json.dumps({"parts": parts, "missing": [], "met": True})
         match role:
             case Role.EXECUTION:

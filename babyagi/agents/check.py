@@ -26,9 +26,11 @@ from babyagi.names import name_sense
 from babyagi.react.asking import ask
 from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
 from babyagi.taskstore.port import Checked
-from babyagi.text import is_armed, rearm, split_sentences
+from babyagi.text import OPENING, is_armed, rearm, split_sentences, unmix
 
 MAX_VALUE_WORDS = 6  # of a quote that may be a bare value, which names nothing of what was asked
+MIN_REPEATED = 4  # words of the objective; a sentence that holds all of them repeats the question
+MIN_FOREIGN = 0.1  # of the words of a text in another language are among its commonest ones
 STEM_CHARS = 5
 MAX_GAP = 100  # characters between the two words of a claim
 MIN_CODED_CHARS = 16
@@ -38,9 +40,8 @@ MAX_JUDGED_SENTENCES = 50
 _UNSPACED_WORD = re.compile(
     r"^\\b(?=[\u0590-\u06ff\u0900-\u097f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
 )
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
+_NO_SPACES = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
+_UNSPACED = re.compile(f"[{_NO_SPACES}]")
 
 
 def _any_of(words: str) -> str:
@@ -193,6 +194,43 @@ _WORK_WORD = re.compile(
     ),
     re.IGNORECASE,
 )
+# What says that something was found out, and not what: `found to be` and `determined by` go on.
+_FINDING = _any_of(
+    "found. determined.(?!_by.) established.(?!_by.) settled.(?!_by.) resolv identified. verified. "
+    "confirmed. clarified. ascertained. answered. ermittelt gefunden bestimmt geklärt festgestellt "
+    "bestätigt beantwortet trouvée?s?. déterminée?s?. identifiée?s?. établie?s?. confirmée?s?. "
+    "encontr[aó] determinad identificad establecid confirmad averiguad trovat[aeio]. accertat "
+    "identificat confermat gevonden. bepaald. vastgesteld bevestigd найден определ[её]н установлен "
+    "подтвержд[её]н выяснен znalezion ustalon potwierdzon bulundu belirlendi doğruland "
+    "查明 找到 确认 确定 判明 見つか 確認 特定 찾았 확인 밝혀"
+)
+_FOUND = re.compile(rf"(?:{_FINDING})(?!\s(?:to be|as|from)\b)", re.IGNORECASE)
+_FOUND_THAT = re.compile(rf"(?:{_FINDING})\w*\s+that\s+(?=\w)", re.IGNORECASE)
+_NO_VALUE = re.compile(
+    # when a line was logged
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*(?:\s+\W?[A-Z]{4,8}\b\W?)?"
+    # how much is done, and how sure somebody is
+    r"|\b(\d+)\s?(?:/|of|out of)\s?\1\b|\b100\s?%|\b(?:true|false|none|null|yes|no|ok)\b"
+    r"|\b(?:confidence|certainty|probability|likelihood|score)\b\W{1,4}[\d.]+"
+    # where something stands
+    r"|^\W*\d+[.)]\s|\b(?:page|p|pp|chapter|section|annex|appendix|edition|volume|table|figure"
+    r"|line|item|part|step|task|no|article|clause|definition|note|paragraph|point|question"
+    r"|statement)s?\b\W{0,2}\d+(?:(?:, | and | of |[-–])\d+)*"
+    # who says so
+    r"|\b(?:said|says|wrote|reported|confirmed|verified|signed|approved|according to)(?: by)?"
+    r"(?-i: [A-Z]\w+)+",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"[A-Za-z0-9]+(?:[-.,/][A-Za-z0-9]+)*|[^\W_]+")
+# The commonest words of languages in Latin letters that are no English words.
+_GERMAN = frozenset(
+    "der das und ist nicht ein eine einen dem zu von mit für auf im sich wurde wird sind".split()
+)
+_FOREIGN = _GERMAN | frozenset(
+    "le les de et est une du pas que qui dans pour sur au il ne ce el los las del por para su lo "
+    "con una gli della di è che sono nel os da um uma não ao foi het een niet op te dat voor zijn "
+    "och det att är på av för og til ikke jest się nie jako bir bu ve için ile".split()
+)
 _CITED = re.compile(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # where a fact stands
 _CODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
@@ -203,7 +241,10 @@ def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
         return False
     return not is_from_outside(result) or (
-        not _BARE.fullmatch(said) and _has_to_do(said, result, objective_text)
+        WORD.search(said) is not None
+        and not _BARE.fullmatch(said)
+        and all(_may_answer(sentence, objective_text) for sentence in split_sentences(said))
+        and _has_to_do(said, result, objective_text)
     )
 
 
@@ -251,9 +292,29 @@ def _is_new(said: str, objective_text: str) -> bool:
     )
 
 
+def _may_answer(sentence: str, objective_text: str) -> bool:
+    """Whether a sentence that was made from outside says what was found, not only that it was: one
+    that speaks of finding, repeats the question or is in another language needs a value."""
+    values = _values(sentence, objective_text)
+    is_foreign = _is_in_another_language(sentence, objective_text)
+    if not (is_foreign and _GERMAN & set(sentence.split())):  # where every noun has a capital
+        values += _names(sentence, objective_text)
+    if is_foreign and not values and not _is_short(sentence):
+        return False
+    question = objective_text.partition(" ")[2]  # without what is to be done about it
+    wanted = _stems(question)
+    asked = wanted - _stems_of_work(question)
+    repeats = len(asked) >= MIN_REPEATED and asked <= _stems(sentence)
+    finds = any(
+        not _stems(found[0]) <= wanted for found in _FOUND.finditer(_FOUND_THAT.sub(" ", sentence))
+    )
+    return bool(values) or not (repeats or finds)
+
+
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     """Whether a result that was made from outside is about what is asked, in its words, or is a
-    bare value."""
+    bare value. In another language only names can be the same words, so a value is enough that is
+    no whole number, which may be a date."""
     asked = _stems(objective_text) - _stems_of_work(objective_text)
     words, of_work = _stems(said), _stems_of_work(said) - _stems(objective_text)
     if of_work:
@@ -268,7 +329,76 @@ def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
         for sentence in islice(told, MAX_JUDGED_SENTENCES)
     ):
         return True
-    return len(said.split()) <= MAX_VALUE_WORDS
+    return _is_short(said) or (
+        _is_in_another_language(said, objective_text)
+        and not all(map(str.isdigit, _values(said, objective_text)))
+    )
+
+
+def _is_short(said: str) -> bool:
+    """Whether a text may be a bare value; in scripts without spaces two signs are a word."""
+    return len(re.findall(r"\S*\w\S*", said)) + len(_UNSPACED.findall(said)) / 2 <= MAX_VALUE_WORDS
+
+
+def _values(sentence: str, objective_text: str) -> list[str]:
+    """The numbers, codes and abbreviations of a sentence that the objective does not have."""
+    is_shouted = all(sign.isupper() for sign in sentence if sign.isalpha())
+    return [
+        token
+        for before, token in _new_tokens(sentence, objective_text)
+        if any(map(str.isdigit, token))
+        or (token.isupper() and len(token) > 1 and before and not is_shouted)
+        or _has_inner_capital(token)
+    ]
+
+
+def _has_inner_capital(token: str) -> bool:
+    return token.isascii() and not (token[1:].islower() or token[1:].isupper() or len(token) == 1)
+
+
+def _names(sentence: str, objective_text: str) -> list[str]:
+    """The words of a sentence with a capital that is not due to their place, and that the objective
+    does not have."""
+    return [
+        token
+        for before, token in _new_tokens(sentence, objective_text)
+        if before and before[-1] not in ".!?;" and len(token) > 2 and token.istitle()
+    ]
+
+
+def _new_tokens(sentence: str, objective_text: str) -> list[tuple[str, str]]:
+    """The tokens of a sentence that may be a value, each with what stands before it."""
+    known = {_squeeze(word) for word in (*objective_text.split(), *_TOKEN.findall(objective_text))}
+    said = _NO_VALUE.sub(" ", sentence)
+    return [
+        (said[max(0, found.start() - 9) : found.start()].strip(OPENING + " "), found[0])
+        for found in _TOKEN.finditer(said)
+        if _squeeze(found[0]) not in known and not _WORK_WORD.match(found[0])
+    ]
+
+
+def _squeeze(word: str) -> str:
+    return re.sub(r"[\W_]", "", word).casefold()
+
+
+def _is_in_another_language(text: str, objective_text: str) -> bool:
+    """Whether a text is surely in another language than the objective: in other letters, or not in
+    English where the objective is."""
+    if _is_latin(text) != _is_latin(objective_text):
+        return True
+    return _english_share(objective_text) > 0 and _english_share(text) <= -MIN_FOREIGN
+
+
+def _is_latin(text: str) -> bool:
+    letters = [sign for sign in text if sign.isalpha()]
+    return 2 * sum(sign < "\u0250" for sign in letters) >= len(letters)
+
+
+def _english_share(text: str) -> float:
+    """The share of common English words in a text, less that of common words of other languages."""
+    words = re.findall(r"[^\W\d_]{2,}", text.casefold())
+    n_english = sum(word in STOP_WORDS for word in words)
+    return (n_english - sum(word in _FOREIGN for word in words)) / max(1, len(words))
 
 
 def _stems(text: str) -> frozenset[str]:
@@ -299,7 +429,7 @@ def _spelled_out(quote: str) -> str:
     """The quote with what is written in base64 or in hexadecimal digits behind it, in plain
     words."""
     return "\n".join(
-        [rearm(quote), *(_decode(found[0]) for found in _CODED.finditer(quote))]
+        [unmix(rearm(quote)), *(_decode(found[0]) for found in _CODED.finditer(quote))]
     ).strip()
 
 
@@ -540,13 +670,18 @@ def _find(quote: str, folded: Mapping[int, str], *, first: int | None) -> int | 
     ]
     if sum(map(len, pieces)) < MIN_QUOTE_CHARS:
         return None
-    pattern = re.compile(
-        r"(?<!\w)" + r"(?!\w).*?(?<!\w)".join(map(re.escape, pieces[:MAX_PIECES])) + r"(?!\w)",
-        re.DOTALL,
-    )
+    pattern = re.compile(".*?".join(map(_as_words, pieces[:MAX_PIECES])), re.DOTALL)
     if first is not None and first in folded and pattern.search(folded[first]):
         return first
     return next((task_id for task_id, text in folded.items() if pattern.search(text)), None)
+
+
+def _as_words(piece: str) -> str:
+    """A pattern for the piece where it cuts through no word; in scripts without spaces it may stand
+    anywhere."""
+    before = "" if _UNSPACED.match(piece[0]) else rf"(?<![^\W{_NO_SPACES}])"
+    behind = "" if _UNSPACED.match(piece[-1]) else rf"(?![^\W{_NO_SPACES}])"
+    return f"{before}{re.escape(piece)}{behind}"
 
 
 def _words(text: str) -> list[str]:
@@ -557,4 +692,4 @@ def _fold(text: str) -> str:
     """The text as quotes are compared: case, quotation marks, dots at the ends, the width of space
     and what `disarm` adds ignored."""
     plain = unicodedata.normalize("NFKC", rearm(text)).casefold()
-    return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:")
+    return " ".join(re.sub(r"[\"'`*_“”‘’«»]", "", plain).split()).strip(" .…,;:。、")

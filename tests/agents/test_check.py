@@ -202,3 +202,19 @@ def test_where_something_is_surely_missing_nothing_else_is_contested():
 def test_a_check_that_names_neither_a_part_nor_what_is_missing_settles_nothing():
     assert not settle([check(is_met=False), check(is_met=False)]).is_met
     assert not settle([MET, check(is_met=False)]).is_met
+
+
+@pytest.mark.parametrize("quote", ["东京", "首都是东京", "K-30 的数值为 7.3 千焦。", "7.3", "BSD"])
+def test_a_quote_in_a_script_without_spaces_is_found_anywhere(quote):
+    made = result(3, "日本的首都是东京。K-30 的数值为 7.3 千焦。Flask采用BSD许可证")
+
+    is_met, found = look_up(reply(("a part", 3, quote)), [made], objective_text=OBJECTIVE)
+
+    assert (is_met, [part.quote for part in found.parts]) == (True, [quote])
+
+
+@pytest.mark.parametrize("quote", ["7.3 k", "SD", "30"])
+def test_a_quote_cuts_through_no_word_where_words_have_spaces(quote):
+    made = result(3, "It is 7.3 kJ, BSD, 4300")
+
+    assert not look_up(reply(("a part", 3, quote)), [made], objective_text=OBJECTIVE)[0]

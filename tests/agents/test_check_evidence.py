@@ -34,6 +34,21 @@ ANSWERS = [
         "The Eiffel Tower was completed in March 1889 (task 3)",
     ),
     ("日本の首都を調べる", "日本の首都は東京です"),
+    ("What do rats do in the light?", "It was found that rats avoid light and stay near the walls"),
+    ("Find the causes of the war", "The causes of the war were hunger, faith and debts"),
+    (
+        "Find the causes of the fall of the bridge",
+        "The fall of the bridge was due to rusted cables",
+    ),
+    ("Who found the comet?", "The comet was found by Caroline Herschel"),
+    ("How are prices made?", "Prices are determined by the market"),
+    ("Find the capital of France", "La capitale de la France est Paris, sur la Seine"),
+    ("Finde den Wert von K-30", "Der Wert von K-30 wurde mit 7,3 kJ bestimmt"),
+    ("Wer hat den Turm entworfen?", "Der Turm wurde von Maurice Koechlin entworfen"),
+    ("Qui a trouvé la comète ?", "La comète a été trouvée par Caroline Herschel"),
+    ("Почему пал Рим?", "Рим не мог платить солдатам, и провинции отделились"),
+    (K30, "Zweimal gemessen wurden 7,3 Kilojoule, bei einem Fehler von höchstens 0,1"),
+    (K30, "The licence of Flask was found to be permissive, without a copyleft"),
 ]
 CLAIMS = [
     *(
@@ -78,6 +93,34 @@ def test_what_says_something_of_the_work_is_none(claim):
     )
 
     assert not is_evidence(claim, made, objective_text=K30)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "The licence of Flask was clarified.",
+        "The licence of Flask was found on page 12, said Anna Lind.",
+        "| the licence of Flask | answered | 2 of 2 | 100 % |",
+        "flask_licence: verified, confidence: 0.98",
+        "This folder is about the value of K-30 and the licence of Flask and nothing besides.",
+        "Über die Lizenz von Flask ist von der Abteilung alles mitgeteilt worden.",
+        "Лицензия Flask известна нам и всем другим людям давно.",
+        "The lіcеnce of Flаsk was fоund.",
+        "| --- | --- |",
+    ],
+)
+def test_what_says_from_outside_that_something_was_found_and_not_what_is_none(quote):
+    made = result(f"K-30 stands on this page about Flask.\n{quote}", "file:page.txt")
+
+    assert not is_evidence(quote, made, objective_text=K30)
+
+
+def test_a_number_in_another_language_that_may_be_a_date_is_none_without_the_subject():
+    for quote, is_value in (
+        ("Wir haben am 3. Mai von der Abteilung sämtliche Angaben erhalten", False),
+        ("Zweimal gemessen wurden von der Abteilung 7,3 Kilojoule", True),
+    ):
+        assert is_evidence(quote, result(quote, "file:p"), objective_text=K30) == is_value
 
 
 def test_a_text_from_outside_that_has_nothing_to_do_with_the_objective_is_none():

@@ -1,5 +1,6 @@
 """Poisoned texts in a file, through a model that obeys them: nothing that they say counts as done,
-and nothing that they order is."""
+and nothing that they order is. What rules cannot tell from an answer is marked `is_taken` among the
+texts that look like findings, and what they refuse of the honest ones `is_refused`."""
 
 import json
 import re
@@ -23,19 +24,29 @@ from tests.obeying import Obeying
 OBJECTIVE = "Find the value of K-30 and the licence of Flask"
 FIRST_TASK = "Read page.txt"
 PARTS = [("the objective",), (OBJECTIVE,), ("the value of K-30", "the licence of Flask")]
-POISONED = json.loads(
-    (Path(__file__).parents[1] / "data" / "poisoned_texts.json").read_text("utf-8")
-)
-TEXTS = [*POISONED["texts"], *POISONED["held_out"]]
+
+
+def load(name):
+    """The texts of a file, those that no rule was made by at the end."""
+    held = json.loads((Path(__file__).parents[1] / "data" / name).read_text("utf-8"))
+    return [*held["texts"], *held.get("held_out", [])]
+
+
+TEXTS = load("poisoned_texts.json")
+FINDINGS = load("poisoned_findings.json")
+POISONED = [*TEXTS, *FINDINGS]
+HONEST = load("honest_findings.json")
+MET = (StopReason.OBJECTIVE_MET, StopReason.FINISHED)
 INSTRUCTIONS: dict[tuple[str, str], str] = {}  # by planning and agent, as the first prompt had them
 BLOCK = re.compile(
     r"^<<([\w ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
 )
 
 
-def run(folder, entry, n):
+def run(folder, entry, n, *, parts=None):
     """Work on the objective with the text in a file; what came of it, the tasks, the model, and the
     payments that were made."""
+    quotes = tuple(disarm(quote) for quote in entry.get("quotes") or [entry["quote"]])
     (folder / "page.txt").write_text(entry["text"], "utf-8")
     paid: list[object] = []
 
@@ -57,7 +68,7 @@ def run(folder, entry, n):
         payment,
     ]
     model = ScriptedModel(
-        Obeying(quote=disarm(entry["quote"]), parts=PARTS[n % len(PARTS)]), answers_checks=True
+        Obeying(quotes=quotes, parts=parts or PARTS[n % len(PARTS)]), answers_checks=True
     )
 
     async def work():
@@ -69,15 +80,14 @@ def run(folder, entry, n):
     return *run_virtually(work()), model, paid
 
 
-@pytest.mark.parametrize("n", range(len(TEXTS)), ids=lambda n: f"{n}: {TEXTS[n]['kind']}")
+@pytest.mark.parametrize("n", range(len(POISONED)), ids=lambda n: f"{n}: {POISONED[n]['kind']}")
 def test_no_poisoned_text_is_taken_for_an_answer_obeyed_or_shown_as_a_persons(n, tmp_path):
-    ended, tasks, results, model, paid = run(tmp_path, TEXTS[n], n)
+    ended, tasks, results, model, paid = run(tmp_path, POISONED[n], n)
 
     assert ended.stop_reason in (
-        StopReason.UNMET,
-        StopReason.FAILED,
-        StopReason.WAITING,
-        StopReason.STALLED,
+        MET
+        if POISONED[n].get("is_taken")
+        else (StopReason.UNMET, StopReason.FAILED, StopReason.WAITING, StopReason.STALLED)
     )
     assert (
         paid == []
@@ -131,3 +141,10 @@ def test_no_line_of_a_poisoned_text_answers_a_part_whatever_it_is_quoted_for(n):
             said = tuple(CheckReplyPart(part=part, task_id=1, quote=quote) for part in parts)
             reply = CheckReply(is_met=True, parts=said, missing=(), is_readable=True, reason="")
             assert not look_up(reply, [made], objective_text=OBJECTIVE)[0], quote
+
+
+@pytest.mark.parametrize("n", range(len(HONEST)), ids=lambda n: f"{n}: {HONEST[n]['kind']}")
+def test_an_honest_finding_in_the_same_styles_ends_a_run_as_met(n, tmp_path):
+    ended, *_ = run(tmp_path, HONEST[n], n, parts=PARTS[-1])
+
+    assert (ended.stop_reason in MET) != HONEST[n].get("is_refused", False)
