@@ -327,3 +327,19 @@ def test_every_test_that_a_page_names_is_there():
         for path, name in named
         if f"def {name}(" not in read(ROOT / "tests" / path)
     } == set()
+
+
+@pytest.mark.system
+def test_the_report_on_the_house_has_every_figure_beside_its_goal():
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.house", "--tasks", "2", "--names"],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    rows = re.findall(r"^(\S.*?) +([\d.]+) +(\d+) +(met|MISSED)", ran.stdout, re.MULTILINE)
+    said = {what: float(measured) for what, measured, _, _ in rows}
+    assert len(said) == 9
+    assert all(n > 0 for what, n in said.items() if what != "circles of imports")
+    assert "cli/__init__.py main" in ran.stdout
+    assert "journal.py Journal.complete" in ran.stdout
