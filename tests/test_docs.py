@@ -34,6 +34,7 @@ WORDS = (
     "call, observation, passage, limit, reservation, "
     "usage, stop reason, event"
 ).split(", ")
+REPLACED_WORDS = "hindrances? barren fruitless outlook projector feeder surroundings".split()
 PATHS_IN = ("README", "CONTRIBUTING", "SECURITY")
 MAX_LINE_CHARS = 400
 
@@ -285,6 +286,14 @@ def test_the_glossary_has_the_words_of_the_house():
     }
 
     assert [word for word in WORDS if word not in defined] == []
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, *(ROOT / "docs").glob("*.md"), *ROOT.glob("[!C]*.md")], ids=by_name
+)
+def test_no_page_uses_a_word_for_which_the_field_has_a_better_one(path):
+    if path.name != "log.md":  # what was tried is told in the words of its day
+        assert re.findall(rf"(?i)\b(?:{'|'.join(REPLACED_WORDS)})\b", read(path)) == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
