@@ -221,7 +221,7 @@ def _write(folder_fd: int, name: str, data: bytes) -> None:
 # The one door to the objective's folder: what is in it, what its text files say, writing one; and
 # nothing outside it.
 #
-# A path is checked, and then opened beneath the root without following links (`beneath.py`), so
+# A path is checked, and then opened beneath the root without following links, so
 # that nothing that changes in between can lead outside. What `list` does not show (hidden files,
 # caches) is neither read nor written, and a file of which another name may stand outside (a hard
 # link) is not read. `..` and absolute paths are read as they are meant where they stay inside.

@@ -5,7 +5,7 @@ A step is known by its owner and its key. What was called once is read from the 
 so a restart pays for nothing twice. A step whose request has changed still holds; an event says so.
 
 Does not cover: retrying within one call (the model's adapter), and what to do about an outage
-(`worker.py`).
+(`worker/serving.py`).
 """
 
 from __future__ import annotations

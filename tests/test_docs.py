@@ -34,6 +34,8 @@ WORDS = (
     "call, observation, passage, limit, reservation, "
     "usage, stop reason, event"
 ).split(", ")
+REPLACED_WORDS = "hindrances? barren fruitless outlook projector feeder surroundings".split()
+PATHS_IN = ("README", "CONTRIBUTING", "SECURITY")
 MAX_LINE_CHARS = 400
 
 
@@ -246,12 +248,35 @@ def test_each_line_of_prose_on_a_page_is_one_whole_sentence(path):
     ] == []
 
 
-def test_the_ladder_of_imports_on_the_page_is_the_one_that_is_held():
+def test_the_layers_on_the_page_are_those_that_are_held():
     contract, *_ = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    held = [set(layer.replace("babyagi.", "").split(" | ")) for layer in contract["layers"]]
 
-    assert f"`{' → '.join(contract['layers'])}`".replace("babyagi.", "") in read(
-        ROOT / "docs" / "architecture.md"
+    rows = re.findall(
+        r"^\| (\d+) \| `(\w+)(?:/|\.py)` \|",
+        read(ROOT / "docs" / "architecture.md"),
+        re.MULTILINE,
     )
+    shown = [{room for layer, room in rows if int(layer) == n} for n in range(1, len(held) + 1)]
+
+    assert shown == held
+    assert len(rows) == sum(map(len, held))
+
+
+def test_every_name_that_the_picture_of_the_house_finds_in_a_file_is_there():
+    page = read(ROOT / "docs" / "architecture.md")
+    found = re.findall(r"`([\w/]+\.(?:py|sql))` \(`(\w+)`\)", page)
+
+    assert len(found) > 20
+    assert [
+        (path, name)
+        for path, name in found
+        if not re.search(
+            rf"^ *(?:(?:async )?def|class) {name}\b|^-- {name} --$",
+            read(ROOT / "babyagi" / path),
+            re.MULTILINE,
+        )
+    ] == []
 
 
 def test_the_glossary_has_the_words_of_the_house():
@@ -261,6 +286,14 @@ def test_the_glossary_has_the_words_of_the_house():
     }
 
     assert [word for word in WORDS if word not in defined] == []
+
+
+@pytest.mark.parametrize(
+    "path", [*PAGES, *(ROOT / "docs").glob("*.md"), *ROOT.glob("[!C]*.md")], ids=by_name
+)
+def test_no_page_uses_a_word_for_which_the_field_has_a_better_one(path):
+    if path.name != "log.md":  # what was tried is told in the words of its day
+        assert re.findall(rf"(?i)\b(?:{'|'.join(REPLACED_WORDS)})\b", read(path)) == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=by_name)
@@ -315,6 +348,49 @@ def test_the_examples_run_on_a_folder_without_a_key(name, tmp_path):
     assert "limits.md:1" in ran.stdout
 
 
+def paths_named(text):
+    """What stands in backticks and looks like a path of this repository: a name with the suffix of
+    a source or a document, or one that begins or ends with a folder of ours."""
+    folders = [
+        path.name
+        for place in (ROOT, ROOT / "babyagi", ROOT / "docs")
+        for path in place.iterdir()
+        if path.is_dir() and not path.name.startswith((".", "_"))
+    ]
+    like_a_path = re.compile(
+        rf"(?:[\w.-]+/)*[\w*-]+\.(?:py|sql|md|toml)|(?:{'|'.join(folders)})/[\w./*-]*|[\w-]+/"
+    )
+    words = [
+        word
+        for code in re.findall(r"`([^`\n]+)`", text)
+        for word in re.findall(r"(?<![\w./{<:=-])[\w*][\w./*-]*", code)
+    ]
+    return {word.rstrip(".") for word in words if like_a_path.fullmatch(word.rstrip("."))}
+
+
+def is_there(path):
+    """Beneath the repository, or beneath one of the folders whose names the pages leave out."""
+    places = [ROOT, *(ROOT / name for name in ("babyagi", "docs", "tests", "benchmarks"))]
+    return any(any(place.glob(path)) for place in places)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / f"{name}.md" for name in PATHS_IN)],
+    ids=by_name,
+)
+def test_every_path_that_a_document_names_is_there(path):
+    assert {named for named in paths_named(read(path)) if not is_there(named)} == set()
+
+
+def test_a_path_is_known_by_its_look():
+    text = "`worker.py`, `index/port.py::x`, `docs/log.md`, `index/`, `.env`, `a/b`, `pytest tests/cli`"
+
+    assert paths_named(text) == {
+        "worker.py", "index/port.py", "docs/log.md", "index/", "tests/cli",
+    }  # fmt: skip
+
+
 def test_every_test_that_a_page_names_is_there():
     named = {
         pair
@@ -328,3 +404,33 @@ def test_every_test_that_a_page_names_is_there():
         for path, name in named
         if f"def {name}(" not in read(ROOT / "tests" / path)
     } == set()
+
+
+def test_the_example_that_composes_a_loop_by_hand_does_a_task_in_forty_lines(tmp_path):
+    example = ROOT / "examples" / "by_hand.py"
+    (tmp_path / "limits.md").write_text("One dollar.\n", encoding="utf-8")
+
+    ran = subprocess.run(
+        [sys.executable, str(example)],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    assert "- limits.md (document 1 of 1" in ran.stdout
+    assert len(read(example).splitlines()) <= 40
+
+
+@pytest.mark.system
+def test_the_report_on_the_house_has_every_figure_beside_its_goal():
+    ran = subprocess.run(
+        [sys.executable, "-m", "benchmarks.house", "--tasks", "2", "--names"],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+    assert ran.returncode == 0, ran.stderr
+    rows = re.findall(r"^(\S.*?) +([\d.]+) +(\d+) +(met|MISSED)", ran.stdout, re.MULTILINE)
+    said = {what: float(measured) for what, measured, _, _ in rows}
+    assert len(said) == 9
+    assert all(n > 0 for what, n in said.items() if what != "circles of imports")
+    assert "cli/__init__.py main" in ran.stdout
+    assert "journal.py Journal.complete" in ran.stdout

@@ -343,8 +343,7 @@ def in_other_space(spec: ObjectiveSpec, *, model: str, space: str) -> ObjectiveS
 
 
 # --------------------------------------------------------------------------------------------------
-# What a person may change in a list that others work on, as pure functions that all
-# implementations use (see `rules`).
+# What a person may change in a list that others work on, as pure functions.
 # --------------------------------------------------------------------------------------------------
 
 
@@ -423,8 +422,7 @@ def put_at(listed: Sequence[int], moved: Sequence[int], to: Place | int) -> list
 
 
 # --------------------------------------------------------------------------------------------------
-# How nouns of the task store come to be and change, as pure functions that all implementations use
-# (see `rules`).
+# How nouns of the task store come to be and change, as pure functions.
 # --------------------------------------------------------------------------------------------------
 
 INPUTS = "inputs"  # the kind of a step that keeps what a try was given, or chose: no call

@@ -145,7 +145,7 @@ class FileWatch:
 
 # --------------------------------------------------------------------------------------------------
 # SQLite's connection, transactions, schema and errors, wherever the database lies: in a file
-# (`sqlite`) or in memory (`memory`).
+# (`SqliteDatabase`) or in memory (`MemoryDatabase`).
 #
 # One connection, used by one thread at a time. It knows no verb and no rule. Needs SQLite 3.35 or
 # later.

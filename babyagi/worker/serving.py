@@ -265,7 +265,7 @@ class IndexFeed:
 # off.
 #
 # Catches everything that a piece of work can raise. What it holds when its process dies is freed by
-# the end of the lease (`worker_lease`).
+# the end of the lease (`worker/lease.py`).
 # --------------------------------------------------------------------------------------------------
 
 # what only time changes is seen within this: a delay that has passed, a limit of time

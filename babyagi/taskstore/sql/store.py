@@ -90,7 +90,7 @@ def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
 # --------------------------------------------------------------------------------------------------
 # The task store on SQL: objectives, looking and events.
 #
-# The verbs of workers are in `sql_workers` and `sql_claims`, those of the journal in `sql_steps`.
+# The verbs of workers are in `workers.py` and `tasks.py`, those of the journal in `steps.py`.
 # --------------------------------------------------------------------------------------------------
 
 

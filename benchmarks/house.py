@@ -1,0 +1,463 @@
+"""How easily this program is entered: its files and imports, and what lies between `main`, a task
+and the database.
+
+Files and imports are read from the source. Frames, statements, transactions and the files of a verb
+are counted while the program runs: on SQLite in a file, with models that answer at once.
+
+* A file has a single importer when one other file of the program imports it.
+* A circle is a group of files that import each other, be it within a function.
+* Frames are those of this program's own functions, from `main` through every asyncio task on the
+  way to the model.
+* Statements are what SQLite executes, without PRAGMA, BEGIN and COMMIT; a transaction is a BEGIN.
+  The first call is that of `babyagi run` in a home that is there already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import asyncio
+import contextlib
+import io
+import os
+import random
+import sqlite3
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+from unittest import mock
+
+from babyagi.cli import main as babyagi_main
+from babyagi.index.builtin import BuiltinIndex
+from babyagi.index.hashing import HashEmbedder
+from babyagi.index.indexer import Indexer
+from babyagi.index.search import ResultSearch
+from babyagi.journal import Backends, Gate
+from babyagi.llm.port import ChatModel, Completion
+from babyagi.llm.prompt import Prompt, Speaker, ToolCall
+from babyagi.llm.rehearsal import RehearsalModel
+from babyagi.loop import Bounds, Loop
+from babyagi.offload import ThreadOffload, run_inline
+from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
+from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.tools.base import Tool
+from babyagi.tools.calculator import build_calculator
+from babyagi.worker.process import Runtime, WorkerLoop
+from babyagi.worker.serving import Pace
+from benchmarks.script import OBJECTIVE, Script
+from support.scripted import ScriptedModel
+from support.table import print_table, verdict
+from support.workers import join
+from support.world import make_spec
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "babyagi"
+N_LONGEST = 5
+MAX_SINGLE_IMPORTERS = 25
+MAX_CIRCLES = 0
+MAX_CLAIM_FILES = 5
+MAX_FRAMES = 20
+MAX_FIRST_STATEMENTS = 25
+MAX_TASK_STATEMENTS = 70
+MAX_TASK_TRANSACTIONS = 12
+N_QUEUED = 20
+RESULT_BYTES = 500
+CONTROL = ("PRAGMA", "BEGIN", "COMMIT", "ROLLBACK", "--")  # a nested statement begins with --
+
+
+# -- files and imports
+# --------------------------------------------------------------------------------------------------
+
+
+def read_imports(package: Path) -> dict[str, set[str]]:
+    """Return, by module of the package, the modules of it that the module imports when it runs."""
+    path_by_module = {_module_name(path, package): path for path in sorted(package.rglob("*.py"))}
+    return {
+        module: _imported_by(path, path_by_module) - {module}
+        for module, path in path_by_module.items()
+    }
+
+
+def _module_name(path: Path, package: Path) -> str:
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imported_by(path: Path, known: Mapping[str, Path]) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    for_types_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if node in for_types_only:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= inner & known.keys() or {node.module}
+    return found & known.keys()
+
+
+def find_single_importers(imports: Mapping[str, set[str]]) -> list[str]:
+    """Return the modules that exactly one other module imports."""
+    counted = Counter(module for imported in imports.values() for module in imported)
+    return sorted(module for module, n in counted.items() if n == 1)
+
+
+def find_circles(imports: Mapping[str, set[str]]) -> list[list[str]]:
+    """Return the groups of modules that reach each other, each group in the order of names."""
+    reached = {module: _reach(module, imports) for module in imports}
+    groups = {
+        frozenset(other for other in reached[module] if module in reached[other])
+        for module in imports
+        if module in reached[module]
+    }
+    return sorted(sorted(group) for group in groups)
+
+
+def _reach(module: str, imports: Mapping[str, set[str]]) -> set[str]:
+    """What is imported from the module over any number of imports, at least one."""
+    seen: set[str] = set()
+    waiting = [*imports[module]]
+    while waiting:
+        current = waiting.pop()
+        if current not in seen:
+            seen.add(current)
+            waiting += imports[current]
+    return seen
+
+
+# -- statements of SQLite
+# --------------------------------------------------------------------------------------------------
+
+
+class SqlCount:
+    """How many statements and transactions every connection of SQLite has executed."""
+
+    def __init__(self) -> None:
+        self.n_statements = 0
+        self.n_transactions = 0
+
+    def note(self, statement: str) -> None:
+        self.n_transactions += statement.startswith("BEGIN")
+        self.n_statements += not statement.lstrip().startswith(CONTROL)
+
+
+@contextmanager
+def counted_sql() -> Iterator[SqlCount]:
+    """Count what is executed on the connections that are opened meanwhile."""
+    count, connect = SqlCount(), sqlite3.connect
+
+    def connect_counted(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*args, **options)
+        connection.set_trace_callback(count.note)
+        return connection
+
+    with mock.patch("sqlite3.connect", connect_counted):
+        yield count
+
+
+# -- the first call of a run
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstCall:
+    """What lies between `main` and the model that is called first. `frames` are the functions of
+    this program on the way, `n_all_frames` counts those of libraries as well."""
+
+    frames: tuple[str, ...]
+    n_all_frames: int
+    n_statements: int
+
+
+class Stacks:
+    """The functions on the way to a frame: those of its own stack, after those on the way to where
+    its asyncio task was made."""
+
+    def __init__(self) -> None:
+        self._way_by_task: dict[asyncio.Task[Any], list[CodeType]] = {}
+
+    def way_to(self, frame: FrameType | None) -> list[CodeType]:
+        task, own = _current_task(), []
+        while frame is not None and not (task and frame.f_code is asyncio.Handle._run.__code__):
+            own.append(frame.f_code)
+            frame = frame.f_back
+        return [*(self._way_by_task.get(task, ()) if task else ()), *reversed(own)]
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note the way to every asyncio task that is made meanwhile."""
+        make = asyncio.BaseEventLoop.create_task
+
+        def make_noted(loop: asyncio.BaseEventLoop, *args: Any, **options: Any) -> Any:
+            way = self.way_to(sys._getframe(1))
+            task = make(loop, *args, **options)
+            self._way_by_task[task] = way
+            return task
+
+        with mock.patch.object(asyncio.BaseEventLoop, "create_task", make_noted):
+            yield
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs yet
+        return None
+
+
+def measure_first_call() -> FirstCall:
+    """Run `babyagi run` with the rehearsal model in this process."""
+    stacks = Stacks()
+    seen: list[tuple[list[CodeType], int]] = []
+    complete = RehearsalModel.complete
+
+    async def complete_seen(model: RehearsalModel, prompt: Prompt, *, role: Role) -> Completion:
+        if not seen:
+            seen.append((stacks.way_to(sys._getframe(1)), count.n_statements))
+        return await complete(model, prompt, role=role)
+
+    with tempfile.TemporaryDirectory() as folder:
+        variables = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": folder,
+            "BABYAGI_HOME": str(Path(folder) / "home"),
+            "BABYAGI_RESULT_STORE": "builtin",
+            "LLM_MODEL": "rehearsal",
+        }
+        with contextlib.chdir(folder), mock.patch.dict(os.environ, variables, clear=True):
+            _run_command_line("objectives")
+            with (
+                stacks.noted(),
+                counted_sql() as count,
+                mock.patch.object(RehearsalModel, "complete", complete_seen),
+            ):
+                _run_command_line("run", OBJECTIVE, "-t", "Begin", "--max-tasks", "1")
+    way, n_statements = seen[0]
+    way = way[way.index(babyagi_main.__code__) :]
+    return FirstCall(
+        frames=tuple(_describe(code) for code in way if code.co_filename.startswith(str(PACKAGE))),
+        n_all_frames=len(way),
+        n_statements=n_statements,
+    )
+
+
+def _run_command_line(*arguments: str) -> None:
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(SystemExit),
+    ):
+        babyagi_main(arguments)
+
+
+def _describe(code: CodeType) -> str:
+    return f"{Path(code.co_filename).relative_to(PACKAGE)} {code.co_qualname}"
+
+
+# -- a task
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskCost:
+    """What a task takes once a run is under way."""
+
+    n_calls: float
+    n_statements: float
+    n_transactions: float
+
+
+async def measure_task(n_tasks: int, *, has_steps: bool) -> TaskCost:
+    """The difference between a run of twice as many tasks and a run of this many, by task: neither
+    the start nor the end of a run is in it.
+
+    Args:
+        has_steps: each task computes something before it answers, and is planned from alone: three
+            calls. Else it answers at once, and a list of 20 tasks lets three be planned from
+            together, as in `benchmarks.overhead`.
+    """
+    small, large = [await _count_run(n, has_steps=has_steps) for n in (n_tasks, 2 * n_tasks)]
+    return TaskCost(
+        n_calls=(large.n_calls - small.n_calls) / n_tasks,
+        n_statements=(large.n_statements - small.n_statements) / n_tasks,
+        n_transactions=(large.n_transactions - small.n_transactions) / n_tasks,
+    )
+
+
+async def _count_run(n_tasks: int, *, has_steps: bool) -> TaskCost:
+    script = Script(result_bytes=RESULT_BYTES)
+
+    def answer(prompt: Prompt, role: Role) -> object:
+        if has_steps and role is Role.EXECUTION and prompt.messages[-1].speaker is Speaker.USER:
+            return (ToolCall(id="c1", name="calculator", arguments='{"expression": "2 + 2"}'),)
+        return script.reply(role, prompt.messages[-1].text)
+
+    model = ScriptedModel(answer)
+    limits = Limits(max_tasks=n_tasks, max_tokens=0, max_cost_usd=0, max_time_s=0)
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        count = stack.enter_context(counted_sql())
+        offload = ThreadOffload()
+        stack.callback(offload.close)
+        store = await open_sqlite(folder / "tasks.db", clock=_utc_now, offload=offload)
+        stack.push_async_callback(store.close)
+        spec = make_spec(text=OBJECTIVE, initial_task=script.next_name(), limits=limits)
+        objective, _ = await store.create_objective(spec, uid="house")
+        queued = [] if has_steps else [script.next_name() for _ in range(N_QUEUED)]
+        await store.add_tasks(objective.id, [Proposal(name=name) for name in queued])
+        await _open_worker(store, model, [build_calculator()] if has_steps else []).run(
+            objective.id
+        )
+        return TaskCost(
+            n_calls=len(model.calls),
+            n_statements=count.n_statements,
+            n_transactions=count.n_transactions,
+        )
+
+
+def _open_worker(store: TaskStore, model: ChatModel, tools: Sequence[Tool]) -> WorkerLoop:
+    roles = (Role.EXECUTION, Role.CREATION, Role.PRIORITIZATION, Role.REPORT)
+
+    @asynccontextmanager
+    async def open_loop(objective: Objective, gate: Gate) -> AsyncIterator[Loop]:
+        index = BuiltinIndex()
+        yield Loop(
+            Backends(
+                store=store,
+                models=dict.fromkeys(roles, model),
+                embedder=HashEmbedder(),
+                gate=gate,
+                sleep=asyncio.sleep,
+            ),
+            search=ResultSearch(store, index, objective=objective),
+            indexer=Indexer(store, index, objective=objective),
+            tools=tools,
+            bounds=Bounds(context_tokens=4000, max_output_tokens=2000, max_new_tasks=10),
+            clock=_utc_now,
+        )
+
+    identity = Worker(id="worker", name="house", host="here", pid=0, lease_until=_utc_now())
+    runtime = Runtime(
+        identity=identity, sleep=asyncio.sleep, random=random.random, new_id=lambda: "another"
+    )
+    return WorkerLoop(store, open_loop, pace=Pace(concurrency=1), runtime=runtime)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+async def find_claim_files() -> list[str]:
+    """The files with code that runs while a task is claimed."""
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, _argument: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(str(PACKAGE)):
+            found.add(str(Path(frame.f_code.co_filename).relative_to(PACKAGE)))
+
+    with tempfile.TemporaryDirectory() as folder:
+        store = await open_sqlite(Path(folder) / "tasks.db", clock=_utc_now, offload=run_inline)
+        objective, _ = await store.create_objective(make_spec(), uid="house")
+        worker = Worker(id="worker", name="house", host="here", pid=0, lease_until=_utc_now())
+        await join(store, worker, objective.id)
+        sys.setprofile(note)
+        try:
+            claim = await store.claim_task(objective.id, worker.id)
+        finally:
+            sys.setprofile(None)
+        await store.close()
+    if claim is None:
+        raise RuntimeError("no task could be claimed")
+    return sorted(found)
+
+
+# -- the report
+# --------------------------------------------------------------------------------------------------
+
+
+def show_files() -> None:
+    lines_by_path = {
+        path: len(path.read_text("utf-8").splitlines()) for path in PACKAGE.rglob("*.py")
+    }
+    longest = sorted(lines_by_path, key=lambda path: lines_by_path[path], reverse=True)
+    print_table(
+        f"{len(lines_by_path)} Python files of {sum(lines_by_path.values())} lines; the longest",
+        ("file", "lines"),
+        [(path.relative_to(PACKAGE), lines_by_path[path]) for path in longest[:N_LONGEST]],
+    )
+
+
+def _row(what: str, measured: float, goal: int, more: str = "") -> tuple[str, ...]:
+    return what, f"{measured:.4g}", str(goal), verdict(measured <= goal), more
+
+
+def _rows_of_task(cost: TaskCost) -> list[tuple[str, ...]]:
+    of = f"a task of {cost.n_calls:.1f} calls"
+    return [
+        _row(f"statements, {of}", cost.n_statements, MAX_TASK_STATEMENTS),
+        _row(f"transactions, {of}", cost.n_transactions, MAX_TASK_TRANSACTIONS),
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.house",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--tasks", type=int, default=20, help="tasks that a task's cost is taken from"
+    )
+    parser.add_argument("--names", action="store_true", help="name what is counted")
+    options = parser.parse_args(argv)
+    show_files()
+    imports = read_imports(PACKAGE)
+    single, circles = find_single_importers(imports), find_circles(imports)
+    claim_files = asyncio.run(find_claim_files())
+    first_call = measure_first_call()
+    listed, stepping = [
+        asyncio.run(measure_task(options.tasks, has_steps=has_steps)) for has_steps in (False, True)
+    ]
+    all_frames = f"{first_call.n_all_frames} with those of libraries"
+    print_table(
+        "How easily it is entered",
+        ("what", "measured", "goal", "", ""),
+        [
+            _row("files with a single importer", len(single), MAX_SINGLE_IMPORTERS),
+            _row("circles of imports", len(circles), MAX_CIRCLES),
+            _row("Python files of claim_task", len(claim_files), MAX_CLAIM_FILES),
+            _row("frames to the first call", len(first_call.frames), MAX_FRAMES, all_frames),
+            _row("statements to the first call", first_call.n_statements, MAX_FIRST_STATEMENTS),
+            *_rows_of_task(stepping),
+            *_rows_of_task(listed),
+        ],
+    )
+    if options.names:
+        show_names("files with a single importer", single)
+        show_names("circles of imports", [" ".join(circle) for circle in circles])
+        show_names("Python files of claim_task", claim_files)
+        show_names("frames to the first call", first_call.frames)
+
+
+def show_names(title: str, names: Iterable[str]) -> None:
+    print(f"{title}:", *(f"  {name}" for name in names), "", sep="\n")
+
+
+if __name__ == "__main__":
+    main()
