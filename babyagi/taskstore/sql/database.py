@@ -239,10 +239,10 @@ class Tables:
 
 # what a trigger or a foreign key changes along with a table
 FOLLOWING = {
-    "INSERT INTO task": {"task_count"},
-    "UPDATE task": {"task_count"},
-    "DELETE FROM worker": {"worker_objective"},
-    "DELETE FROM objective": set(
+    ("INSERT", "task"): {"task_count"},
+    ("UPDATE", "task"): {"task_count"},
+    ("DELETE", "worker"): {"worker_objective"},
+    ("DELETE", "objective"): set(
         "task task_after task_count result vector step duty worker_objective event".split()
     ),
 }
@@ -251,8 +251,9 @@ FOLLOWING = {
 @cache
 def find_tables(sql: str) -> Tables:
     written: set[str] = set()
-    for change, table in re.findall(r"\b(INSERT INTO|DELETE FROM|UPDATE) (?!SET)(\w+)", sql):
-        written |= {table, *FOLLOWING.get(f"{change} {table}", ())}
+    changes = r"\b(INSERT|DELETE|UPDATE) (?!SET)(?:INTO |FROM )?(\w+)"
+    for change, table in re.findall(changes, sql):
+        written |= {table, *FOLLOWING.get((change, table), ())}
     return Tables(
         read=frozenset(re.findall(r"\b(?:FROM|JOIN) (\w+)", sql)), written=frozenset(written)
     )
