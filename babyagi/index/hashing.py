@@ -92,7 +92,7 @@ class HashEmbedder:
         grams = [one.grams for one in pieces]
         codes = [one.codes for one in pieces]
         n_by_gram = Counter(chain.from_iterable(map(mul, grams, n_by_word.values())))
-        code_by_gram = dict(
+        code_by_gram = dict(  # in the order of the counts
             zip(chain.from_iterable(grams), chain.from_iterable(codes), strict=True)
         )
         by_word = self._add([one.code for one in pieces], n_by_word.values())
