@@ -1,15 +1,22 @@
-"""Which earlier results the tries of a task were given, read from the journal."""
+"""The JSON that others script against: nouns in, plain dictionaries out. Also which earlier results
+the tries of a task were given, read from the journal.
+
+Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in every
+shape that is an object) rises when one goes. Times are ISO 8601 in UTC, money is US dollars,
+durations are seconds.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from babyagi.notify import event_fields
-from babyagi.tasks import Event, Limits, Objective, Result, Role, Step, Task, TaskStatus, Usage
+from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage
 
 if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
@@ -47,44 +54,34 @@ def given_results(steps: Sequence[Step]) -> list[Given]:
     return found
 
 
-# --------------------------------------------------------------------------------------------------
-# The JSON that others script against: nouns in, plain dictionaries out.
-#
-# Fields are only ever added; one whose meaning changes gets a new name, and `VERSION` (`v`, in
-# every shape that is an object) rises when one goes. Times are ISO 8601 in UTC, money is US
-# dollars, durations are seconds.
-# --------------------------------------------------------------------------------------------------
-
 VERSION = 1
 
 Json = dict[str, Any]
 
 
-def _time(at: datetime | None) -> str | None:
-    return at.isoformat() if at is not None else None
+def to_json(value: Any) -> Any:
+    """Return a noun, or a value of one, as JSON has it, with its fields in their order."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {to_json(key): to_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json(one) for one in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.value if isinstance(value, Enum) else value
+
+
+def pick(noun: object, names: str) -> Json:
+    """Return these fields and properties of a noun, in this order."""
+    return {name: to_json(getattr(noun, name)) for name in names.split()}
 
 
 def usage_shape(usage: Usage, *, has_price: bool = True) -> Json:
     """The usage; the `unconfirmed` parts of it are what no answer has confirmed. Costs are null
     where no price is known."""
-    return {
-        "calls": usage.calls,
-        "prompt_tokens": usage.prompt_tokens,
-        "completion_tokens": usage.completion_tokens,
-        "cost_usd": usage.cost_usd if has_price else None,
-        "unconfirmed_tokens": usage.unconfirmed_tokens,
-        "unconfirmed_cost_usd": usage.unconfirmed_cost_usd if has_price else None,
-    }
-
-
-def limits_shape(limits: Limits) -> Json:
-    return {
-        "max_tasks": limits.max_tasks,
-        "max_calls": limits.max_calls,
-        "max_tokens": limits.max_tokens,
-        "max_cost_usd": limits.max_cost_usd,
-        "max_time_s": limits.max_time_s,
-    }
+    costs = {} if has_price else {"cost_usd": None, "unconfirmed_cost_usd": None}
+    return {**to_json(usage), **costs}
 
 
 def counts_shape(counts: Mapping[TaskStatus, int]) -> Json:
@@ -93,24 +90,9 @@ def counts_shape(counts: Mapping[TaskStatus, int]) -> Json:
 
 def task_shape(task: Task) -> Json:
     return {
-        "id": task.id,
-        "name": task.name,
-        "status": task.status.value,
-        "rank": task.rank,
-        "failures": task.failures,
-        "n_lost": task.n_lost,
-        "after": list(task.after),
-        "parent_id": task.parent_id,
-        "try_no": task.try_no,
-        "error": task.error,
+        **pick(task, "id name status rank failures n_lost after parent_id try_no error"),
         "lack": task.lack.what if task.lack is not None else "",
-        "n_lacks": task.n_lacks,
-        "origins": list(task.origins),
-        "usage": usage_shape(task.usage),
-        "created_at": _time(task.created_at),
-        "started_at": _time(task.started_at),
-        "finished_at": _time(task.finished_at),
-        "not_before": _time(task.not_before),
+        **pick(task, "n_lacks origins usage created_at started_at finished_at not_before"),
     }
 
 
@@ -119,24 +101,13 @@ def result_shape(result: Result) -> Json:
         "task_id": result.task_id,
         "task": result.task_name,
         "result": result.text,
-        "lack": result.lack,
-        "origins": list(result.origins),
-        "created_at": _time(result.created_at),
+        **pick(result, "lack origins created_at"),
     }
 
 
 def step_shape(step: Step) -> Json:
     """The step without its output: prompts and completions stay in the store."""
-    return {
-        "key": step.key,
-        "kind": step.kind,
-        "state": step.state.value,
-        "model": step.model,
-        "usage": usage_shape(step.usage),
-        "n_unconfirmed": step.n_unconfirmed,
-        "created_at": _time(step.created_at),
-        "done_at": _time(step.done_at),
-    }
+    return pick(step, "key kind state model usage n_unconfirmed created_at done_at")
 
 
 def show_shape(task: Task, *, result: Result | None, steps: Sequence[Step]) -> Json:
@@ -144,7 +115,7 @@ def show_shape(task: Task, *, result: Result | None, steps: Sequence[Step]) -> J
         "v": VERSION,
         "task": task_shape(task),
         "result": result_shape(result) if result is not None else None,
-        "given": [asdict(given) for given in given_results(steps)],
+        "given": to_json(given_results(steps)),
         "steps": [step_shape(step) for step in steps],
     }
 
@@ -152,18 +123,14 @@ def show_shape(task: Task, *, result: Result | None, steps: Sequence[Step]) -> J
 def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json:
     """One row of `objectives --json`."""
     return {
-        "id": objective.id,
-        "uid": objective.uid,
-        "text": objective.spec.text,
-        "instance_name": objective.spec.instance_name,
-        "status": objective.status.value,
-        "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
+        **pick(objective, "id uid"),
+        **pick(objective.spec, "text instance_name"),
+        **pick(objective, "status stop_reason"),
         "tasks": counts_shape(counts),
         "usage": usage_shape(objective.usage, has_price=objective.spec.has_price),
         "report": {"is_written": objective.has_report},
-        "missing": list(objective.checks.missing),
-        "created_at": _time(objective.created_at),
-        "ended_at": _time(objective.ended_at),
+        **pick(objective.checks, "missing"),
+        **pick(objective, "created_at ended_at"),
     }
 
 
@@ -171,42 +138,30 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
     spec = objective.spec
     return {
         "v": VERSION,
-        "objective": {
-            "id": objective.id,
-            "uid": objective.uid,
-            "text": spec.text,
-            "initial_task": spec.initial_task,
-        },
+        "objective": {**pick(objective, "id uid"), **pick(spec, "text initial_task")},
         "instance_name": spec.instance_name,
-        "status": objective.status.value,
-        "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
-        "stop_detail": objective.stop_detail,
+        **pick(objective, "status stop_reason stop_detail"),
         "tasks": counts_shape(counts),
         "usage": {
             **usage_shape(objective.usage, has_price=spec.has_price),
             "time_s": objective.active_s,
         },
-        "held": {
-            "calls": objective.held.calls,
-            "tokens": objective.held.tokens,
-            "cost_usd": objective.held.cost_usd,
-        },
-        "limits": limits_shape(spec.limits),
+        **pick(objective, "held"),
+        **pick(spec, "limits"),
         "report": {"is_written": objective.has_report},
         "model": model_of(objective),
-        "models": {role.value: name for role, name in spec.model_by_role.items()},
+        "models": to_json(spec.model_by_role),
         "is_rehearsal": is_rehearsal(objective),
-        "memory": spec.memory.value,
-        "created_at": _time(objective.created_at),
-        "ended_at": _time(objective.ended_at),
+        **pick(spec, "memory"),
+        **pick(objective, "created_at ended_at"),
     }
 
 
 def report_shape(objective: Objective, markdown: str) -> Json:
     return {
         "v": VERSION,
-        "objective": {"id": objective.id, "uid": objective.uid, "text": objective.spec.text},
-        "stop_reason": objective.stop_reason.value if objective.stop_reason is not None else None,
+        "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text")},
+        **pick(objective, "stop_reason"),
         "is_rehearsal": is_rehearsal(objective),
         "markdown": markdown,
     }
@@ -228,14 +183,7 @@ def index_check_shape(objective: Objective, report: CheckReport) -> Json:
     return {
         "v": VERSION,
         "objective_id": objective.id,
-        "is_whole": report.is_whole,
-        "n_expected": report.n_expected,
-        "n_held": report.n_held,
-        "n_owed": report.n_owed,
-        "missing": list(report.missing),
-        "extra": list(report.extra),
-        "n_probes": report.n_probes,
-        "probe_misses": list(report.probe_misses),
+        **pick(report, "is_whole n_expected n_held n_owed missing extra n_probes probe_misses"),
     }
 
 

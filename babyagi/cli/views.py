@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from babyagi import events
-from babyagi.cli.json_shapes import event_shape
+from babyagi.cli.json_shapes import event_shape, pick, to_json
 from babyagi.cli.render import render_duration
 from babyagi.cli.text import Line, Style, echo, fit, print_json_line
 from babyagi.index.indexer import describe_trouble
@@ -287,20 +287,13 @@ def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
 def worker_shape(worker: Worker) -> dict[str, Any]:
     """One entry of `workers --json`."""
     return {
-        "id": worker.id,
-        "name": worker.name,
-        "host": worker.host,
-        "pid": worker.pid,
-        "home": worker.home,
-        "since": worker.since.isoformat() if worker.since is not None else None,
-        "lease_left_s": worker.lease_left_s,
+        **pick(worker, "id name host pid home since lease_left_s"),
         "objectives": [
             {
-                "objective_id": one.objective_id,
-                "since": one.since.isoformat(),
+                **pick(one, "objective_id since"),
                 "hindrance": one.blocked_reason,
-                "tasks": list(one.task_ids),
-                "duties": [duty.value for duty in one.duties],
+                "tasks": to_json(one.task_ids),
+                "duties": to_json(one.duties),
             }
             for one in worker.joined
         ],
