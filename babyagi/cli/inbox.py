@@ -26,6 +26,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
+from babyagi.errors import BabyagiError, SettingsError
 from babyagi.text import exact
 
 if TYPE_CHECKING:
@@ -267,7 +268,6 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
 
 async def _gather(store: TaskStore, step: Step, settings: Settings) -> Request:
     """The step with what a person needs to judge it."""
-    from babyagi.errors import BabyagiError
     from babyagi.inbox import find_origins
 
     task = await store.task(step.objective_id, int(step.owner.removeprefix("task:")))
@@ -315,7 +315,6 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     `SettingsError`."""
     from asyncio import to_thread
 
-    from babyagi.errors import SettingsError
     from babyagi.files import Folder
     from babyagi.home import remembered_folder
     from babyagi.inbox import APPROVAL, read_request
@@ -444,7 +443,6 @@ def _decide(
 
 def _is_confirmed(request: Request) -> bool:
     """Show the whole call to whoever is there, and ask. Raises `SettingsError` where nobody is."""
-    from babyagi.errors import SettingsError
 
     number = request.step.id
     if not is_person_there():

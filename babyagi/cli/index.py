@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from babyagi.cli.lists import results
+from babyagi.cli.lists import results, with_group_options
 from babyagi.cli.options import json_option, objective_option
 from babyagi.cli.text import (
     Line,
@@ -245,7 +245,6 @@ def search(
     They are found as for a task. No model is asked for words.
     """
     from babyagi.cli import json_shapes
-    from babyagi.cli.lists import with_group_options
 
     words = " ".join(text)
     if not words.strip():

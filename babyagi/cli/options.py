@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -72,7 +73,6 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SettingsError: a value cannot be read.
     """
-    from babyagi.errors import SettingsError
 
     declared = declared_fields()
     values = {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from babyagi.backends import require_result_store
+from babyagi.backends import open_store, require_result_store
 from babyagi.cli import render
 from babyagi.cli.exits import code_of_objective
 from babyagi.cli.json_shapes import is_rehearsal, models_of
@@ -295,7 +295,6 @@ async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
 
 
 async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
-    from babyagi.backends import open_store
 
     async with open_store(settings) as store:
         objective = await pick_objective(store, selector)
