@@ -71,8 +71,7 @@ def _title(page: Traversable) -> str:
     return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
 
 
-# --------------------------------------------------------------------------------------------------
-# What `babyagi config` shows: every setting, its value, and where it was set.
+# -- what `babyagi config` shows: every setting, its value, and where it was set
 # --------------------------------------------------------------------------------------------------
 
 

@@ -218,8 +218,7 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
     return f", after reading {', '.join(named)}{more}"
 
 
-# --------------------------------------------------------------------------------------------------
-# The commands by which a person says what tasks wait for: inbox, answer, approve, reject.
+# -- the commands by which a person says what tasks wait for: inbox, answer, approve, reject
 # --------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""The commands of the index and the journal."""
+"""The commands about the index of results, the search in it, and damage in the task store."""
 
 from __future__ import annotations
 
@@ -288,8 +288,7 @@ def _with_results(
     return asyncio.run(run())
 
 
-# --------------------------------------------------------------------------------------------------
-# The command that looks for damage in the task store.
+# -- the command that looks for damage in the task store
 # --------------------------------------------------------------------------------------------------
 
 

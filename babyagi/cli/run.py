@@ -79,8 +79,7 @@ async def _read_lines(descriptor: int) -> bytes:
         loop.remove_reader(descriptor)
 
 
-# --------------------------------------------------------------------------------------------------
-# Following an objective through its events: the one source of every view of it.
+# -- following an objective through its events: the one source of every view of it
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger("babyagi.events")
