@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import json_option
+from babyagi.cli.options import ALL, json_option, objectives_option
 from babyagi.cli.text import (
     Line,
     Style,
@@ -224,13 +224,7 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
 
 @click.command()
 @click.argument("number", type=int, required=False)
-@click.option(
-    "--objective",
-    metavar="ID|latest|all",
-    default="all",
-    show_default=True,
-    help="Which objective is meant.",
-)
+@objectives_option
 @json_option
 def inbox(number: int | None, objective: str, as_json: bool) -> None:
     """List what waits for a person, and what to type.
@@ -245,7 +239,7 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
         if number is not None:
             return [await _gather(store, await store.open_step(number), settings)]
         steps = await store.inbox(
-            None if objective == "all" else (await pick_objective(store, objective)).id
+            None if objective == ALL else (await pick_objective(store, objective)).id
         )
         return [await _gather(store, step, settings) for step in steps]
 

@@ -21,6 +21,14 @@ objective_option = click.option(
     show_default=True,
     help="Which objective is meant.",
 )
+ALL = "all"
+objectives_option = click.option(
+    "--objective",
+    metavar=f"ID|latest|{ALL}",
+    default=ALL,
+    show_default=True,
+    help="Which objective is meant.",
+)
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON and nothing else on standard output."
 )
