@@ -115,8 +115,7 @@ def _openat2(folder_fd: int, path: str, flags: int, mode: int) -> int:
     return fd
 
 
-# --------------------------------------------------------------------------------------------------
-# Putting a file in place: whole or not at all, beneath a folder, never through a link.
+# -- putting a file in place: whole or not at all, beneath a folder, never through a link
 # --------------------------------------------------------------------------------------------------
 
 _TEMPORARY = re.compile(r"\.[0-9a-f]{24}\.part")

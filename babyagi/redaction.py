@@ -167,11 +167,7 @@ def _hide_named(match: re.Match[str]) -> str:
     return match[0] if is_said else f"{match['name']}{match['sign']}{HIDDEN}"
 
 
-# --------------------------------------------------------------------------------------------------
-# Whether a question asks for a secret, by the words that name secrets in the languages that people
-# write.
-#
-# A hint for whoever is asked: it errs both ways, and nothing depends on it.
+# -- whether a question asks for a secret: a hint, it errs both ways, and nothing depends on it
 # --------------------------------------------------------------------------------------------------
 
 _LOOKS_LATIN = str.maketrans(

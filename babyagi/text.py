@@ -147,6 +147,11 @@ def _is_end(line: str, start: int, match: re.Match[str]) -> bool:
 # -- words
 # --------------------------------------------------------------------------------------------------
 
+# BM25's k1, how soon a further occurrence of a word counts no more, and its b, how far a long text
+# must hold more to count as much
+BM25_SATURATION = 1.2
+BM25_LENGTH_SHARE = 0.75
+
 LETTERED = frozenset(
     "vitamin plan class type grade section appendix part option group team hepatitis "
     "schedule column exhibit variant version point"

@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 
 from babyagi.llm.prompt import Message, Speaker, fence
-from babyagi.react.protocols.base import PROMPT_NAMES as PROTOCOL_PROMPTS
-from babyagi.react.protocols.base import load_prompt as load_protocol_prompt
+from babyagi.react.protocols import base
 from babyagi.tasks import Passage
 
 PROMPT_NAMES = ("execution", "combined", "creation", "prioritization", "check", "report")
-
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 Field = str | Sequence[tuple[str, Passage]]
 """What fills a place: a text of our own, or passages with their labels, which are fenced."""
 
 
-@cache
 def load_prompt(name: str) -> str:
     """Return the text of a prompt file, without the blank at its end."""
-    return (
-        files("babyagi.agents")
-        .joinpath("prompts", f"{name}.md")
-        .read_text(encoding="utf-8")
-        .rstrip()
-    )
+    return base.load_prompt(name, package="babyagi.agents").rstrip()
 
 
 def prompt_version() -> str:
     """Return a digest of every prompt file: two runs with the same version asked in the same
     words."""
-    texts = [*map(load_prompt, PROMPT_NAMES), *map(load_protocol_prompt, PROTOCOL_PROMPTS)]
+    texts = [*map(load_prompt, PROMPT_NAMES), *map(base.load_prompt, base.PROMPT_NAMES)]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:12]
 
 
@@ -47,12 +35,10 @@ def build_messages(name: str, fields: Mapping[str, Field]) -> tuple[Message, ...
         fields: one for each place of the file; an empty sequence leaves its line empty.
 
     Raises:
-        ValueError: a place without a field, or a field without a place.
+        ValueError: as `require_places`.
     """
     system, user = load_prompt(name).split("\n---\n", 1)
-    wanted = set(_PLACE.findall(system + user))
-    if wanted != set(fields):
-        raise ValueError(f"prompt {name} has the places {sorted(wanted)}, got {sorted(fields)}")
+    base.require_places(name, system + user, fields)
     return (
         Message(speaker=Speaker.SYSTEM, text=_fill(system, fields).strip(), origins=("program",)),
         Message(
@@ -65,10 +51,10 @@ def _fill(template: str, fields: Mapping[str, Field]) -> str:
     """The template with its fields; of a line that is one place, nothing is left where its field is
     empty."""
     filled = [
-        (line, _PLACE.sub(lambda place: _render(fields[place.group(1)]), line))
+        (line, base.PLACE.sub(lambda place: _render(fields[place[1]]), line))
         for line in template.split("\n")
     ]
-    return "\n".join(text for line, text in filled if text or not _PLACE.fullmatch(line))
+    return "\n".join(text for line, text in filled if text or not base.PLACE.fullmatch(line))
 
 
 def _render(field: Field) -> str:
@@ -78,7 +64,7 @@ def _render(field: Field) -> str:
 
 
 def _origins(template: str, fields: Mapping[str, Field]) -> tuple[str, ...]:
-    placed = [fields[name] for name in _PLACE.findall(template)]
+    placed = [fields[name] for name in base.PLACE.findall(template)]
     origins = [
         origin
         for field in placed

@@ -26,7 +26,7 @@ from typing import Any
 from babyagi import private
 from babyagi.backends import ask_result_store, describe_index
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
-from babyagi.cli.session import open_log_file
+from babyagi.cli.session import NOTHING, load, open_log_file, with_store
 from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, pad, safe_line
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.redaction import redact_url
@@ -71,8 +71,7 @@ def _title(page: Traversable) -> str:
     return next((line.lstrip("# ").strip() for line in lines if line.startswith("#")), "")
 
 
-# --------------------------------------------------------------------------------------------------
-# What `babyagi config` shows: every setting, its value, and where it was set.
+# -- what `babyagi config` shows: every setting, its value, and where it was set
 # --------------------------------------------------------------------------------------------------
 
 
@@ -179,7 +178,6 @@ class Check:
 def run_checks(*, is_quick: bool = False) -> list[Check]:
     """All checks, in the order in which a run would meet them; with `is_quick` only those of the
     settings, the home and its store."""
-    from babyagi.cli.session import NOTHING, load
 
     program = [] if is_quick else [_check_python(), _check_sqlite()]
     try:
@@ -330,7 +328,6 @@ def _check_fsync(fsync_s: float) -> Check:
 def _check_store(settings: Settings) -> Check:
     """Whether the task store opens, in the home or where BABYAGI_TASK_STORE says; an empty place
     gets one."""
-    from babyagi.cli.session import with_store
 
     try:
         n_objectives = len(with_store(lambda store: store.objectives(), settings=settings))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import json_option, setting_options
+from babyagi.cli.options import given_flags, json_option, require_words, setting_options
 from babyagi.cli.text import Style, echo, fit, print_json, terminal_width, warn
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ def ask(
 
     from babyagi.agent import Agent
     from babyagi.cli.exits import code_of_run
-    from babyagi.cli.options import given_flags, require_words
     from babyagi.cli.run import tell_notices
     from babyagi.cli.session import load
 

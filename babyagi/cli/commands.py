@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from babyagi.taskstore.port import TaskStore
 
 
-# --------------------------------------------------------------------------------------------------
-# The commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does.
+# -- the commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does
 # --------------------------------------------------------------------------------------------------
 
 DEFAULT_QUESTION = (
@@ -148,8 +147,7 @@ HINTS = (
 )
 
 
-# --------------------------------------------------------------------------------------------------
-# The commands of working together: submit, worker, workers, migrate.
+# -- the commands of working together: submit, worker, workers, migrate
 # --------------------------------------------------------------------------------------------------
 
 NOT_OF_SUBMIT = (
@@ -248,8 +246,7 @@ def migrate() -> None:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# The commands about the program itself: config, doctor, guide.
+# -- the commands about the program itself: config, doctor, guide
 # --------------------------------------------------------------------------------------------------
 
 

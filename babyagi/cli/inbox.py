@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import json_option
+from babyagi.cli.options import ALL, json_option, objectives_option
 from babyagi.cli.text import (
     Line,
     Style,
@@ -26,6 +26,7 @@ from babyagi.cli.text import (
     terminal_width,
     warn,
 )
+from babyagi.errors import BabyagiError, SettingsError
 from babyagi.text import exact
 
 if TYPE_CHECKING:
@@ -217,20 +218,13 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
     return f", after reading {', '.join(named)}{more}"
 
 
-# --------------------------------------------------------------------------------------------------
-# The commands by which a person says what tasks wait for: inbox, answer, approve, reject.
+# -- the commands by which a person says what tasks wait for: inbox, answer, approve, reject
 # --------------------------------------------------------------------------------------------------
 
 
 @click.command()
 @click.argument("number", type=int, required=False)
-@click.option(
-    "--objective",
-    metavar="ID|latest|all",
-    default="all",
-    show_default=True,
-    help="Which objective is meant.",
-)
+@objectives_option
 @json_option
 def inbox(number: int | None, objective: str, as_json: bool) -> None:
     """List what waits for a person, and what to type.
@@ -245,7 +239,7 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
         if number is not None:
             return [await _gather(store, await store.open_step(number), settings)]
         steps = await store.inbox(
-            None if objective == "all" else (await pick_objective(store, objective)).id
+            None if objective == ALL else (await pick_objective(store, objective)).id
         )
         return [await _gather(store, step, settings) for step in steps]
 
@@ -267,7 +261,6 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
 
 async def _gather(store: TaskStore, step: Step, settings: Settings) -> Request:
     """The step with what a person needs to judge it."""
-    from babyagi.errors import BabyagiError
     from babyagi.inbox import find_origins
 
     task = await store.task(step.objective_id, int(step.owner.removeprefix("task:")))
@@ -315,7 +308,6 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     `SettingsError`."""
     from asyncio import to_thread
 
-    from babyagi.errors import SettingsError
     from babyagi.files import Folder
     from babyagi.home import remembered_folder
     from babyagi.inbox import APPROVAL, read_request
@@ -444,7 +436,6 @@ def _decide(
 
 def _is_confirmed(request: Request) -> bool:
     """Show the whole call to whoever is there, and ask. Raises `SettingsError` where nobody is."""
-    from babyagi.errors import SettingsError
 
     number = request.step.id
     if not is_person_there():

@@ -1,4 +1,4 @@
-"""The commands of the index and the journal."""
+"""The commands about the index of results, the search in it, and damage in the task store."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from babyagi.cli.lists import results
-from babyagi.cli.options import json_option, objective_option
+from babyagi.cli.lists import results, with_group_options
+from babyagi.cli.options import ALL, json_option, objective_option, objectives_option
 from babyagi.cli.text import (
     Line,
     Style,
@@ -115,7 +115,6 @@ def render_ranking(ranking: Ranking, *, objective_id: int, width: int) -> list[L
 
 T = TypeVar("T")
 
-ALL = "all"
 MAX_HITS = 100
 
 
@@ -125,13 +124,7 @@ def index() -> None:
 
 
 @index.command()
-@click.option(
-    "--objective",
-    metavar="ID|latest|all",
-    default=ALL,
-    show_default=True,
-    help="Which objective is meant.",
-)
+@objectives_option
 @json_option
 def status(objective: str, as_json: bool) -> None:
     """Show how many results of each objective are indexed."""
@@ -245,7 +238,6 @@ def search(
     They are found as for a task. No model is asked for words.
     """
     from babyagi.cli import json_shapes
-    from babyagi.cli.lists import with_group_options
 
     words = " ".join(text)
     if not words.strip():
@@ -289,8 +281,7 @@ def _with_results(
     return asyncio.run(run())
 
 
-# --------------------------------------------------------------------------------------------------
-# The command that looks for damage in the task store.
+# -- the command that looks for damage in the task store
 # --------------------------------------------------------------------------------------------------
 
 
@@ -300,13 +291,7 @@ def journal() -> None:
 
 
 @journal.command()
-@click.option(
-    "--objective",
-    metavar="ID|latest|all",
-    default=ALL,
-    show_default=True,
-    help="Which objective is meant.",
-)
+@objectives_option
 @json_option
 def verify(objective: str, as_json: bool) -> int:
     """Look for damage in every row of the task store.

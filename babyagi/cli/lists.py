@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from babyagi.cli.options import json_option, objective_option
 from babyagi.cli.text import Line, echo, echo_lines, print_json, terminal_width, warn
+from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
@@ -213,7 +215,6 @@ def report(objective: str, report_format: str, output: Path | None, as_json: boo
 def _give_report(
     objective: Objective, markdown: str, *, as_json: bool, output: Path | None
 ) -> None:
-    import json
 
     from babyagi.cli.json_shapes import report_shape
 
@@ -228,7 +229,6 @@ def _give_report(
 
 
 def _write_file(path: Path, text: str) -> None:
-    from babyagi.errors import SettingsError
 
     try:
         path.write_text(text, encoding="utf-8", errors="replace")

@@ -20,9 +20,7 @@ from babyagi.cli.views import EventNames, count_serving
 from babyagi.tasks import Event, Objective, Task, TaskStatus, Worker
 from babyagi.taskstore.port import TaskStore
 
-# --------------------------------------------------------------------------------------------------
-# The picture of a running objective: what is known now in, at most so many lines out. Knows no
-# terminal.
+# -- the picture: what is known now in, at most so many lines out; it knows no terminal
 # --------------------------------------------------------------------------------------------------
 
 MAX_RUNNING = 8
@@ -135,9 +133,7 @@ def _history(events: Sequence[str], width: int) -> list[Line]:
     return [Line(fit(text, width), Style.DIM) for text in events[-MAX_EVENTS:]]
 
 
-# --------------------------------------------------------------------------------------------------
-# The live view: a picture of the objective that is redrawn in place on a terminal, and taken away
-# at the end.
+# -- the view that draws it
 # --------------------------------------------------------------------------------------------------
 
 _RICH_STYLES = {

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -17,6 +18,14 @@ objective_option = click.option(
     "--objective",
     metavar="ID|latest",
     default="latest",
+    show_default=True,
+    help="Which objective is meant.",
+)
+ALL = "all"
+objectives_option = click.option(
+    "--objective",
+    metavar=f"ID|latest|{ALL}",
+    default=ALL,
     show_default=True,
     help="Which objective is meant.",
 )
@@ -72,7 +81,6 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         SettingsError: a value cannot be read.
     """
-    from babyagi.errors import SettingsError
 
     declared = declared_fields()
     values = {}

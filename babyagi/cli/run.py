@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from babyagi.backends import require_result_store
+from babyagi.backends import open_store, require_result_store
 from babyagi.cli import render
 from babyagi.cli.exits import code_of_objective
 from babyagi.cli.json_shapes import is_rehearsal, models_of
@@ -79,8 +79,7 @@ async def _read_lines(descriptor: int) -> bytes:
         loop.remove_reader(descriptor)
 
 
-# --------------------------------------------------------------------------------------------------
-# Following an objective through its events: the one source of every view of it.
+# -- following an objective through its events: the one source of every view of it
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger("babyagi.events")
@@ -295,7 +294,6 @@ async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
 
 
 async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
-    from babyagi.backends import open_store
 
     async with open_store(settings) as store:
         objective = await pick_objective(store, selector)

@@ -23,9 +23,7 @@ from babyagi.settings.load import Loaded, load_settings
 from babyagi.tasks import Objective, ObjectiveStatus
 from babyagi.taskstore.port import TaskStore
 
-# --------------------------------------------------------------------------------------------------
-# The log file: one line for each record, for whoever looks for a cause later. Nothing is ever
-# logged to the terminal.
+# -- the log file, for whoever looks for a cause later; nothing is logged to the terminal
 # --------------------------------------------------------------------------------------------------
 
 MAX_BYTES = 5_000_000
@@ -137,9 +135,7 @@ def record_crash(error: BaseException) -> Path:
         return Path(file.name)
 
 
-# --------------------------------------------------------------------------------------------------
-# What every command begins with: the settings, the log file, the store, and the objective that is
-# meant.
+# -- the settings, the store and the objective
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")

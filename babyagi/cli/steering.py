@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import click
 from babyagi.cli.lists import tasks, with_group_options
 from babyagi.cli.options import LIMITS, json_option, objective_option, parse_flags, setting_options
 from babyagi.cli.text import Style, ask, echo, fit, is_person_there, print_json, warn
+from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:
     from babyagi.cli.json_shapes import Json
@@ -59,7 +61,6 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 
     So can one that stalled, failed, or was left unmet.
     """
-    import dataclasses
 
     from babyagi.cli.session import pick_objective, with_store
 
@@ -163,7 +164,6 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
 
     An objective that has ended is open again then, unless it was cancelled.
     """
-    from babyagi.errors import SettingsError
     from babyagi.tasks import Place, Proposal
 
     async def change(store: TaskStore, found: Objective) -> Json:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.options import json_option, setting_options
+from babyagi.cli.options import given_flags, json_option, setting_options
 from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe
+from babyagi.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +31,6 @@ def tools(context: click.Context, /, as_json: bool, **flags: Any) -> None:
 
 
 def _list(flags: dict[str, object], as_json: bool) -> None:
-    from babyagi.cli.options import given_flags
     from babyagi.cli.session import NOTHING, load
     from babyagi.tools.catalog import TOOL_NAMES, grant_tools
 
@@ -78,7 +79,6 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     ARGUMENTS is a JSON object, or the only value. What it changes is changed.
     """
     from babyagi.cli.exits import ExitCode
-    from babyagi.cli.options import given_flags
     from babyagi.cli.session import load
 
     tool = _find(name, load(given_flags(flags)).settings.files)
@@ -107,7 +107,6 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
 def _open(folder: Path | None, names: tuple[str, ...]) -> tuple[Tool, ...]:
     """The tools; those on a folder work on this one, else on none."""
     import asyncio
-    from pathlib import Path
 
     from babyagi.files import Folder
     from babyagi.tools.catalog import open_tools
@@ -116,7 +115,6 @@ def _open(folder: Path | None, names: tuple[str, ...]) -> tuple[Tool, ...]:
 
 
 def _find(name: str, folder: Path | None) -> Tool:
-    from babyagi.errors import SettingsError
     from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES
 
     if name not in TOOL_NAMES:
@@ -140,7 +138,6 @@ def _find(name: str, folder: Path | None) -> Tool:
 def _call(tool: Tool, arguments: str) -> Observation:
     import asyncio
 
-    from babyagi.errors import ToolError
     from babyagi.journal import run_tool
     from babyagi.tasks import Passage
     from babyagi.tools.base import Observation, parse_arguments

@@ -1,4 +1,4 @@
-"""Views of a run: the live picture on a terminal, plain lines, and JSON lines."""
+"""What a run tells, as plain lines and as JSON lines, and who is at work on it."""
 
 from __future__ import annotations
 
@@ -220,8 +220,7 @@ class JsonView:
         pass
 
 
-# --------------------------------------------------------------------------------------------------
-# Workers as a person and a script see them: nouns in, lines and JSON out.
+# -- workers as a person and a script see them: nouns in, lines and JSON out
 # --------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from babyagi.index.hashing import MAX_WORD_CHARS, STOP_WORDS, WORD, split_words
+from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
 MAX_CHARS = 8_000  # of a text that are looked at; 100 texts of 2,000 take about 3 ms
 MAX_PIECES = 120  # of what is asked
-SATURATION = 1.2  # BM25's k1: how soon a further occurrence counts no more
-LENGTH_SHARE = 0.75  # BM25's b: how far a long text must hold more to count as much
 BACKGROUND_WEIGHT = 0.25
 # the texts were chosen because they hold what is asked, so that a piece of all of them is not worth
 # nothing: BM25 has 1
@@ -77,10 +76,10 @@ class Words:
             COMMON + (len(texts) - n_having + 0.5) / (n_having + 0.5)
         ).astype("f4")
         sizes = np.diff(starts, append=len(letters) - 1)  # without the line's end behind the last
-        lengths = 1 - LENGTH_SHARE + LENGTH_SHARE * sizes / sizes.mean()
+        lengths = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * sizes / sizes.mean()
         # `einsum` and not `@`, which would wake the threads of BLAS
         best = np.maximum.reduceat(np.einsum("ij,j->i", counts > 0, rarities), first)
-        shares = counts_of_text / (counts_of_text + SATURATION * lengths[:, None])
+        shares = counts_of_text / (counts_of_text + BM25_SATURATION * lengths[:, None])
         whole = np.einsum("ij,j->i", shares, rarities)
         scores: list[float] = (
             (PASSAGE_SHARE * best + (1 - PASSAGE_SHARE) * whole) / rarities.sum()

@@ -64,9 +64,7 @@ def missing_key(models: Iterable[str], *, has_key: bool, base_url: str) -> Crede
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# One OpenAI-compatible server: a JSON object is posted, a JSON object comes back, and every error
-# is one of ours.
+# -- one server: a JSON object is posted, a JSON object comes back
 # --------------------------------------------------------------------------------------------------
 
 OPENAI_URL = "https://api.openai.com/v1"

@@ -311,8 +311,7 @@ def translate(error: Exception, address: ModelAddress) -> BabyagiError:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Which optional parts of a request an endpoint takes, as learnt from its refusals.
+# -- which optional parts of a request an endpoint takes, as learnt from its refusals
 # --------------------------------------------------------------------------------------------------
 
 _UNSUPPORTED = re.compile(

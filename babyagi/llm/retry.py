@@ -73,11 +73,7 @@ def _bound(seconds: float) -> float:
     return min(max(0.0, seconds), MAX_RETRY_AFTER_S)
 
 
-# --------------------------------------------------------------------------------------------------
-# A circuit breaker: while an endpoint is down, nobody asks it but one probe now and then.
-#
-# Shared by all calls of a process to one endpoint. Seconds are those of the event loop's clock,
-# handed in.
+# -- a circuit breaker: while an endpoint is down, nobody asks it but one probe now and then
 # --------------------------------------------------------------------------------------------------
 
 N_FAILURES = 5
@@ -89,7 +85,9 @@ PROBE_EVERY_S = 19.0
 
 
 class Breaker:
-    """Opens at `N_FAILURES` failures of requests sent within `WINDOW_S`, and lets one probe through
+    """Shared by all calls of a process to one endpoint; seconds are the event loop's.
+
+    Opens at `N_FAILURES` failures of requests sent within `WINDOW_S`, and lets one probe through
     every `PROBE_EVERY_S`.
 
     An answer makes up for the failures of requests that were sent before it was asked for, and

@@ -1,4 +1,7 @@
-"""Every setting, declared once: its names, type, default and help."""
+"""Every setting, declared once: its names, type, default and help.
+
+What must hold between two settings is checked where they are read, in `load.py`.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,20 @@ _PROTOCOLS = ("auto", "native", "json", "text")
 _APPROVALS = ("once", "none")
 _MEMORIES = ("objective", "shared")
 _PLANNINGS = ("separate", "combined")
+_USD = "a number of US dollars"
+
+
+def _declare_model(name: str, help: str) -> dict[str, Declared]:
+    return declare(name, help, default_text="LLM_MODEL", untrusted=anything)
+
+
+def _declare_price(name: str, tokens: str) -> dict[str, Declared]:
+    return declare(
+        name,
+        f"US dollars for a million {tokens} tokens.",
+        parse=number(0, 1e6, _USD),
+        default_text="looked up by model name",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,39 +174,19 @@ class ObjectiveFields:
     )
     model_execution: str = field(
         default="",
-        metadata=declare(
-            "BABYAGI_MODEL_EXECUTION",
-            "The model that carries tasks out.",
-            default_text="LLM_MODEL",
-            untrusted=anything,
-        ),
+        metadata=_declare_model("BABYAGI_MODEL_EXECUTION", "The model that carries tasks out."),
     )
     model_creation: str = field(
         default="",
-        metadata=declare(
-            "BABYAGI_MODEL_CREATION",
-            "The model that proposes new tasks.",
-            default_text="LLM_MODEL",
-            untrusted=anything,
-        ),
+        metadata=_declare_model("BABYAGI_MODEL_CREATION", "The model that proposes new tasks."),
     )
     model_prioritization: str = field(
         default="",
-        metadata=declare(
-            "BABYAGI_MODEL_PRIORITIZATION",
-            "The model that orders the list.",
-            default_text="LLM_MODEL",
-            untrusted=anything,
-        ),
+        metadata=_declare_model("BABYAGI_MODEL_PRIORITIZATION", "The model that orders the list."),
     )
     model_report: str = field(
         default="",
-        metadata=declare(
-            "BABYAGI_MODEL_REPORT",
-            "The model that writes the report.",
-            default_text="LLM_MODEL",
-            untrusted=anything,
-        ),
+        metadata=_declare_model("BABYAGI_MODEL_REPORT", "The model that writes the report."),
     )
     openai_api_key: Secret = field(
         default=NO_SECRET,
@@ -260,21 +257,11 @@ class ObjectiveFields:
     )
     price_in: float | None = field(
         default=None,
-        metadata=declare(
-            "BABYAGI_PRICE_IN",
-            "US dollars for a million prompt tokens.",
-            parse=number(0, 1e6, "a number of US dollars"),
-            default_text="looked up by model name",
-        ),
+        metadata=_declare_price("BABYAGI_PRICE_IN", "prompt"),
     )
     price_out: float | None = field(
         default=None,
-        metadata=declare(
-            "BABYAGI_PRICE_OUT",
-            "US dollars for a million completion tokens.",
-            parse=number(0, 1e6, "a number of US dollars"),
-            default_text="looked up by model name",
-        ),
+        metadata=_declare_price("BABYAGI_PRICE_OUT", "completion"),
     )
 
     max_tasks: int = field(
@@ -313,7 +300,7 @@ class ObjectiveFields:
         metadata=declare(
             "BABYAGI_MAX_COST_USD --max-cost",
             "US dollars that may be spent.",
-            parse=number(0, 1e9, "a number of US dollars"),
+            parse=number(0, 1e9, _USD),
             metavar="USD",
             untrusted=lower_limit,
         ),
@@ -409,12 +396,6 @@ class ObjectiveFields:
             Role.REPORT: self.model_report or self.llm_model,
         }
 
-
-# --------------------------------------------------------------------------------------------------
-# Every setting, declared once: name, type, default, variables, flags and help of each.
-#
-# What must hold between two settings is checked where they are read, in `load.py`.
-# --------------------------------------------------------------------------------------------------
 
 __all__ = [
     "DEFAULT_MODEL",

@@ -127,8 +127,7 @@ def _mark(home: Path, file: EnvFile) -> Path:
     )
 
 
-# --------------------------------------------------------------------------------------------------
-# Reads flags, environment and .env files into `Settings`; renders the example file.
+# -- reads flags, environment and .env files into `Settings`; renders the example file
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)

@@ -309,8 +309,7 @@ def _show(value: Any) -> str:
     return shorten(json.dumps(value, ensure_ascii=False, default=str), 100)
 
 
-# --------------------------------------------------------------------------------------------------
-# One call of a tool within its time: whatever the tool does, whoever waits for it goes on.
+# -- one call of a tool within its time: whatever the tool does, whoever waits for it goes on
 # --------------------------------------------------------------------------------------------------
 
 logger = logging.getLogger(__name__)

@@ -34,8 +34,7 @@ async def _run(arguments: Mapping[str, Any]) -> Passage:
     raise ToolError("nobody can be asked here")
 
 
-# --------------------------------------------------------------------------------------------------
-# The tools that ship: which there are, which an objective is granted, and opening those.
+# -- the tools that ship: which there are, which an objective is granted, and opening those
 # --------------------------------------------------------------------------------------------------
 
 READING = ("list_files", "read_file", "search_files")

@@ -4,7 +4,7 @@ about an agent is the same."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -15,7 +15,7 @@ from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.react.steps import Act, AgentDecision, AgentStep
 from babyagi.tools.base import Observation, Tool
 
-_PLACE = re.compile(r"\{\{(\w+)\}\}")
+PLACE = re.compile(r"\{\{(\w+)\}\}")
 
 PROMPT_NAMES = ("text", "json", "reflection", "agent", "node")
 WRITTEN_CALL = "written in the text"  # the id of a call that did not come in fields of its own
@@ -48,21 +48,27 @@ class AgentProtocol:
 
 
 @cache
-def load_prompt(name: str) -> str:
-    return files("babyagi.react").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
+def load_prompt(name: str, *, package: str = "babyagi.react") -> str:
+    """Return the text of a prompt file of a package."""
+    return files(package).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8")
 
 
 def fill(name: str, **fields: str) -> str:
-    """Return a prompt file with its places filled.
+    """Return a prompt file of this package with its places filled. Raises as `require_places`."""
+    text = load_prompt(name)
+    require_places(name, text, fields)
+    return PLACE.sub(lambda place: fields[place[1]], text).strip()
+
+
+def require_places(name: str, text: str, fields: Collection[str]) -> None:
+    """Look whether a prompt has a place for each field, and a field for each place.
 
     Raises:
-        ValueError: a place without a field, or a field without a place.
+        ValueError: it has not.
     """
-    text = load_prompt(name)
-    wanted = set(_PLACE.findall(text))
+    wanted = set(PLACE.findall(text))
     if wanted != set(fields):
         raise ValueError(f"prompt {name} has the places {sorted(wanted)}, got {sorted(fields)}")
-    return _PLACE.sub(lambda place: fields[place.group(1)], text).strip()
 
 
 def instruct(messages: Sequence[Message], instruction: str) -> list[Message]:

@@ -48,10 +48,9 @@ from babyagi.taskstore.sql.tasks import Claims, Steering
 from babyagi.taskstore.sql.transitions import ALL_ROWS
 from babyagi.taskstore.sql.verify import Verifying
 from babyagi.taskstore.sql.workers import Workers
+from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
 
 COMMON_WORD = 100  # results that have a word, from which on it says little; `docs/retrieval.md`
-SATURATION = 1.2  # BM25's k1
-LENGTH_SHARE = 0.75  # BM25's b
 
 
 def choose_words(n_by_word: Mapping[str, int]) -> list[str]:
@@ -82,8 +81,8 @@ def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
     mean = sum(n_chars for _, _, n_chars in known) / max(1, len(known)) or 1.0
     scores: defaultdict[int, float] = defaultdict(float)
     for word, task_id, n_chars in known:
-        length = 1 - LENGTH_SHARE + LENGTH_SHARE * n_chars / mean
-        scores[task_id] += 1 / n_by_word[word] / (1 + SATURATION * length)
+        length = 1 - BM25_LENGTH_SHARE + BM25_LENGTH_SHARE * n_chars / mean
+        scores[task_id] += 1 / n_by_word[word] / (1 + BM25_SATURATION * length)
     return sorted(scores, key=lambda task_id: (-scores[task_id], -task_id))
 
 
