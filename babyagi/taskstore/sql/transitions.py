@@ -288,7 +288,7 @@ def check_fence(tx: Transaction, fence: Fence) -> None:
     if lifecycle.task_of(fence.owner) is not None:
         fenced_task(tx, fence)
     else:
-        fenced_duty(tx, fence)
+        _duty_of(tx, fence)
 
 
 def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
@@ -302,6 +302,12 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 
 
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
+    """The duty of the fence, for a verb that frees it."""
+    tx.ask("unsettled_steps", objective_id=fence.objective_id, owner=fence.owner)
+    return _duty_of(tx, fence)
+
+
+def _duty_of(tx: Transaction, fence: Fence) -> Row:
     row = tx.one("duty", objective_id=fence.objective_id, duty=fence.owner.partition(":")[0])
     if row is None or (row["owner"], row["worker_id"], row["claim_no"]) != (
         fence.owner,
