@@ -1,4 +1,5 @@
-"""Every test starts with a clean environment, and may open sockets to this machine only."""
+"""Every test starts with a clean environment, and may open sockets to this machine only. What uses
+PostgreSQL starts its server, and is marked `system`."""
 
 import os
 import secrets
@@ -35,6 +36,12 @@ def loopback_only(monkeypatch):
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "postgres_server" in item.fixturenames:
+            item.add_marker(pytest.mark.system)
 
 
 @pytest.fixture(scope="session")
