@@ -1,8 +1,10 @@
-"""Every test starts with a clean environment, and may open sockets to this machine only."""
+"""Every test starts with a clean environment, may open sockets to this machine only, and starts a
+process only where it is marked `system`."""
 
 import os
 import secrets
 import socket
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -35,6 +37,36 @@ def loopback_only(monkeypatch):
         return connect(self, address)
 
     monkeypatch.setattr(socket.socket, "connect", connect_here)
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if "postgres_server" in item.fixturenames:
+            item.add_marker(pytest.mark.system)
+
+
+class ProcessWatch:
+    """Fails a test that starts a process without being marked."""
+
+    STARTS = frozenset(("subprocess.Popen", "os.fork", "os.posix_spawn"))
+
+    def __init__(self):
+        self.is_on = False
+        sys.addaudithook(self._see)
+
+    def _see(self, event, _):
+        if self.is_on and event in self.STARTS:
+            pytest.fail("a test that starts a process is marked `system`")
+
+
+PROCESS_WATCH = ProcessWatch()
+
+
+@pytest.fixture(autouse=True)
+def processes_where_marked(request):
+    PROCESS_WATCH.is_on = request.node.get_closest_marker("system") is None
+    yield
+    PROCESS_WATCH.is_on = False
 
 
 @pytest.fixture(scope="session")

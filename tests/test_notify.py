@@ -44,6 +44,7 @@ def command(code):
     return f"{sys.executable} -c '{code}'"
 
 
+@pytest.mark.system
 async def test_a_command_gets_the_end_as_json_on_its_standard_input_without_a_shell(tmp_path):
     told = tmp_path / "told; touch here"
     ended = await run_and_notify(
@@ -146,6 +147,7 @@ async def test_a_redirect_is_not_followed(hook, caplog):
     assert "answered with 302" in caplog.text
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "target", [command("raise SystemExit(3)"), "/no/such/command", "http://127.0.0.1:9/"]
 )
@@ -158,6 +160,7 @@ async def test_a_notification_that_fails_is_logged_and_the_run_ends_as_it_would(
     assert "the notification of objective.ended failed" in caplog.text
 
 
+@pytest.mark.system
 async def test_a_command_that_hangs_is_killed_and_holds_the_end_up_only_for_its_time(
     monkeypatch, caplog
 ):
@@ -184,6 +187,7 @@ def test_a_hooks_address_is_kept_as_it_is_and_shown_nowhere():
     assert "example" not in repr(kept)
 
 
+@pytest.mark.system
 async def test_a_command_gets_where_programs_are_the_home_the_language_and_no_key(
     tmp_path, monkeypatch
 ):

@@ -87,6 +87,7 @@ async def test_data_flows_by_variables_and_what_a_tool_gave_is_fenced(tmp_path, 
     assert summing.origins == ("program", "person", "model", "model:scripted", "tool:search")
 
 
+@pytest.mark.system
 async def test_a_component_alone_is_a_tool_of_its_kind(tmp_path):
     python = await Agent.from_yaml(
         write(tmp_path, tool("Run")), model=calling("final_result = 6 * 7", parameter="code")

@@ -17,6 +17,8 @@ from tests.react.walkthroughs import Walkthrough
 from tests.search_server import SearchServer
 from tests.test_journal import open_desk
 
+pytestmark = pytest.mark.system  # the file runs Python in a sandbox
+
 FILE = Path(__file__).parent.parent / "data" / "agents.haystack.yaml"
 SPOKEN = pytest.mark.parametrize("spoken", ["text", "json", "native"])
 POWER = "2.4242784855673896"

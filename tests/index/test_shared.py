@@ -26,7 +26,7 @@ HOURS = {
 BREAD = {"Bread": "Rye bread needs a hot oven.", "Leak": "The roof of the barn leaks."}
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("postgres", marks=pytest.mark.system)])
 async def store(request, tmp_path):
     store: Any = None
     if request.param == "memory":

@@ -162,6 +162,7 @@ class LocalEmbedderContract(EmbedderContract):
         assert embedder.is_local and usage == Usage()
         assert embedder.reserve(TEXTS * 100).calls == 0
 
+    @pytest.mark.system
     async def test_vectors_are_equal_to_the_bit_in_every_process(self, embedder):
         texts = [
             *TEXTS,

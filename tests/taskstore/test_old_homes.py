@@ -101,7 +101,12 @@ def empty_database_url(postgres_server):
 
 
 @pytest.fixture(
-    params=["version_1 sqlite", "version_1 postgres", "version_2 sqlite", "version_2 postgres"]
+    params=[
+        "version_1 sqlite",
+        pytest.param("version_1 postgres", marks=pytest.mark.system),
+        "version_2 sqlite",
+        pytest.param("version_2 postgres", marks=pytest.mark.system),
+    ]
 )
 async def home(request, tmp_path):
     clock = Clock()

@@ -22,6 +22,7 @@ def test_a_fence_around_the_code_is_taken_off(text):
     assert strip_fence(text) == WRITTEN[text]
 
 
+@pytest.mark.system
 async def test_the_result_is_what_the_code_assigned():
     tool = build_python(name="Calculator", description="computes")
 
@@ -32,6 +33,7 @@ async def test_the_result_is_what_the_code_assigned():
         await tool.run({"code": "open('/etc/passwd')"})
 
 
+@pytest.mark.system
 async def test_what_the_code_prints_is_the_answer_and_the_model_is_told_so():
     tool = build_python(name="Python", description="computes")
 
