@@ -17,6 +17,9 @@ sql, month, tags
 # The command line's, by their decorators
 tasks_list, results_list, move, edit, skip, tools_test
 
+# A field that only JSON shows
+not_before
+
 # Settings that are read by the names of their fields
 extra_env_files, trust_env_file, llama_model_path, llama_ctx_max, llama_threads_num
 

@@ -127,7 +127,8 @@ def record_first(tx: Transaction, fence: Fence, first: Outcome | Kept | None) ->
 
 
 def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
-    _ask(tx, fence, intention.key)
+    tx.ask("objective", objective_id=fence.objective_id)
+    tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=intention.key)
     transitions.check_fence(tx, fence)
     known, is_held = _find(tx, fence, intention.key)
     if known is not None and (
@@ -199,12 +200,6 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
         tx, fence.objective_id, events.STEP_RECORDED, lifecycle.task_of(fence.owner), **data
     )
     return step
-
-
-def _ask(tx: Transaction, fence: Fence, key: str) -> None:
-    """Ask for what is read before a call and after it."""
-    tx.ask("objective", objective_id=fence.objective_id)
-    tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=key)
 
 
 def _find(tx: Transaction, fence: Fence, key: str) -> tuple[Step | None, bool]:

@@ -195,9 +195,9 @@ class Claims(SqlAccess):
         first: Outcome | Kept | None = None,
     ) -> Plan:
         def work(tx: Transaction) -> Plan:
+            record_first(tx, claim.fence, first)
             planning.ask(tx, claim.fence, task_ids)
             duty, objective_id = transitions.fenced_duty(tx, claim.fence), claim.fence.objective_id
-            record_first(tx, claim.fence, first)
             tasks = [transitions.read_task(tx, objective_id, task_id) for task_id in task_ids]
             made = planning.apply(
                 tx,
