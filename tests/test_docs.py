@@ -406,6 +406,7 @@ def test_every_test_that_a_page_names_is_there():
     } == set()
 
 
+@pytest.mark.system
 def test_the_example_that_composes_a_loop_by_hand_does_a_task_in_forty_lines(tmp_path):
     example = ROOT / "examples" / "by_hand.py"
     (tmp_path / "limits.md").write_text("One dollar.\n", encoding="utf-8")

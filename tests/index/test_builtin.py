@@ -47,6 +47,7 @@ class TestBuiltinIndex(VectorIndexContract):
         return BuiltinIndex()
 
 
+@pytest.mark.system
 def test_a_search_keeps_to_its_thread():
     found = subprocess.run(
         [sys.executable, "-c", SEARCHES], capture_output=True, text=True, check=True

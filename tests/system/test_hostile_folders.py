@@ -181,6 +181,7 @@ def test_a_file_of_a_folder_has_no_effect_and_each_of_its_settings_is_named(
     )
 
 
+@pytest.mark.system
 @pytest.mark.parametrize(
     "case",
     [
@@ -238,6 +239,7 @@ def test_what_libraries_read_reaches_none_of_them_and_is_named(
     assert all(name in said for name in names.split())
 
 
+@pytest.mark.system
 def test_modules_that_lie_in_the_folder_are_not_imported(folder, listener):
     for name in ("click", "dotenv", "httpx2", "platformdirs", "sqlite3"):
         (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'w').close()\n")
