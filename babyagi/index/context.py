@@ -231,7 +231,11 @@ class _Pool:
         self._asked = _stems(asked)
         self._subjects = Subjects([result.task_name for result in self._results])
         self._stems_by_key = {_key(result): _stems(result.task_name) for result in self._results}
-        self._n_by_stem = Counter(stem for stems in self._stems_by_key.values() for stem in stems)
+        n_by_stem = Counter(stem for stems in self._stems_by_key.values() for stem in stems)
+        self._weight_by_stem = {
+            stem: math.log(1 + len(self._results) / n) for stem, n in n_by_stem.items()
+        }
+        self._unknown_weight = math.log(1 + len(self._results))
         scores = Words(asked).score([text_of(result) for result in self._results])
         self._score_by_key = {
             _key(result): round(score, 3)
@@ -383,10 +387,8 @@ class _Pool:
         return self._stems_by_key[_key(result)] & self._asked
 
     def _weigh(self, stems: Iterable[str]) -> float:
-        return sum(
-            math.log(1 + len(self._results) / max(1, self._n_by_stem[stem]))
-            for stem in sorted(stems)
-        )
+        # in one order, because a sum of floats depends on it
+        return sum(self._weight_by_stem.get(stem, self._unknown_weight) for stem in sorted(stems))
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:

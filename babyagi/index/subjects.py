@@ -44,7 +44,8 @@ _ASKING = frozenset(
 )
 
 
-def phrases(text: str) -> list[tuple[str, ...]]:
+@lru_cache(maxsize=N_CACHED)
+def phrases(text: str) -> tuple[tuple[str, ...], ...]:
     """Return what stands between the commonest words and the signs of punctuation: words without
     the ending of an English plural."""
     found: list[tuple[str, ...]] = [()]
@@ -58,7 +59,7 @@ def phrases(text: str) -> list[tuple[str, ...]]:
                 if len(word) > 3 and word.endswith("s") and not word.endswith("ss")
                 else word,
             )
-    return [phrase for phrase in found if phrase]
+    return tuple(phrase for phrase in found if phrase)
 
 
 @lru_cache(maxsize=N_CACHED)
@@ -97,8 +98,9 @@ class Subjects:
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._n_by_word = Counter(word for name in names for word in set(content(name)))
-        self._n = len(names)
+        n_by_word = Counter(word for name in names for word in set(content(name)))
+        self._weight_by_word = {word: math.log(1 + len(names) / n) for word, n in n_by_word.items()}
+        self._unknown_weight = math.log(1 + len(names))
         self.subjects: list[tuple[str, ...]] = []
         known: dict[frozenset[str], None] = {}
         for name in names:
@@ -121,7 +123,8 @@ class Subjects:
         )
 
     def weigh(self, words: Iterable[str]) -> float:
-        return sum(math.log(1 + self._n / max(1, self._n_by_word[word])) for word in sorted(words))
+        # in one order, because a sum of floats depends on it
+        return sum(self._weight_by_word.get(word, self._unknown_weight) for word in sorted(words))
 
     def _look(self, place: int, subject: Sequence[str], words: Sequence[str]) -> Found:
         """Where most of the subject stands with no other word between."""
