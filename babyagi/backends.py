@@ -16,7 +16,8 @@ from babyagi.offload import ThreadOffload
 from babyagi.settings.fields import Settings
 from babyagi.tasks import Objective
 from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.store import migrate_postgres, open_postgres, open_sqlite
+from babyagi.taskstore.sql.store import migrate_postgres, open_postgres
+from babyagi.taskstore.sqlite import open_sqlite
 
 N_SERVER_CONNECTIONS = 3
 

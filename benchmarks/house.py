@@ -47,7 +47,7 @@ from babyagi.loop import Bounds, Loop
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
 from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.calculator import build_calculator
 from babyagi.worker.process import Runtime, WorkerLoop

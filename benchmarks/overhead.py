@@ -31,7 +31,7 @@ from babyagi.journal import Backends, Gate
 from babyagi.loop import Bounds, Loop
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace
 from benchmarks.child import Child, endpoint_variables, run_child

@@ -30,7 +30,7 @@ from babyagi.index.trigrams import Words, searchable
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Objective, Proposal, Result, Worker
 from babyagi.taskstore.port import Planned, TaskStore
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from support.retrieval_set import KINDS, SETS, make_others
 from support.table import print_table
 from support.world import make_spec

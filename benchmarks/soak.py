@@ -33,7 +33,7 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, bound_tokens
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Limits, Reservation, Role, StopReason, TaskStatus, Usage
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from support.prompts import results_in
 from support.scripted import agree, is_check
 from support.table import print_table, verdict

@@ -28,8 +28,7 @@ from babyagi.offload import ThreadOffload
 from babyagi.react.executor import Executor
 from babyagi.react.steps import AgentBounds, Stopped
 from babyagi.tasks import Effect, Limits, Passage, Role, Worker
-from babyagi.taskstore.sql.store import open_sqlite
-from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from babyagi.tools.base import Tool
 from support.scripted import ScriptedModel
 from support.table import print_table, verdict

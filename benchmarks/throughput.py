@@ -30,7 +30,8 @@ from babyagi.loop import MAX_PLANNED
 from babyagi.offload import run_inline
 from babyagi.tasks import Duty, Limits, ObjectiveSpec, Proposal, Role, Worker
 from babyagi.taskstore.port import Planned
-from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres, open_sqlite
+from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
+from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PostgresServer
 from support.table import print_table
 

@@ -28,7 +28,8 @@ from typing import Any
 
 from babyagi.offload import ThreadOffload
 from babyagi.taskstore.port import TaskStore
-from babyagi.taskstore.sql.store import open_postgres, open_sqlite
+from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sqlite import open_sqlite
 from support.local_server import Answer, ChatRequest, LocalServer, agree_answer
 from support.postgres_server import PostgresServer
 from support.processes import COMMAND, environ

@@ -20,7 +20,8 @@ from typing import Any
 from babyagi.llm.prompt import Prompt, Speaker, ToolCall
 from babyagi.offload import run_inline
 from babyagi.tasks import Approval, Effect, Fence, Passage, Role, Step
-from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
+from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.worker.lease import reap_namesakes
 from support.scripted import ScriptedModel

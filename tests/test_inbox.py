@@ -21,7 +21,7 @@ from babyagi.tasks import (
     StopReason,
     TaskStatus,
 )
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import build_ask_user
 from support.scripted import ScriptedModel

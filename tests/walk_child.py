@@ -27,7 +27,8 @@ from babyagi.react.executor import Executor
 from babyagi.react.steps import AgentBounds
 from babyagi.tasks import Approval, Claim, Effect, Passage, Reservation, Role, Worker
 from babyagi.taskstore.lifecycle import MAX_LOST_PAUSE_S
-from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
+from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Calls, Observation, Tool
 from babyagi.worker.lease import reap_namesakes
 from support.world import make_spec

@@ -197,7 +197,8 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     Those that are submitted later are among them. It waits where there is nothing to do. Ctrl-C or
     SIGTERM lets the calls in flight end.
     """
-    from babyagi.cli.worker import join_objective, serve_all
+    from babyagi.cli.run import join_objective
+    from babyagi.cli.worker import serve_all
 
     given = given_flags(flags)
     if objective is None:

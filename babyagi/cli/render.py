@@ -8,15 +8,7 @@ from collections.abc import Mapping, Sequence
 from babyagi.cli.json_shapes import given_results, is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, pad, safe, safe_line
 from babyagi.next_command import Need, NextCommand, next_command
-from babyagi.tasks import (
-    Limits,
-    Objective,
-    ObjectiveStatus,
-    Result,
-    Step,
-    Task,
-    TaskStatus,
-)
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, Task, TaskStatus
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 

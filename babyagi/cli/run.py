@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -21,18 +22,18 @@ from babyagi.cli.preflight import (
     require_listener,
     require_living_models,
 )
-from babyagi.cli.session import NOTHING, is_over, load, pick_objective, pick_unfinished
+from babyagi.cli.session import LATEST, NOTHING, is_over, load, pick_objective, pick_unfinished
 from babyagi.cli.text import Style, echo, fit, is_live_terminal, is_person_there, warn
 from babyagi.cli.views import JsonView, PlainView, describe_event, serving
-from babyagi.errors import SettingsError, StoreUnavailableError
+from babyagi.errors import NotFoundError, SettingsError, StoreUnavailableError
 from babyagi.index.indexer import find_trouble
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Event, Objective, ObjectiveStatus
-from babyagi.taskstore.port import TaskStore
 
 if TYPE_CHECKING:
     from babyagi.app import App, AskHuman, RunOutcome
+    from babyagi.taskstore.port import TaskStore
 
 
 END_LINE = b"."
@@ -189,8 +190,6 @@ def run_objective(
     names, and return the exit code."""
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
-        from babyagi.cli.worker import join_objective
-
         return join_objective(flags, selector=selector, as_json=as_json)
     if selector:
         raise SettingsError(
@@ -429,3 +428,79 @@ async def _print_report(store: TaskStore, objective: Objective) -> None:
         echo()
         echo(markdown.rstrip("\n"))
         echo()
+
+
+CHANGE_WAIT_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The objective that a joiner means: a number, `latest` or an instance name; or else its text
+    and instance name.
+
+    Of several the newest unfinished one is meant, else the newest that has ended; `latest` never
+    means one that has ended.
+    """
+
+    selector: str = ""
+    text: str = ""
+    instance_name: str = ""
+
+    def __str__(self) -> str:
+        return self.selector or fit(self.text, 60) or self.instance_name
+
+    def fits(self, objective: Objective) -> bool:
+        if self.selector == LATEST:
+            return not is_over(objective)
+        if self.selector:
+            return objective.spec.instance_name == self.selector
+        return objective.spec.instance_name == self.instance_name and (
+            not self.text or objective.spec.text == self.text
+        )
+
+    async def find(self, store: TaskStore) -> Objective | None:
+        if self.selector.isdecimal():
+            try:
+                return await store.objective(int(self.selector[:18]))
+            except NotFoundError:
+                return None
+        found = [objective for objective in await store.objectives() if self.fits(objective)]
+        return next(
+            (objective for objective in reversed(found) if not is_over(objective)),
+            found[-1] if found else None,
+        )
+
+
+def join_objective(flags: Mapping[str, Any], *, selector: str = "", as_json: bool) -> int:
+    """Work on an objective that somebody else started or will start, and return the exit code of
+    its stop reason."""
+    loaded = load(flags)
+    require_result_store(loaded.settings)
+    require_embedder(loaded.settings)
+    wanted = Wanted(
+        selector=selector,
+        text=loaded.settings.objective,
+        instance_name=loaded.settings.instance_name,
+    )
+    return asyncio.run(_join(loaded, wanted, as_json=as_json))
+
+
+async def _join(loaded: Loaded, wanted: Wanted, *, as_json: bool) -> int:
+    from babyagi.app import open_app
+
+    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+        tell_notices(loaded.notices)
+        objective = await _wait_for(wanted, app.store)
+        after_id = await app.store.last_event_id(objective.id)
+        return await work_on(app, objective, app.join, as_json=as_json, after_id=after_id)
+
+
+async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
+    """Return the objective as soon as there is one."""
+    found = await wanted.find(store)
+    if found is None:
+        tell(f"there is no objective {wanted} yet; this worker waits for it")
+    while found is None:
+        await store.wait_for_change(timeout_s=CHANGE_WAIT_S)
+        found = await wanted.find(store)
+    return found

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from babyagi import private
 from babyagi.errors import StoreUnavailableError, StoreUnusableError
-from babyagi.offload import run_inline
+from babyagi.offload import Offload, run_inline
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.database import Transaction, load_scripts
 from babyagi.taskstore.sql.rows import from_time
@@ -586,3 +586,25 @@ class MemoryTaskStore(SqlTaskStore):
 
     async def _next_commit(self, written: asyncio.Event, version: int) -> None:
         await written.wait()
+
+
+async def open_sqlite(
+    path: Path | str,
+    *,
+    clock: Callable[[], datetime],
+    offload: Offload,
+    tell: Callable[[str], None] = lambda _: None,
+) -> SqlTaskStore:
+    """Open the task store in this file, creating it when there is none. Its folder must exist.
+
+    Args:
+        clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the
+            caller closes it, after the store.
+        tell: says to a person, once for each trouble, that the store cannot be written.
+
+    Raises:
+        StoreUnusableError: damaged, newer than this program, no task store, or not writable.
+        StoreUnavailableError: locked, disk full.
+    """
+    database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
+    return SqlTaskStore(database, offload=offload, tell=tell)

@@ -13,7 +13,7 @@ from babyagi.home import make_home, remember_folder
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.offload import run_inline
 from babyagi.tasks import Effect, Passage, Role, StopReason
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.files import build_file_tools, build_write_file
 from support.scripted import ScriptedModel

@@ -8,7 +8,7 @@ from babyagi.cli.run import Follower, LoggedView
 from babyagi.cli.views import PlainView
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Event
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.cli import homes, samples
 

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from babyagi.cli.root import run_guarded
+from babyagi.cli.run import Wanted
 from babyagi.cli.session import close_log
-from babyagi.cli.worker import Wanted
 from babyagi.tasks import StopReason
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.cli import homes, samples

@@ -36,7 +36,7 @@ from babyagi.tasks import (
     TaskStatus,
     Worker,
 )
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.serving import Pace
 from support.virtual import VirtualClock, VirtualWorld, run_virtually

@@ -29,7 +29,7 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.offload import run_inline
 from babyagi.tasks import Limits, Objective, Reservation, Role, TaskStatus, Usage
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.worker.lease import reap_namesakes
 from support.prompts import asks_for_missing, results_in
 from support.scripted import agree, is_check, is_probe

@@ -35,7 +35,8 @@ from babyagi.taskstore.sql import database as sql
 from babyagi.taskstore.sql import steps, transitions
 from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.rows import to_time
-from babyagi.taskstore.sql.store import SqlTaskStore, open_sqlite
+from babyagi.taskstore.sql.store import SqlTaskStore
+from babyagi.taskstore.sqlite import open_sqlite
 from support.table import print_table, verdict
 from tests.faults.crash_lives import SCENARIOS
 from tests.faults.crash_points import make_cases, prepare, run_case, survey

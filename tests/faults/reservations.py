@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from babyagi.offload import run_inline
-from babyagi.taskstore.sql.store import open_sqlite
-from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from support.table import print_table, verdict
 from tests.taskstore.histories import Ended, History, Time
 

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from babyagi.offload import run_inline
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from support.local_server import LocalServer
 from support.processes import babyagi, environ, finish, rows, start, write_documents
 from support.table import print_table, verdict

@@ -6,8 +6,8 @@ import asyncio
 import pytest
 
 from babyagi.offload import run_inline
-from babyagi.taskstore.sql.store import open_postgres, open_sqlite
-from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from tests.taskstore.histories import History, Time
 
 pytestmark = pytest.mark.faults

@@ -15,8 +15,8 @@ from babyagi.index.indexer import Indexer
 from babyagi.index.shared import N_OTHERS, SharedSearch, open_search
 from babyagi.offload import run_inline
 from babyagi.tasks import Memory
-from babyagi.taskstore.sql.store import open_postgres, open_sqlite
-from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from tests.index.library import START, TEXTS, Embedding, fill_library
 
 QUERY = "opening hours of the exhibition of manuscripts"

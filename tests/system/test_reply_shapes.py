@@ -11,8 +11,7 @@ import pytest
 from babyagi.offload import ThreadOffload
 from babyagi.react.asking import MAX_REASKS
 from babyagi.tasks import Limits, Role, StopReason, TaskStatus
-from babyagi.taskstore.sql.store import open_sqlite
-from babyagi.taskstore.sqlite import MemoryTaskStore
+from babyagi.taskstore.sqlite import MemoryTaskStore, open_sqlite
 from support.scripted import ScriptedModel
 from support.world import Clock, World
 

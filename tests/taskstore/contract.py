@@ -40,15 +40,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import (
-    Checked,
-    Intention,
-    Kept,
-    Lease,
-    Outcome,
-    Plan,
-    Planned,
-)
+from babyagi.taskstore.port import Checked, Intention, Kept, Lease, Outcome, Plan, Planned
 from support.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)

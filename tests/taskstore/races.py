@@ -14,7 +14,8 @@ from babyagi.errors import LeaseLostError, SettingsError
 from babyagi.offload import run_inline
 from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
 from babyagi.taskstore.port import Planned
-from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres, open_sqlite
+from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
+from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.taskstore.contract import make_spec, make_worker
 

@@ -22,7 +22,8 @@ from babyagi.inbox import Decision, decide
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.offload import run_inline
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StepState, TaskStatus
-from babyagi.taskstore.sql.store import migrate_postgres, open_postgres, open_sqlite
+from babyagi.taskstore.sql.store import migrate_postgres, open_postgres
+from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.catalog import build_ask_user
 from babyagi.tools.files import build_file_tools
 from support.world import Clock, World

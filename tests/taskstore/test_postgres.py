@@ -27,7 +27,8 @@ from babyagi.taskstore.port import Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.access import POLL_S
-from babyagi.taskstore.sql.store import open_postgres, open_sqlite
+from babyagi.taskstore.sql.store import open_postgres
+from babyagi.taskstore.sqlite import open_sqlite
 from support.postgres_server import PASSWORD, PostgresServer
 from support.workers import join
 from tests.taskstore.contract import (

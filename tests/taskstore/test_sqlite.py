@@ -21,8 +21,7 @@ from babyagi.taskstore import sqlite
 from babyagi.taskstore.port import Planned
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.rows import from_time
-from babyagi.taskstore.sql.store import open_sqlite
-from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase
+from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase, open_sqlite
 from support.workers import join
 from tests.taskstore.contract import (
     CALL,

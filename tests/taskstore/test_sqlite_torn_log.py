@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 
 from babyagi.offload import run_inline
-from babyagi.taskstore.sql.store import open_sqlite
+from babyagi.taskstore.sqlite import open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, begin, plan_from
 
 SECTOR_BYTES = 512

@@ -6,8 +6,7 @@ import queue
 import pytest
 
 from babyagi.offload import ThreadOffload, run_inline
-from babyagi.taskstore.sql.store import open_sqlite
-from babyagi.taskstore.sqlite import LOOK_S, FileWatch
+from babyagi.taskstore.sqlite import LOOK_S, FileWatch, open_sqlite
 from tests.taskstore.contract import Clock, begin
 
 

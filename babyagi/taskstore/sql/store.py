@@ -7,7 +7,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -86,37 +85,6 @@ def order_by_words(found: Iterable[tuple[str, int, int]]) -> list[int]:
     return sorted(scores, key=lambda task_id: (-scores[task_id], -task_id))
 
 
-# --------------------------------------------------------------------------------------------------
-# The task store on SQL: objectives, looking and events.
-#
-# The verbs of workers are in `workers.py` and `tasks.py`, those of the journal in `steps.py`.
-# --------------------------------------------------------------------------------------------------
-
-
-async def open_sqlite(
-    path: Path | str,
-    *,
-    clock: Callable[[], datetime],
-    offload: Offload,
-    tell: Callable[[str], None] = lambda _: None,
-) -> SqlTaskStore:
-    """Open the task store in this file, creating it when there is none. Its folder must exist.
-
-    Args:
-        clock: now, as an aware UTC datetime. offload: runs blocking work, one call at a time; the
-            caller closes it, after the store.
-        tell: says to a person, once for each trouble, that the store cannot be written.
-
-    Raises:
-        StoreUnusableError: damaged, newer than this program, no task store, or not writable.
-        StoreUnavailableError: locked, disk full.
-    """
-    from babyagi.taskstore.sqlite import SqliteDatabase
-
-    database = await offload(lambda: SqliteDatabase(Path(path), clock=clock))
-    return SqlTaskStore(database, offload=offload, tell=tell)
-
-
 async def open_postgres(
     url: str,
     *,
@@ -130,7 +98,7 @@ async def open_postgres(
         url: `postgresql://user:password@host:port/database`; a secret, never shown whole.
         offload: runs blocking work in a few threads, each with a connection of its own; the caller
             closes it, after the store.
-        tell: see `open_sqlite`.
+        tell: see `open_sqlite` (`sqlite.py`).
         clock: for tests; the server's when None.
 
     Raises:

@@ -24,15 +24,7 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import (
-    NOTHING_CHECKED,
-    Checked,
-    Claimable,
-    Kept,
-    Outcome,
-    Plan,
-    Planned,
-)
+from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Claimable, Kept, Outcome, Plan, Planned
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql import planning as proposals_
 from babyagi.taskstore.sql.access import SqlAccess
