@@ -34,7 +34,7 @@ from babyagi.taskstore import lifecycle
 from babyagi.taskstore.sql import database as sql
 from babyagi.taskstore.sql import steps, transitions
 from babyagi.taskstore.sql.database import Transaction
-from babyagi.taskstore.sql.rows import to_time
+from babyagi.taskstore.sql.rows import step_from_row, to_time
 from babyagi.taskstore.sql.store import SqlTaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from support.table import print_table, verdict
@@ -43,6 +43,7 @@ from tests.faults.crash_points import make_cases, prepare, run_case, survey
 from tests.taskstore.contract import Clock, TaskStoreContract
 from tests.taskstore.histories import History, Time
 
+MAX_CATCH_S = 300.0  # for one bug: with some the program never ends
 N_HISTORIES = 20
 
 
@@ -134,7 +135,11 @@ def _check_no_limit() -> None:
 
 
 def _settle_nothing() -> None:
-    transitions.settle = lambda tx, objective_id, owner: False
+    def only_ask(tx: Transaction, objective_id: int, owner: str) -> bool:
+        rows = tx.all("unsettled_steps", objective_id=objective_id, owner=owner)
+        return any(lifecycle.is_open(step_from_row(row)) for row in rows)
+
+    transitions.settle = only_ask
 
 
 def _intend_nothing_once() -> None:
@@ -309,6 +314,9 @@ def catch(mutant: Mutant, *, seed: int = 1) -> Catch:
     process.start()
     sender.close()
     try:
+        if not receiver.poll(MAX_CATCH_S):
+            process.kill()
+            return Catch(crash="it never ends", n_cases=0, tests=(), histories="")
         found: Catch = receiver.recv()
     finally:
         process.join()
