@@ -57,7 +57,7 @@ class WorkerLoop:
         )
         self._store = store
         self._pace = pace
-        self._surroundings = runtime
+        self._runtime = runtime
         self._process = Process(
             store=store,
             worker_lease=self.worker_lease,
@@ -175,7 +175,7 @@ class WorkerLoop:
         if self._stopped_by is not None:
             serving.drain(STOPPING)
         try:
-            around, work = self._surroundings.around, serving.run()
+            around, work = self._runtime.around, serving.run()
             return await (work if around is None else around(objective_id, work))
         finally:
             del self._servings[objective_id]
@@ -204,7 +204,7 @@ class WorkerLoop:
                 await self._store.wait_for_change(timeout_s=CHANGE_WAIT_S)
             except BabyagiError as error:  # whoever works meets it too, and knows what to do
                 logger.warning("changes of others cannot be seen now: %s", error.what)
-                await self._surroundings.sleep(CHANGE_WAIT_S)
+                await self._runtime.sleep(CHANGE_WAIT_S)
             self._wake_all()
 
     def _wake_all(self) -> None:

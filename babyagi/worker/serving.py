@@ -354,7 +354,7 @@ class Serving:
         self._objective_id = objective_id
         self._patience = patience
         self._loop: Loop
-        self._outlook: Claimable
+        self._claimable: Claimable
         self._gate = Gate()
         self._is_draining = False
         self._running: set[asyncio.Task[None]] = set()
@@ -391,7 +391,7 @@ class Serving:
                 except BabyagiError as error:
                     if not self._patience.when_blocked:
                         raise
-                    if await self._wait_while_hindered(error):
+                    if await self._wait_while_blocked(error):
                         return await self._store.objective(self._objective_id)
         finally:
             await asyncio.shield(self._worker_lease.leave(self._objective_id))
@@ -452,7 +452,7 @@ class Serving:
                 await index_feed.finish(within_s=self._pace.drain_s)
         return await self._store.objective(self._objective_id)
 
-    async def _wait_while_hindered(self, error: BabyagiError) -> bool:
+    async def _wait_while_blocked(self, error: BabyagiError) -> bool:
         """Say once what keeps this worker from the objective, and return after a while, True when
         there is nothing left to do here."""
         blocked_reason = f"{error.what}{f' ({error.why})' if error.why else ''}"
@@ -524,7 +524,7 @@ class Serving:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
             self._must_rejoin = False
-        self._outlook = claimable = await self._store.claimable(self._objective_id)
+        self._claimable = claimable = await self._store.claimable(self._objective_id)
         if self._must_not_claim() or self._is_scouting():
             return None
         for duty in claimable.duties:
@@ -560,9 +560,9 @@ class Serving:
         """Whether there is nothing left to do here, when nothing could be claimed."""
         if self._running:
             return False
-        if self._gate.reason or self._fatal is not None or self._is_over(self._outlook.objective):
+        if self._gate.reason or self._fatal is not None or self._is_over(self._claimable.objective):
             return True
-        if self._outlook.can_conclude and not self._outages.is_resting:
+        if self._claimable.can_conclude and not self._outages.is_resting:
             ended = await self._store.conclude_objective(self._objective_id)
             if ended.status is ObjectiveStatus.ENDED:
                 self._wake.set()
