@@ -26,6 +26,7 @@ EXTRAS = {
 }
 ADVISORIES = json.loads((ROOT / "tests/data/advisories.json").read_text(encoding="utf-8"))
 LOCKS = ("build", "dev", "image")
+NOT_IN_IMAGE = {"dev", "pdf"}  # PDF needs libraries of the system
 PLACES = [  # where a lock must do: Python, system, machine
     {
         "python_version": python, "python_full_version": f"{python}.3", "sys_platform": system,
@@ -68,7 +69,10 @@ def wanted_by(lock):
     if lock == "build":
         return list(map(Requirement, PYPROJECT["build-system"]["requires"]))
     extras = [
-        one for name, found in EXTRAS.items() if lock == "dev" or name != "dev" for one in found
+        one
+        for name, found in EXTRAS.items()
+        if lock == "dev" or name not in NOT_IN_IMAGE
+        for one in found
     ]
     return [
         *map(Requirement, PROJECT["dependencies"]),
@@ -200,7 +204,7 @@ def test_the_image_has_every_extra_that_a_setting_offers():
     versions = locked_at("image", PLACES[0])
 
     assert libraries == {"chromadb", "weaviate", "pinecone"}
-    assert extras == set(EXTRAS) - {"dev"}
+    assert extras == set(EXTRAS) - NOT_IN_IMAGE
     for extra in extras:
         assert {canonicalize_name(one.name) for one in EXTRAS[extra]} <= versions.keys()
     # of BABYAGI_EMBEDDING_MODEL=chroma-onnx, and of a task store
