@@ -136,7 +136,7 @@ class Door:
             async with self._turn(target), self._ask(target) as response:
                 location = _header(response, b"location")
                 if response.status in _REDIRECTS and location:
-                    return urljoin(target.url, location)
+                    return _join(target.url, location)
                 if response.status != 200:
                     raise ToolError(f"{target.url} answered {response.status}")
                 body, is_cut = await _read_body(response, self._max_bytes)
@@ -165,7 +165,7 @@ class Door:
         for _ in range(MAX_REDIRECTS + 1):
             async with self._ask(read_target(url)) as response:
                 if response.status in _REDIRECTS and (location := _header(response, b"location")):
-                    url = urljoin(url, location)
+                    url = _join(url, location)
                     continue
                 if response.status >= 500:
                     raise ToolError(f"{target.origin} answered {response.status}")
@@ -338,6 +338,13 @@ class _Deflated:
         if self._stream is None and chunk:
             self._stream = zlib.decompressobj(wbits=15 if chunk[0] & 0x0F == 8 else -15)
         return self._stream.decompress(chunk, n_bytes) if chunk else b""
+
+
+def _join(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        raise AddressError("it redirects to what cannot be read as an address") from None
 
 
 def _header(response: Response, name: bytes) -> str:

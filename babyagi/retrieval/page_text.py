@@ -92,7 +92,7 @@ def _decode(body: bytes, parameters: str) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
-        is_cut = error.start > len(body) - 4  # in mid-character
+        is_cut = error.reason == "unexpected end of data"  # in mid-character
         return body.decode("utf-8" if is_cut else "cp1252", "replace")
 
 
@@ -100,7 +100,7 @@ def _text_encoding(name: str) -> str:
     """Python's name of an encoding of text; empty when it is none."""
     try:
         found = codecs.lookup(name)
-        b"".decode(found.name)
+        b"a".decode(found.name, "replace")  # refuses what makes no text
     except (LookupError, ValueError):
         return ""
     if found.name.replace("-", "_") in _NOT_FOR_TEXT:

@@ -7,7 +7,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -45,14 +45,26 @@ class Document:
         return cls(**{**fields, "fetched_at": datetime.fromisoformat(fields["fetched_at"])})
 
 
+Read = Callable[[Page], Awaitable[Mapping[str, str]]]
+
+
 class Pages:
-    """Opens pages. What was fetched is kept in `folder` for a day, if there is one, so that no two
-    tasks and no repetition of a try fetch the same page twice."""
+    """Opens pages, and reads them by `read`, in a process apart unless another one is handed in.
+
+    What was fetched is kept in `folder` for a day, if there is one, so that no two tasks and no
+    repetition of a try fetch the same page.
+    """
 
     def __init__(
-        self, door: Door, *, clock: Callable[[], datetime], folder: Path | None = None
+        self,
+        door: Door,
+        *,
+        clock: Callable[[], datetime],
+        folder: Path | None = None,
+        read: Read | None = None,
     ) -> None:
         self._door = door
+        self._read_page = read or read_apart
         self._clock = clock
         self._folder = folder
         self._slots = asyncio.Semaphore(MAX_READ_AT_ONCE)
@@ -73,7 +85,7 @@ class Pages:
         return document
 
     async def _read(self, page: Page) -> Document:
-        said = await read_apart(page)
+        said = await self._read_page(page)
         if "error" in said:
             raise ToolError(f"{page.url} cannot be read: {said['error']}")
         text = clean(said["text"]).strip()
@@ -115,7 +127,7 @@ def _path(folder: Path, url: str) -> Path:
     return folder / f"{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}.json"
 
 
-async def read_apart(page: Page) -> dict[str, str]:
+async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
     """Return what `page_text` says of the page, from a process that has no more than its time and
     memory.
 
@@ -129,7 +141,7 @@ async def read_apart(page: Page) -> dict[str, str]:
         start_new_session=True, env={},
     )  # fmt: skip
     try:
-        async with asyncio.timeout(READ_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             said, _ = await process.communicate(page.body)
     except TimeoutError:
         raise ToolError(f"{page.url} takes too long to read") from None

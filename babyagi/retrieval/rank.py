@@ -114,7 +114,7 @@ def _words(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
-    for ending in ("ing", "ies", "ed", "es", "s"):
+    for ending in ("ing", "ies", "ed", "es", "s", "e", "y"):
         if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
             return word.removesuffix(ending)
     return word
