@@ -48,7 +48,6 @@ RUN_PYTHON = "run_python"
 SETS = {"files": READING, "web": WEB, "python": (RUN_PYTHON,)}
 NEED_A_FOLDER = frozenset({*READING, "write_file"})
 TOOL_NAMES = (*READING, "write_file", "calculator", *WEB, RUN_PYTHON, ASK_USER)
-GRANTED_BY_NAME = tuple(name for name in TOOL_NAMES if name != ASK_USER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

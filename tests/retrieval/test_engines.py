@@ -65,7 +65,7 @@ async def test_every_engine_is_asked_and_read_in_its_own_form(name):
         said, hits = await open_search(server, name).search("the age of Ada")
 
     (asked,) = server.asked
-    question = asked.params | (json.loads(asked.body) if asked.body else {})
+    question = {**asked.params, **(json.loads(asked.body) if asked.body else {})}
     assert said == name
     assert "the age of Ada" in question.values()
     if ENGINES[name].key_variable:

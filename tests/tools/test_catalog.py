@@ -13,10 +13,12 @@ from babyagi.llm.prompt import ToolCall
 from babyagi.net.door import Door
 from babyagi.retrieval.engines import Searcher
 from babyagi.retrieval.pages import Pages
+from babyagi.settings.fields import declared_fields
 from babyagi.tasks import Role, TaskStatus
 from babyagi.tools.catalog import (
     NEED_A_FOLDER,
     READING,
+    SETS,
     TOOL_NAMES,
     WEB,
     ToolContext,
@@ -56,6 +58,15 @@ def test_without_a_folder_nothing_that_needs_one_opens():
     tools = open_tools(TOOL_NAMES, everything(None))
 
     assert {tool.name for tool in tools} == set(TOOL_NAMES) - NEED_A_FOLDER
+
+
+def test_every_tool_and_set_can_be_named_but_the_question_which_has_a_setting_of_its_own():
+    parse = declared_fields()["tools"].parse
+    names = [*SETS, *(name for name in TOOL_NAMES if name != "ask_user")]
+
+    assert parse(",".join(names)) == tuple(names)
+    with pytest.raises(ValueError, match="names of web, web_search"):
+        parse("ask_user")
 
 
 def test_where_nothing_is_searched_with_and_no_page_opens_there_is_no_web():
