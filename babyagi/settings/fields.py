@@ -126,8 +126,9 @@ class ObjectiveFields:
         default=(),
         metadata=declare(
             "BABYAGI_TOOLS --tools",
-            "More tools that tasks may use, by name or by set: web (web_search, open_page; extra `web`), "
-            "python (run_python), calculator, write_file, files; `babyagi tools` lists them.",
+            "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
+            "`web`), python (run_python), calculator, write_file, files; `babyagi tools` lists "
+            "them.",
             parse=names_of(
                 "web",
                 "web_search",

@@ -17,15 +17,14 @@ from babyagi.retrieval.engines import (
 from tests.web_server import Reply, WebServer
 
 A, B = "https://a.example/x?y=1", "https://b.example/"
-ORGANIC = [
+RESULTS = [
     {"title": "One", "link": A, "snippet": "The <b>first</b>\nresult &amp; more."},
     {"title": "Two", "link": B, "snippet": "second"},
     {"title": "Not on the web", "link": "javascript:alert(1)", "snippet": "third"},
-    "junk",
-    {},
 ]
+ORGANIC = [*RESULTS, "junk", {}]
 CONTENT = [
-    {"title": one["title"], "url": one["link"], "content": one["snippet"]} for one in ORGANIC[:3]
+    {"title": one["title"], "url": one["link"], "content": one["snippet"]} for one in RESULTS
 ]
 DUCK = """
 <div class="result"><h2><a rel="nofollow" class="result__a"
