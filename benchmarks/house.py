@@ -9,8 +9,8 @@ are counted while the program runs: on SQLite in a file, with models that answer
 * Frames are those of this program's own functions, from `main` through every asyncio task on the
   way to the model.
 * Statements are what this program has SQLite execute, without PRAGMA, BEGIN and COMMIT; a script is
-  one, `executemany` one for each row. What triggers add to them is counted apart. A transaction is a
-  BEGIN. The first call is that of `babyagi run` in a home that is there already.
+  one, `executemany` one for each row. What triggers add to them is counted apart. A transaction is
+  a BEGIN. The first call is that of `babyagi run` in a home that is there already.
 """
 
 from __future__ import annotations

@@ -1786,6 +1786,19 @@ class TaskStoreContract:
         with pytest.raises(NotFoundError):
             await store.claimable(99)
 
+    async def test_the_events_of_one_change_keep_their_order_and_every_character(self, store):
+        objective_id = await begin(store)
+        names = [f'{number} \\u0000 "\\" \'%s :now_us é 🙂 \u2028' for number in range(30)]
+        plan = await store.add_tasks(objective_id, [Proposal(name=name) for name in names])
+        await store.append_event(
+            objective_id, kind="odd", task_id=None, data={"said": "\x00\ud800", "n": 2**60}
+        )
+        *added, odd = (await store.events(objective_id))[-31:]
+        assert [event.data["name"] for event in added] == [task.name for task in plan.added]
+        assert [event.task_id for event in added] == [task.id for task in plan.added]
+        assert (odd.data, odd.task_id) == ({"said": "\x00\ud800", "n": 2**60}, None)
+        assert (await store.verify()).damages == ()
+
     async def test_what_comes_first_is_claimed_in_the_same_breath_as_it_is_seen(self, store):
         objective_id = await begin(store, "B", "C")
         seen, claim = await store.claim_next(objective_id, "w", deferral=NOTHING_WAITS)

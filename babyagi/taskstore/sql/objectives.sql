@@ -108,11 +108,6 @@ SELECT 1 FROM worker AS w
         OR EXISTS (SELECT 1 FROM duty AS d WHERE d.objective_id = :objective_id AND d.worker_id = w.id))
  LIMIT 1;
 
--- insert_event --
--- Append an event; nothing when its objective is gone.
-INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
-SELECT id, :task_id, :kind, :data, :at_us, :seal FROM objective WHERE id = :objective_id;
-
 -- events --
 -- Events after an id, oldest first.
 SELECT * FROM event WHERE objective_id = :objective_id AND id > :after_id ORDER BY id LIMIT :limit;

@@ -162,7 +162,7 @@ def append_event(
         "data": to_json(data),
         "at_us": tx.now_us,
     }
-    tx.run("insert_event", **sealed("event", values))
+    tx.run_later("insert_events", sealed("event", values))
 
 
 def charge(
