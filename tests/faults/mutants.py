@@ -136,8 +136,8 @@ def _check_no_limit() -> None:
 
 def _settle_nothing() -> None:
     def only_ask(tx: Transaction, objective_id: int, owner: str) -> bool:
-        rows = tx.all("unsettled_steps", objective_id=objective_id, owner=owner)
-        return any(lifecycle.is_open(step_from_row(row)) for row in rows)
+        rows = tx.all("unsettled_steps", objective_id=objective_id)
+        return any(lifecycle.is_open(step_from_row(row)) for row in rows if row["owner"] == owner)
 
     transitions.settle = only_ask
 

@@ -73,6 +73,10 @@ class Transaction:
         """Say that this will be read: where a server is far, the questions that were asked before
         the next answer is needed travel together."""
 
+    def know(self, query: str, row: Row | None, **values: Any) -> None:
+        """Say what this would answer, where something else that was read has told."""
+        self._known[(query, frozenset(values.items()))] = () if row is None else (row,)
+
     def run(self, query: str, **values: Any) -> None:
         """Write; it has happened when the next answer is there, or the transaction has ended."""
         self._execute(query, values)

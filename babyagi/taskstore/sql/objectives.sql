@@ -73,8 +73,9 @@ UPDATE objective SET n_barren = 0, n_fruitless = 0, checks = '{}' WHERE id = :ob
 UPDATE objective SET n_begun = n_begun + 1 WHERE id = :objective_id;
 
 -- finish_plan --
--- What was recorded is planned from; the next planning is a new one.
-UPDATE objective SET plan_no = plan_no + 1 WHERE id = :objective_id;
+-- What was recorded is planned from; the next planning is a new one. And what `count_progress` says.
+UPDATE objective SET plan_no = plan_no + 1, n_barren = :n_tasks_without_progress, n_fruitless = :n_tries_without_answer, n_answers = :n_answers
+ WHERE id = :objective_id;
 
 -- set_claimed_met --
 -- Somebody says that the objective is met.

@@ -126,7 +126,7 @@ class Claims(SqlAccess):
         def work(tx: Transaction) -> Result:
             try:
                 record_first(tx, claim.fence, first)  # which may change the task
-                transitions.ask_to_put_down(tx, claim.fence.objective_id, claim.fence.owner)
+                transitions.ask_to_put_down(tx, claim.fence.objective_id)
                 planning.ask_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
@@ -183,8 +183,8 @@ class Claims(SqlAccess):
                 objective_id,
                 [task for task in tasks if task.status is TaskStatus.RECORDED],
                 plan,
+                ends_planning=True,
             )
-            tx.run("finish_plan", objective_id=objective_id)
             transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             return made
 
