@@ -29,7 +29,7 @@ from babyagi.index.builtin import BuiltinIndex, score
 from babyagi.index.indexer import Embed, ResultSource, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import MAX_CHARS, Words, searchable
-from babyagi.tasks import Objective, Result, Task
+from babyagi.tasks import Objective, Pending, Result, Task
 
 # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_PENDING = 200
@@ -113,6 +113,7 @@ class ResultSearch:
         self._collection = collection_of(objective)
         # the stored vectors, while the index cannot be asked
         self._memory: BuiltinIndex | None = None
+        self._free: dict[int, bytes] = {}  # vectors of pending results that cost nothing
         self._n_trusted = 0  # so many results the index is expected to hold without being counted
         # by task id, the last used at the end; a result that was planned from never changes
         self._kept: dict[int, Result] = {}
@@ -159,12 +160,13 @@ class ResultSearch:
     ) -> Candidates:
         """What may bear on the text: about `n` by either way. Arguments and errors are those of
         `relevant`."""
-        # Counted first: what is recorded or indexed from here on can only make the index hold more
-        # than is expected of it.
-        n_results = await self._source.count_results(self._objective_id)
-        if n_results == 0:
+        # Counted before the index is asked: what is recorded or indexed from here on can only make
+        # it hold more than is expected of it.
+        pending = await self._source.pending_results(
+            self._objective_id, space=self._space, limit=MAX_PENDING
+        )
+        if pending.n_results == 0:
             return Candidates()
-        pending = await self._source.unindexed_results(self._objective_id, limit=MAX_PENDING)
         nearest: dict[int, float] = {}
         try:
             query, vectors = await self._embed(
@@ -174,11 +176,11 @@ class ResultSearch:
             degraded = f"compared by words only: {error.what}"
         else:
             nearest, degraded = await self._by_vectors(
-                query, n_results=n_results, n_pending=len(pending), k=n
+                query, n_results=pending.n_results, n_pending=len(pending.results), k=n
             )
             nearest |= score_all(vectors, query)
         by_words = await self._by_words(
-            text, n, with_latest=not nearest or len(pending) == MAX_PENDING
+            text, n, with_latest=not nearest or len(pending.results) == MAX_PENDING
         )
         return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
@@ -226,25 +228,25 @@ class ResultSearch:
     # ----------------------------------------------------------------------------------------------
 
     async def _embed(
-        self, texts: Sequence[str], pending: Sequence[Result], embed: Embed
+        self, texts: Sequence[str], pending: Pending, embed: Embed
     ) -> tuple[bytes, Mapping[int, bytes]]:
         """Return the vector that is asked for, and those of the pending results by task id, storing
-        the new ones so that nobody pays again."""
-        task_ids = [result.task_id for result in pending]
-        vectors = (
-            dict(
-                await self._source.vectors(self._objective_id, space=self._space, task_ids=task_ids)
-            )
-            if task_ids
-            else {}
-        )
-        bare = [result for result in pending if result.task_id not in vectors][-MAX_NEW_VECTORS:]
+        the new ones so that nobody pays again; those that cost nothing are kept in memory."""
+        task_ids = {result.task_id for result in pending.results}
+        self._free = {id_: vector for id_, vector in self._free.items() if id_ in task_ids}
+        vectors = {**self._free, **pending.vectors}
+        bare = [one for one in pending.results if one.task_id not in vectors][-MAX_NEW_VECTORS:]
         embedded = await embed([*texts, *map(text_of, bare)])
         asked, new = embedded[: len(texts)], embedded[len(texts) :]
         if bare and len(new) == len(bare):
-            stored = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
-            await self._source.store_vectors(self._objective_id, space=self._space, vectors=stored)
-            vectors.update(stored)
+            made = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
+            if is_lexical(self._space):
+                self._free |= made
+            else:
+                await self._source.store_vectors(
+                    self._objective_id, space=self._space, vectors=made
+                )
+            vectors |= made
         return mix(asked), vectors
 
     async def _by_vectors(

@@ -19,6 +19,7 @@ from babyagi.tasks import (
     Limits,
     Objective,
     ObjectiveSpec,
+    Pending,
     Place,
     Proposal,
     Reservation,
@@ -256,6 +257,22 @@ class Window:
     tasks: tuple[Task, ...]
     at_work: tuple[Task, ...]
     finished: tuple[Task, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plannable:
+    """What a planning is made from, all of it read at one instant.
+
+    Attributes:
+        recorded: every recorded task, in the list's order. results: of the first of them.
+        finished: the done and dead tasks that were finished last, the latest first.
+        names: the newest tasks by name, oldest first.
+    """
+
+    recorded: tuple[Task, ...]
+    results: tuple[Result, ...]
+    finished: tuple[Task, ...]
+    names: tuple[TaskName, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -521,6 +538,13 @@ class TaskStore(WorkerStore, Protocol):
         finished last."""
         ...
 
+    async def plannable(
+        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+    ) -> Plannable:
+        """What a planning is made from: the results are those of the first `n_results` recorded
+        tasks. One read; raises `NotFoundError`."""
+        ...
+
     async def reorder(
         self,
         claim: DutyClaim,
@@ -772,6 +796,11 @@ class TaskStore(WorkerStore, Protocol):
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
         """The oldest results that the result store does not have yet."""
+        ...
+
+    async def pending_results(self, objective_id: int, *, space: str, limit: int) -> Pending:
+        """As `unindexed_results`, with their vectors of the space and the number of all results.
+        One read."""
         ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...

@@ -20,6 +20,7 @@ from babyagi.tasks import (
     Objective,
     ObjectiveSpec,
     ObjectiveStatus,
+    Pending,
     Result,
     StopReason,
     Task,
@@ -27,7 +28,7 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Window
+from babyagi.taskstore.port import Plannable, Window
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql.access import Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
@@ -304,6 +305,28 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         return await self._read(work, n_rows=n_head + n_new + n_finished)
 
+    async def plannable(
+        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+    ) -> Plannable:
+        def work(tx: Transaction) -> Plannable:
+            at = {"objective_id": objective_id}
+            statuses = to_json([TaskStatus.RECORDED])
+            names = tx.all("task_names", **at, limit=n_names)
+            if not names:
+                transitions.objective_row(tx, objective_id)
+            recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+            task_ids = to_json([row["id"] for row in recorded[:n_results]])
+            results = tx.all("results_of", **at, task_ids=task_ids)
+            finished = tx.all("last_finished", **at, limit=n_finished)
+            return Plannable(
+                recorded=tuple(map(task_from_row, recorded)),
+                results=tuple(map(result_from_row, results)),
+                finished=tuple(map(task_from_row, finished)),
+                names=tuple(map(task_name_from_row, reversed(names))),
+            )
+
+        return await self._read(work, n_rows=n_names)
+
     async def task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
             try:
@@ -414,6 +437,23 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
         return await self._list(
             objective_id, "unindexed_results", result_from_row, n_rows=limit, limit=limit
         )
+
+    async def pending_results(self, objective_id: int, *, space: str, limit: int) -> Pending:
+        def work(tx: Transaction) -> Pending:
+            n_results = int(tx.all("n_results", objective_id=objective_id)[0]["n"])
+            if not n_results:
+                transitions.objective_row(tx, objective_id)
+                return Pending(n_results=0, results=(), vectors={})
+            rows = tx.all("pending_results", objective_id=objective_id, space=space, limit=limit)
+            return Pending(
+                n_results=n_results,
+                results=tuple(map(result_from_row, rows)),
+                vectors={
+                    row["task_id"]: row["vector"] for row in rows if row["vector"] is not None
+                },
+            )
+
+        return await self._read(work, n_rows=limit)
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:

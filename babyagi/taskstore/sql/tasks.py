@@ -60,9 +60,7 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
-            tx.ask("duties", objective_id=objective_id)
-            transitions.ask_tally(tx, objective_id)
-            _ask_for_task(tx, objective_id, worker_id="")
+            _look_out(tx, objective_id, worker_id="")
             return _look_for_work(tx, objective_id, worker_id="")[0]
 
         return await self._read(work)
@@ -71,10 +69,7 @@ class Claims(SqlAccess):
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
         def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _ask_for_standing(tx, objective_id, worker_id)
-            tx.ask("duties", objective_id=objective_id)
-            transitions.ask_tally(tx, objective_id)
-            _ask_for_task(tx, objective_id, worker_id)
+            _look_out(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             claimable, task = _look_for_work(tx, objective_id, worker_id)
             if not _can_serve(tx, objective_id, worker_id):
@@ -334,6 +329,18 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
+def _look_out(tx: Transaction, objective_id: int, worker_id: str) -> None:
+    """Read at once what `_look_for_work` and a claim need."""
+    at = {"objective_id": objective_id, "worker_id": worker_id}
+    tx.ask("duties", objective_id=objective_id)
+    tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
+    row = tx.one("outlook", **at, **transitions.COUNTED)
+    tx.know("objective", row, objective_id=objective_id)
+    if row is not None:
+        tx.know("tally", row, objective_id=objective_id, **transitions.COUNTED)
+        tx.know("standing", row, **at)
+
+
 def _look_for_work(
     tx: Transaction, objective_id: int, worker_id: str
 ) -> tuple[Claimable, Task | None]:
@@ -401,7 +408,7 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
         claim_no=claim_no,
     )
     fence = Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id)
-    return DutyClaim(duty=duty, fence=fence)
+    return DutyClaim(duty=duty, fence=fence, is_new=known is None or known["owner"] != owner)
 
 
 def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
