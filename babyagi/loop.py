@@ -464,6 +464,12 @@ class Loop:
         await journal.commit(
             lambda first: self._store.record_plan(claim, task_ids=task_ids, plan=plan, first=first)
         )
+        withdrawn = {one.task_id for one in plan.unanswered}
+        self._search.keep(
+            replace(results[task.id], is_planned=True)
+            for task in tasks
+            if task.id in results and task.id not in withdrawn
+        )
 
     async def _load_finished(
         self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int

@@ -456,11 +456,13 @@ class Result:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pending:
     """How many results there are, the oldest that the result store does not have yet, and which of
-    these have a vector, by task id."""
+    these have a vector, by task id. `with_words` are the tasks in whose results some words stand,
+    the best match first."""
 
     n_results: int
     results: tuple[Result, ...]
     vectors: Mapping[int, bytes]
+    with_words: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,7 +151,15 @@ class ResultSource(Protocol):
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]: ...
 
-    async def pending_results(self, objective_id: int, *, space: str, limit: int) -> Pending: ...
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending: ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
 

@@ -13,7 +13,7 @@ them, and the 100 finished last.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -163,7 +163,11 @@ class ResultSearch:
         # Counted before the index is asked: what is recorded or indexed from here on can only make
         # it hold more than is expected of it.
         pending = await self._source.pending_results(
-            self._objective_id, space=self._space, limit=MAX_PENDING
+            self._objective_id,
+            space=self._space,
+            limit=MAX_PENDING,
+            words=searchable(text, limit=MAX_WORDS),
+            n_found=n,
         )
         if pending.n_results == 0:
             return Candidates()
@@ -179,9 +183,11 @@ class ResultSearch:
                 query, n_results=pending.n_results, n_pending=len(pending.results), k=n
             )
             nearest |= score_all(vectors, query)
-        by_words = await self._by_words(
-            text, n, with_latest=not nearest or len(pending.results) == MAX_PENDING
-        )
+        by_words = [*pending.with_words]
+        # those that were finished last, where not all that are new have vectors
+        if not nearest or len(pending.results) == MAX_PENDING:
+            latest = await self._source.last_finished(self._objective_id, limit=N_LATEST)
+            by_words += [task.id for task in latest]
         return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
@@ -192,14 +198,18 @@ class ResultSearch:
         self._kept |= known  # behind the others, as the last that were used
         unknown = [task_id for task_id in task_ids if task_id not in known]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
+        self.keep(read)
+        return [*known.values(), *read]
+
+    def keep(self, results: Iterable[Result]) -> None:
+        """Remember these, as far as they were planned from, for the next search."""
         self._kept |= {
             result.task_id: result
-            for result in read
+            for result in results
             if result.is_planned and len(result.text) <= MAX_CHARS
         }
         for task_id in list(self._kept)[:-MAX_KEPT]:
             del self._kept[task_id]
-        return [*known.values(), *read]
 
     async def holding(self, text: str, *, limit: int) -> list[Result]:
         """The results that have the rare words of the text, found by full text."""
@@ -318,22 +328,8 @@ class ResultSearch:
             ]
             await index.upsert(self._collection, items)
 
-    # -- by words
+    # -- the order
     # ----------------------------------------------------------------------------------------------
-
-    async def _by_words(self, text: str, n: int, *, with_latest: bool) -> list[int]:
-        """Ids of tasks whose results share words with the text, and with `with_latest` also those
-        that were finished last."""
-        words = searchable(text, limit=MAX_WORDS)
-        found = (
-            await self._source.find_words(self._objective_id, words=words, limit=n) if words else []
-        )
-        latest = (
-            await self._source.last_finished(self._objective_id, limit=N_LATEST)
-            if with_latest
-            else []
-        )
-        return [*found, *(task.id for task in latest)]
 
     async def _rank(
         self,

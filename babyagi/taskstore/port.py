@@ -798,9 +798,17 @@ class TaskStore(WorkerStore, Protocol):
         """The oldest results that the result store does not have yet."""
         ...
 
-    async def pending_results(self, objective_id: int, *, space: str, limit: int) -> Pending:
-        """As `unindexed_results`, with their vectors of the space and the number of all results.
-        One read."""
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending:
+        """As `unindexed_results`, with their vectors of the space, the number of all results, and
+        what `find_words` would find of the words. One read."""
         ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...

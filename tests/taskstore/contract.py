@@ -1823,6 +1823,13 @@ class TaskStoreContract:
         pending = await store.pending_results(objective_id, space="s", limit=9)
         assert (pending.n_results, pending.vectors) == (3, {2: b"2"})
         assert list(pending.results) == await store.unindexed_results(objective_id, limit=9)
+        found = await store.pending_results(
+            objective_id, space="s", limit=1, words=["three", "one"], n_found=1
+        )
+        assert (len(found.results), pending.with_words) == (1, ())
+        words = ["three", "one"]
+        assert [*found.with_words] == await store.find_words(objective_id, words=words, limit=1)
+        assert len(found.with_words) == 1
         with pytest.raises(NotFoundError):
             await store.pending_results(99, space="s", limit=9)
 

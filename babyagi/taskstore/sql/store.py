@@ -438,7 +438,15 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             objective_id, "unindexed_results", result_from_row, n_rows=limit, limit=limit
         )
 
-    async def pending_results(self, objective_id: int, *, space: str, limit: int) -> Pending:
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending:
         def work(tx: Transaction) -> Pending:
             n_results = int(tx.all("n_results", objective_id=objective_id)[0]["n"])
             if not n_results:
@@ -451,6 +459,7 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
                 vectors={
                     row["task_id"]: row["vector"] for row in rows if row["vector"] is not None
                 },
+                with_words=tuple(_find_words(tx, objective_id, words, limit=n_found)),
             )
 
         return await self._read(work, n_rows=limit)
@@ -492,20 +501,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
         return await self._write(work, objective_id)
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
-        def work(tx: Transaction) -> list[int]:
-            counted = tx.all(
-                "word_counts",
-                objective_id=objective_id,
-                words=to_json(list(words)),
-                limit=COMMON_WORD + 1,
-            )
-            rare = choose_words({row["word"]: row["n"] for row in counted})
-            rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
-            return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[
-                :limit
-            ]
-
-        return await self._look(objective_id, work)
+        return await self._look(
+            objective_id, lambda tx: _find_words(tx, objective_id, words, limit=limit)
+        )
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
@@ -544,3 +542,21 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         n_rows = ALL_ROWS if task_ids is None else len(task_ids)
         return await self._look(objective_id, work, n_rows=n_rows)
+
+
+def _find_words(
+    tx: Transaction, objective_id: int, words: Sequence[str], *, limit: int
+) -> list[int]:
+    if not words:
+        return []
+    counted = tx.all(
+        "word_counts",
+        objective_id=objective_id,
+        words=to_json(list(words)),
+        limit=COMMON_WORD + 1,
+    )
+    rare = choose_words({row["word"]: row["n"] for row in counted})
+    if not rare:
+        return []
+    rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
+    return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[:limit]

@@ -87,6 +87,7 @@ class Claims(SqlAccess):
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         def work(tx: Transaction) -> Claim | None:
             _ask_for_standing(tx, objective_id, worker_id)
+            tx.ask("objective", objective_id=objective_id)
             _ask_for_task(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             objective = transitions.read_objective(tx, objective_id)
@@ -333,7 +334,7 @@ def _look_out(tx: Transaction, objective_id: int, worker_id: str) -> None:
     """Read at once what `_look_for_work` and a claim need."""
     at = {"objective_id": objective_id, "worker_id": worker_id}
     tx.ask("duties", objective_id=objective_id)
-    tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
+    _ask_for_task(tx, objective_id, worker_id)
     row = tx.one("outlook", **at, **transitions.COUNTED)
     tx.know("objective", row, objective_id=objective_id)
     if row is not None:
@@ -348,17 +349,17 @@ def _look_for_work(
     row = transitions.objective_row(tx, objective_id)
     objective = transitions.read_objective(tx, objective_id)
     duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
-    task = _find_task(tx, objective, worker_id)
+    found = transitions.tally(tx, objective_id)
+    task = _find_task(tx, objective, worker_id) if found["n_unblocked"] else None
     # what one worker must not have, another one may
-    has_task = task is not None or (
-        bool(worker_id) and _find_task(tx, objective, worker_id="") is not None
+    has_task = task is not None or bool(
+        worker_id and found["n_unblocked"] and _find_task(tx, objective, worker_id="")
     )
     # then there is nothing to order, and an order that is owed must not keep the end off
     if not has_task:
         duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
     is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
     can_conclude = is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
-    found = transitions.tally(tx, objective_id)
     claimable = Claimable(
         objective=objective,
         has_task=has_task,
@@ -412,8 +413,7 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
 
 
 def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Ask for what `_find_task` reads where tasks may be begun."""
-    tx.ask("objective", objective_id=objective_id)
+    """Ask for the task that `_find_task` finds where tasks may be begun."""
     tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
 
 
