@@ -177,10 +177,10 @@ class Loop:
         answer, shown = await self._execute(claim.task, objective, journal)
         outcome, plan = answer.outcome, await self._plan_of(claim.task, answer, objective.spec.text)
         if outcome.kind is OutcomeKind.LACKING:
-            await journal.flush()
             lack = Lack(what=outcome.lack, shown=shown)
-            await self._store.record_lack(
-                claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan)
+            plan = await self._plan_for_lack(claim.task, lack, plan, journal)
+            await journal.commit(
+                lambda first: self._store.record_lack(claim, lack=lack, plan=plan, first=first)
             )
             return
         await journal.commit(
@@ -410,7 +410,9 @@ class Loop:
             dropped=(*answer.plan.dropped, *dropped),
         )
 
-    async def _plan_for_lack(self, task: Task, lack: Lack, own: Planned | None) -> Planned | None:
+    async def _plan_for_lack(
+        self, task: Task, lack: Lack, own: Planned | None, journal: Journal
+    ) -> Planned | None:
         """What brings what the task lacks: tasks of the list, and what its agent proposed; None
         where the creation agent must be asked."""
         bringers = find_bringers(
@@ -423,9 +425,11 @@ class Loop:
         ]
         if not (bringers.is_all or proposals):
             return None
-        sources = find_sources(
-            (*task.origins, *(await self._read_of(task) if bringers.again else ()))
-        )
+        read: tuple[str, ...] = ()
+        if bringers.again:
+            await journal.flush()  # what this try has read counts, too
+            read = await self._read_of(task)
+        sources = find_sources((*task.origins, *read))
         again = [
             Proposal(name=name, parent_id=task.id, origins=("model", *sources))
             for name in bringers.again

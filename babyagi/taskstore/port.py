@@ -418,7 +418,14 @@ class TaskStore(WorkerStore, Protocol):
         """
         ...
 
-    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+    async def record_lack(
+        self,
+        claim: Claim,
+        *,
+        lack: Lack,
+        plan: Planned | None = None,
+        first: Outcome | Kept | None = None,
+    ) -> Task:
         """running → recorded, without a result, and no longer held; or dead, when it was the last
         of `rules.MAX_LACKS` tries.
 

@@ -2416,6 +2416,19 @@ class TaskStoreContract:
         done = await store.record_step(zombie.fence, key="k", output="1", usage=SPENT)
         assert (done.output, done.n_unconfirmed) == ("1", 0)
 
+    async def test_an_outcome_and_what_a_task_lacked_are_one_transaction(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
+        first, lack = Outcome(key="k", output="1", usage=SPENT), Lack(what="prices", shown=())
+        stranger = replace(claim, fence=replace(claim.fence, worker_id="v"))
+        with pytest.raises(LeaseLostError):
+            await store.record_lack(stranger, lack=lack, first=first)
+        assert (await store.steps(objective_id, owner="task:1"))[1].output is None
+        task = await store.record_lack(claim, lack=lack, first=first)
+        assert (task.lack, task.usage) == (lack, SPENT)
+        assert (await store.steps(objective_id, owner="task:1"))[1].output == "1"
+
     async def test_an_outcome_and_what_a_duty_makes_of_it_are_one_transaction(self, store):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")

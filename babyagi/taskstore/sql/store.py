@@ -158,7 +158,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             }
             objective_id = tx.all("insert_objective", **sealed("objective", values))[0]["id"]
             transitions.append_event(tx, objective_id, events.OBJECTIVE_CREATED, uid=uid)
-            planning.enter(tx, objective_id, [lifecycle.first_task(spec)])
+            first = [lifecycle.first_task(spec)]
+            planning.enter(tx, objective_id, first, allow_duplicates=True)
             return transitions.read_objective(tx, objective_id), True
 
         return await self._write_all(work)

@@ -151,8 +151,16 @@ class Claims(SqlAccess):
 
         return await self._write(work, claim.fence.objective_id)
 
-    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+    async def record_lack(
+        self,
+        claim: Claim,
+        *,
+        lack: Lack,
+        plan: Planned | None = None,
+        first: Outcome | Kept | None = None,
+    ) -> Task:
         def work(tx: Transaction) -> Task:
+            record_first(tx, claim.fence, first)
             task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             task = planning.record_lack(tx, lifecycle.lacked(task, lack=lack))
             if plan is not None and task.status is TaskStatus.RECORDED:
