@@ -323,7 +323,7 @@ class Journal:
             origins=origins,
         )
         if self._holds(outcome):
-            return Completion.from_json(outcome.output)
+            return completion
         return Completion.from_json((await self._record(outcome)).output or "")
 
     async def _ask_model(

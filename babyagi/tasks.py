@@ -454,6 +454,18 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """How many results there are, the oldest that the result store does not have yet, and which of
+    these have a vector, by task id. `with_words` are the tasks in whose results some words stand,
+    the best match first."""
+
+    n_results: int
+    results: tuple[Result, ...]
+    vectors: Mapping[int, bytes]
+    with_words: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """Who may change what: the owner of steps, the number of the claim, the worker that holds it.
 
@@ -476,10 +488,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyClaim:
-    """A duty that this worker holds while its lease lives."""
+    """A duty that this worker holds while its lease lives. `is_new`: nobody has held it before for
+    the same round, so no step of it is recorded."""
 
     duty: Duty
     fence: Fence
+    is_new: bool = False
 
 
 class StepState(StrEnum):
