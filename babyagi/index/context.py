@@ -214,6 +214,9 @@ class _Share:
     whole: float
 
 
+_NO_SHARE = _Share(stems=frozenset(), asked=0.0, whole=0.0)
+
+
 class _Pool:
     """The results that a task may be given, compared with what it asks."""
 
@@ -265,7 +268,11 @@ class _Pool:
         if found is None:
             stems = self._stems_by_key.get(_key(result)) or _stems(result.task_name)
             asked = stems & self._asked
-            found = _Share(stems=asked, asked=self._weigh(asked), whole=self._weigh(stems))
+            found = (
+                _Share(stems=asked, asked=self._weigh(asked), whole=self._weigh(stems))
+                if asked
+                else _NO_SHARE
+            )
             self._shares[_key(result)] = found
         return found
 
