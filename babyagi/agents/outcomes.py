@@ -210,7 +210,7 @@ _FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<mark>[0-9a-f]{8,64}) fr
 _FENCE_LINE = re.compile(
     r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE
 )
-_QUOTABLE = ("result", "tool", "file", "document")
+_QUOTABLE = ("result", "tool", "file", "web", "document")
 _AROUND_TASK = frozenset(
     "task the is to my your number current i was asked will now name a an of ok "
     "okay sure carry out please".split()

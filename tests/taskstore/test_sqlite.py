@@ -706,7 +706,10 @@ LOOKED_UP = (
 
 
 # what a plan says of how its parts lie together
-PARTS = r"CO-ROUTINE \w+|SCAN (unblocked|h)|MATERIALIZE h|SCALAR SUBQUERY \d|MERGE .*|LEFT|RIGHT"
+PARTS = (
+    r"CO-ROUTINE \w+|SCAN (unblocked|h)|MATERIALIZE h|SCALAR SUBQUERY \d|MERGE .*|LEFT|RIGHT|"
+    r"COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION ALL"
+)
 
 
 def plan_of(database, query):
