@@ -13,7 +13,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, overload
@@ -97,6 +97,25 @@ def tools_of(instance: object) -> tuple[FunctionTool, ...]:
     return tuple(
         found for name in names if isinstance(found := getattr(instance, name, None), FunctionTool)
     )
+
+
+def collect_tools(given: Sequence[Tool | Function]) -> list[Tool]:
+    """Return what a program gives as tools: tools as they are, of functions a tool each.
+
+    Raises:
+        ValueError: one cannot be a tool. TypeError: it is no list.
+    """
+    if isinstance(given, str | Mapping) or callable(given) or not isinstance(given, Iterable):
+        raise TypeError(f"tools must be a list: tools=[{getattr(given, '__name__', '…')}]")
+    return [_to_tool(one) for one in given]
+
+
+def _to_tool(given: Tool | Function) -> Tool:
+    if isinstance(given, Tool):
+        return given
+    if hasattr(given, "as_tool"):
+        raise ValueError("an agent needs a name as a tool: agent.as_tool(name, description)")
+    return _declare(given)
 
 
 def _declare(
