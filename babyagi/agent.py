@@ -21,7 +21,7 @@ from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.port import ChatModel
 from babyagi.llm.prompt import Message
-from babyagi.offload import run_blocking
+from babyagi.offload import call_either, run_blocking
 from babyagi.options import AgentOptions, Ask, SettingOptions, names_of, require_known
 from babyagi.react.asking import Asked
 from babyagi.react.calling import require_names, side_by_side
@@ -399,7 +399,7 @@ class _Desk:
 
     async def put_questions(self, ask: Ask) -> None:
         for step in await self.store.inbox(self.objective.id):
-            said = await ask(describe(step))
+            said: str = await call_either(ask, describe(step))
             way = Decision.ANSWER if Decision.ANSWER in decisions(step) else Decision.APPROVE
             await self.store.answer_step(step.id, output=decide(step, way, said).to_json())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import inspect
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -60,6 +61,15 @@ def run_blocking(work: Coroutine[Any, Any, T]) -> T:
         except KeyboardInterrupt as error:
             runner.interrupt(error)
     return runner.result()
+
+
+async def call_either(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what a function gives that may be async or not; one that is not runs in a thread."""
+    if inspect.iscoroutinefunction(function):
+        given = function(*args)
+    else:
+        given = await asyncio.to_thread(function, *args)
+    return await given if inspect.isawaitable(given) else given
 
 
 class _Runner(Generic[T]):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from babyagi.tasks import Limits
     from babyagi.tools.base import Tool
 
-Ask = Callable[[str], Awaitable[str]]
+Ask = Callable[[str], str | Awaitable[str]]
+"""Shows a person a question, and gives their answer."""
 
 
 class SettingOptions(TypedDict, total=False):
@@ -75,7 +76,7 @@ class RunOptions(SettingOptions, total=False):
     initial_task: str
     instance_name: str
     files: str | Path | None
-    ask: bool
+    ask: bool | Ask
     approve: Literal["once", "none"]
     memory: Literal["objective", "shared"]
     planning: Literal["separate", "combined"]
@@ -147,6 +148,9 @@ def rename(given: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, value in given.items():
         setting = OTHER_NAMES.get(name, name)
         if setting in found:
-            raise TypeError(f"{where} takes {name!r} or {setting!r}, not both")
+            other = next(
+                one for one in given if one != name and OTHER_NAMES.get(one, one) == setting
+            )
+            raise TypeError(f"{where} takes {other!r} or {name!r}, not both")
         found[setting] = value
     return found

@@ -55,7 +55,9 @@ class OutputType:
             return self.shape.read(text.strip().strip("`\"'*. \n"), "the answer", False)
         except ShapeError:
             fault = fault or f"the answer must be {self.shape.words}, got {show(text.strip())}"
-        raise MalformedReplyError(f"{fault[:1].upper()}{fault[1:]}. {self.instruction}")
+        raise MalformedReplyError(
+            f"{fault[:1].upper()}{fault[1:]}. The answer is JSON that fits the schema."
+        )
 
     def _unwrap(self, value: Any) -> list[Any]:
         if isinstance(value, dict) and set(value) == {ANSWER}:
@@ -80,6 +82,14 @@ def output_type_of(hint: Any) -> OutputType:
             "additionalProperties": False,
         }
     return OutputType(shape=shape, schema=schema, strict=to_strict(schema), is_wrapped=is_wrapped)
+
+
+def require_json(text: str) -> object:
+    """Raises `MalformedReplyError` for a text that holds no value of JSON; which one it should be
+    is not known here."""
+    for value in _find_values(text):
+        return value
+    raise MalformedReplyError("The reply must be JSON.")
 
 
 def _find_values(text: str) -> Iterator[Any]:

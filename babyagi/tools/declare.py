@@ -106,7 +106,8 @@ def collect_tools(given: Sequence[Tool | Function]) -> list[Tool]:
         ValueError: one cannot be a tool. TypeError: it is no list.
     """
     if isinstance(given, str | Mapping) or callable(given) or not isinstance(given, Iterable):
-        raise TypeError(f"tools must be a list: tools=[{getattr(given, '__name__', '…')}]")
+        name = getattr(given, "name", None) or getattr(given, "__name__", "…")
+        raise TypeError(f"tools must be a list: tools=[{name}]")
     return [_to_tool(one) for one in given]
 
 
