@@ -251,7 +251,7 @@ async def test_a_stream_that_is_left_early_stops_the_run_which_then_goes_on_from
             break
     await events.aclose()
 
-    assert {task.get_name() for task in asyncio.all_tasks()} == {asyncio.current_task().get_name()}
+    assert asyncio.all_tasks() == {asyncio.current_task()}
     async with open_store(load_here({})) as store:
         objective = await store.objective(1)
         assert not objective.has_report
@@ -272,6 +272,7 @@ async def test_a_question_of_a_stream_is_answered_through_it():
 
     (question,) = [event for event in told if isinstance(event, babyagi.QuestionAsked)]
     assert (question.text, question.is_approval) == ("Which tea?", False)
+    assert isinstance(told[-1], babyagi.ObjectiveEnded)
     assert told[-1].outcome.stop_reason is babyagi.StopReason.WAITING
     with pytest.raises(RuntimeError, match="the run is over"):
         await stream.answer(question, "green tea")
