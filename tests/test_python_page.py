@@ -63,7 +63,9 @@ def serving(answer):
 @pytest.fixture
 def model(tmp_path, monkeypatch):
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "limits.md").write_text("The limits of these documents are held before each call.\n", encoding="utf-8")
+    (tmp_path / "docs" / "limits.md").write_text(
+        "The limits of these documents are held before each call.\n", encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
