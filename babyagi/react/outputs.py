@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,10 @@ class OutputType:
                     return self.shape.read(inner, "the answer", False)
                 except ShapeError as error:
                     fault = fault or str(error)
+        fields = self.schema.get("properties", {})
+        if len(fields) == 1 and not self.is_wrapped:  # a protocol may have taken it out of that
+            with suppress(ShapeError):
+                return self.shape.read({next(iter(fields)): text.strip()}, "the answer", False)
         try:
             return self.shape.read(text.strip().strip("`\"'*. \n"), "the answer", False)
         except ShapeError:
