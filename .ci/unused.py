@@ -24,7 +24,7 @@ not_before
 extra_env_files, trust_env_file, llama_model_path, llama_ctx_max, llama_threads_num
 
 # For programs that embed this one
-add_tool, run_batch, as_tool, keep_last, tools_of, TOOL_LABELS, JAPANESE, FORCE, duplicates
+__dir__, by_hand, why_no_output, is_given_up, is_approval, max_cost, max_time, add_tool, run_batch, as_tool, keep_last, tools_of, TOOL_LABELS, JAPANESE, FORCE, duplicates
 
 # What tests and campaigns ask the program
 close_log, n_rebuilds, OURS, mend

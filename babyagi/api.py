@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import re
 import threading
 from collections.abc import (
@@ -47,7 +46,7 @@ from babyagi.react.protocols.base import Conversation
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.steps import Act, T
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
-from babyagi.settings.load import load_for_program
+from babyagi.settings.load import load_for_program, variables_here
 from babyagi.tasks import Event, Limits, Objective, Result, Step, StopReason, Usage
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Observation
@@ -228,7 +227,7 @@ async def run_async(
         BabyagiError: its text says what to do.
     """
     work = _read_options(objective, output_type, options)
-    return await run_objective(work, environ=os.environ, cwd=Path.cwd())
+    return await run_objective(work, environ=variables_here(), cwd=Path.cwd())
 
 
 @overload
@@ -282,7 +281,7 @@ def stream(objective: str, *, output_type: object = None, **options: Any) -> Str
     `run_async`.
     """
     work = _read_options(objective, output_type, options)
-    return Stream(work, environ=os.environ, cwd=Path.cwd())
+    return Stream(work, environ=variables_here(), cwd=Path.cwd())
 
 
 # -- reading options

@@ -43,7 +43,6 @@ class Bill:
 
 
 class Level(IntEnum):
-    LOW = 1
     HIGH = 2
 
 

@@ -205,7 +205,7 @@ def test_options_that_cannot_be_are_refused(options):
 
 class Size(Enum):
     SMALL = "small"
-    LARGE = "large"
+    OTHER = "large"
 
 
 @dataclass
