@@ -109,6 +109,16 @@ class RunOptions(SettingOptions, total=False):
     pinecone_cloud: str
     pinecone_region: str
     pinecone_environment: str
+    search_engine: Literal[
+        "auto", "serper", "brave", "tavily", "serpapi", "searchapi", "searxng", "keyless"
+    ]
+    searxng_url: str
+    search_url: str
+    serper_api_key: str | Secret
+    brave_api_key: str | Secret
+    tavily_api_key: str | Secret
+    searchapi_api_key: str | Secret
+    web_allow: Sequence[str]
     embedding_model: str
     embedding_base_url: str
 
