@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import signal
 import threading
 from collections.abc import (
     AsyncGenerator,
@@ -20,13 +21,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from babyagi import events
 from babyagi.agents.report import NO_OUTPUT, OUTPUT
-from babyagi.app import App, Given, open_app
+from babyagi.app import App, Given, RunOutcome, open_app
 from babyagi.backends import require_result_store
-from babyagi.errors import BabyagiError, MalformedReplyError
+from babyagi.errors import BabyagiError, MalformedReplyError, NotFoundError
 from babyagi.inbox import APPROVAL, Decision, decide, decisions, describe
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import Completion
@@ -367,9 +369,21 @@ async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
 
 
 async def _run(app: App, objective_id: int, ask: Ask | None) -> Objective:
-    """Run it, and go on after each answer of a person until none is waited for."""
-    if ask is None:
-        return (await app.run(objective_id)).objective
+    """Run it, and go on after each answer of a person until none is waited for.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed; the calls in flight have ended, and the run can go
+            on.
+    """
+    outcome = await (
+        app.run(objective_id) if ask is None else _run_answering(app, objective_id, ask)
+    )
+    if outcome.stopped_by_signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    return outcome.objective
+
+
+async def _run_answering(app: App, objective_id: int, ask: Ask) -> RunOutcome:
     try:
         async with asyncio.TaskGroup() as group:
             answering = group.create_task(_answer(app.store, objective_id, ask))
@@ -384,7 +398,7 @@ async def _run(app: App, objective_id: int, ask: Ask | None) -> Objective:
             answering.cancel()
     except BaseExceptionGroup as errors:
         raise errors.exceptions[0] from None
-    return outcome.objective
+    return outcome
 
 
 async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
@@ -392,7 +406,9 @@ async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
     while True:
         last = await store.last_event_id(objective_id)
         for step in await store.inbox(objective_id):
-            await _say(store, step, await call_either(ask, describe(step)))
+            said = await call_either(ask, describe(step))
+            with suppress(NotFoundError):  # somebody else was asked as well, and was faster
+                await _say(store, step, said)
         await store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
 
 
@@ -451,13 +467,17 @@ def _word(step: Step) -> str:
 
 
 class Stream(Generic[T]):
-    """An objective that runs as long as somebody takes its events, by `for` or `async for`."""
+    """An objective that runs as long as somebody takes its events, by `for` or `async for`.
+
+    `outcome` is what came of it, None before it has ended.
+    """
 
     def __init__(self, work: Work, *, environ: Mapping[str, str], cwd: Path) -> None:
         self._work = work
         self._environ = environ
         self._cwd = cwd
         self._app: App | None = None
+        self.outcome: ObjectiveOutcome[T] | None = None
 
     def __aiter__(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
         return self._tell()
@@ -469,7 +489,12 @@ class Stream(Generic[T]):
         thread.start()
 
         def wait(work: Coroutine[Any, Any, V]) -> V:
-            return asyncio.run_coroutine_threadsafe(work, loop).result()
+            pending = asyncio.run_coroutine_threadsafe(work, loop)
+            try:
+                return pending.result()
+            except BaseException:  # Ctrl-C while nothing happened
+                pending.cancel()
+                raise
 
         told = self._tell()
         try:
@@ -510,7 +535,8 @@ class Stream(Generic[T]):
                 finally:
                     self._app = None
                     await _stop(app, running)
-            yield ObjectiveEnded(outcome=await _conclude(app.store, objective, work.given.output))
+            self.outcome = await _conclude(app.store, objective, work.given.output)
+            yield ObjectiveEnded(outcome=self.outcome)
 
 
 async def _stop(app: App, running: asyncio.Task[Objective]) -> None:
@@ -527,6 +553,9 @@ async def _next(told: AsyncGenerator[V, None]) -> V:
 
 
 async def _close(told: AsyncGenerator[Any, None]) -> None:
+    generator = cast(AsyncGeneratorType[Any, None], told)
+    while generator.ag_running:  # noqa: ASYNC110  # what was cancelled lets its calls end
+        await asyncio.sleep(0.01)
     await told.aclose()
     await asyncio.get_running_loop().shutdown_default_executor()
 

@@ -1,6 +1,8 @@
 """Objectives from Python: functions as tools, answers of a type, what happens as it happens."""
 
 import asyncio
+import os
+import signal
 import threading
 from dataclasses import dataclass
 from typing import Literal
@@ -258,6 +260,32 @@ async def test_a_stream_that_is_left_early_stops_the_run_which_then_goes_on_from
         assert await store.workers() == []
     outcome = await babyagi.run_async("What does tea cost?", model="rehearsal")
     assert outcome.objective.id == 1 and outcome.report
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+def test_ctrl_c_lets_calls_in_flight_end_and_the_same_call_goes_on_from_there(is_stream):
+    calls = []
+
+    def buy(item: str) -> str:
+        """Buy an item."""
+        calls.append(item)
+        if len(calls) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        return "bought"
+
+    model = shop(tool="buy")
+
+    def go():
+        if not is_stream:
+            return babyagi.run("Buy tea", model=model, tools=[buy])
+        stream = babyagi.stream("Buy tea", model=model, tools=[buy])
+        assert list(stream)
+        return stream.outcome
+
+    with pytest.raises(KeyboardInterrupt):
+        go()
+    assert go().results[0].text.startswith("Tea: bought")
+    assert calls == ["tea"]
 
 
 async def test_a_question_of_a_stream_is_answered_through_it():
