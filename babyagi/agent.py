@@ -59,6 +59,7 @@ ProtocolName = Literal["auto", "native", "json", "text"]
 _BOUNDS = frozenset(field.name for field in fields(AgentBounds))
 _OF_FILES = ("agent_hosts", "serpapi_api_key")  # settings that only an agent from a file looks at
 _KEYS_AND_HOSTS = ("openai_api_key", *_OF_FILES)
+_PARAMETERS = frozenset(("model", "tools", "output_type", "instruction", "protocol", "ask"))
 _LIMITS = ("max_calls", "max_tokens", "max_cost_usd")
 
 
@@ -454,4 +455,5 @@ class ByHand:
 
 def _require_options(model: str | ChatModel, options: Mapping[str, Any]) -> None:
     known = names_of(AgentOptions) | names_of(SettingOptions) | declared_fields().keys()
-    require_known(options, known if isinstance(model, str) else _BOUNDS | set(_LIMITS), "Agent")
+    known = known if isinstance(model, str) else _BOUNDS | set(_LIMITS)
+    require_known(options, known, "Agent", others=_PARAMETERS)

@@ -139,11 +139,18 @@ def names_of(options: type[Any]) -> frozenset[str]:
     return frozenset(options.__annotations__)
 
 
-def require_known(given: Mapping[str, object], known: frozenset[str], where: str) -> None:
-    """Raises `TypeError` for the first name that is not known, with the one that was meant."""
+def require_known(
+    given: Mapping[str, object],
+    known: frozenset[str],
+    where: str,
+    *,
+    others: frozenset[str] = frozenset(("output_type",)),
+) -> None:
+    """Raises `TypeError` for the first name that is not known, with the one that was meant, which
+    may be one of `others`."""
     for name in given:
         if name not in known:
-            near = get_close_matches(name, sorted(known), n=1)
+            near = get_close_matches(name, sorted(known | others), n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise TypeError(f"{where} has no option {name!r}{hint}")
 

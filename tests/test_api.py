@@ -193,11 +193,19 @@ def test_the_reading_is_kept_and_its_type_is_frozen():
     assert anew.objective.id == 2 and len(model.calls) == 2 * n_calls
 
 
-def test_a_limit_leaves_the_report_and_no_output():
-    outcome = run(shop("5"), tools=[price], output_type=int, max_calls=7)
+@pytest.mark.parametrize(
+    ("max_calls", "output", "why"),
+    [
+        (2, None, "the report was not written by the model"),
+        (6, None, "the next call does not fit under the limit of calls"),
+        (7, 5, ""),
+    ],
+)
+def test_the_reading_of_a_report_is_under_the_limits(max_calls, output, why):
+    outcome = run(shop("5"), tools=[price], output_type=int, max_calls=max_calls)
 
-    assert outcome.report
-    assert outcome.output is None or outcome.usage.calls <= 7
+    assert (outcome.output, outcome.why_no_output) == (output, why)
+    assert outcome.report and outcome.usage.calls <= max_calls
 
 
 def test_a_stream_tells_what_happens_in_order():

@@ -79,6 +79,8 @@ def test_an_option_with_choices_names_them_all():
 def test_a_name_that_there_is_not_comes_with_the_one_that_was_meant():
     with pytest.raises(TypeError, match="run has no option 'max_taks'; did you mean max_tasks"):
         options.require_known({"max_taks": 3}, names_of(RunOptions), "run")
+    with pytest.raises(TypeError, match="did you mean output_type"):
+        options.require_known({"output_tipe": int}, names_of(RunOptions), "run")
     with pytest.raises(TypeError, match=r"no option 'zzz'$"):
         options.require_known({"zzz": 3}, names_of(RunOptions), "run")
 

@@ -133,9 +133,9 @@ class Run(Generic[T]):
     detail: str = ""
     steps: tuple[AgentStep, ...]
     usage: Usage = field(default_factory=Usage)
-    origins: tuple[str, ...] = ()
+    origins: tuple[str, ...] = field(default=(), repr=False)
     values: tuple[T, ...] | None = None
-    messages: tuple[Message, ...] = ()
+    messages: tuple[Message, ...] = field(default=(), repr=False)
 
     @property
     def output(self) -> T:
