@@ -240,10 +240,16 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
-    """A tool that the objective may use, as frozen at its creation."""
+    """A tool that the objective may use, as frozen at its creation.
+
+    `description` and `parameters` (a JSON Schema) are there for a function of a Python program,
+    which must be handed in again by whoever goes on with the objective.
+    """
 
     name: str
     effect: Effect
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +274,7 @@ class ObjectiveSpec:
     approval: Approval = Approval.ONCE
     memory: Memory = Memory.OBJECTIVE
     planning: Planning = Planning.SEPARATE
+    output_schema: Mapping[str, Any] | None = None  # what a program wants the report's answer to be
     prompt_version: str
 
     def __post_init__(self) -> None:
