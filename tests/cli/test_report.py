@@ -152,7 +152,9 @@ def test_a_file_is_written_whole_or_stays_as_it_was(tmp_path):
 
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
-    write_whole(path, b"new")
+    with path.open("rb") as reader:
+        write_whole(path, b"new")
+        assert reader.read() == b"old"
     assert path.read_text() == "new"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
