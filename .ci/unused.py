@@ -9,6 +9,7 @@ _download_model_if_not_exists  # chromadb's
 
 # Python or a library reads them
 __stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_factory
+style_name, parsed, validateLink, handle_starttag, handle_startendtag, handle_endtag
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
 # Arguments that a driver's method or a tool's schema names

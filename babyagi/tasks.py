@@ -58,7 +58,7 @@ class StopReason(StrEnum):
     WAITING = "waiting", "only a person can go on"
     STALLED = "stalled", "nothing new came of the last tasks"
     FAILED = "failed", "it could not go on"
-    CANCELLED = "cancelled", "it was cancelled"
+    CANCELLED = "cancelled", "a person ended it"
 
 
 class Place(StrEnum):

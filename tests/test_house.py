@@ -29,7 +29,7 @@ def test_a_function_can_be_held_in_the_head(path):
 
 def test_every_file_has_a_room():
     rooms = set(
-        "agents cli components guide index llm net react retrieval sandbox settings taskstore tools worker".split()
+        "agents cli components guide index llm net pages react retrieval sandbox settings taskstore tools worker".split()
     )
     halls = set(
         """__init__ __main__ agent api app backends chroma_import errors events files home inbox journal
@@ -102,7 +102,7 @@ def test_only_the_command_line_prints():
     ],
 )
 def test_importing_loads_no_heavy_client(statement):
-    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2", "yaml"}
+    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2", "yaml", "markdown_it"}
     code = f"{statement}\nimport sys\nprint(' '.join(sorted(set(sys.modules) & {heavy!r})))"
 
     loaded = subprocess.run(
