@@ -495,8 +495,9 @@ class Step:
 
     `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
     repeated), `question` or `approval`; `output` is JSON text, None before the step is done.
-    `request` is the tool call as JSON text where a person may have to read it. `id` is the step's
-    number, for answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
+    `request` is what was asked, as JSON text: the prompt (`llm/kept.py`), or the tool call (""
+    for a step of an earlier version that no person has to decide). `id` is the step's number, for
+    answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
     the call in flight.
     """
 

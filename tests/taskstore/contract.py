@@ -2553,6 +2553,102 @@ class TaskStoreContract:
         await store.put_step(fence, key="a", kind="inputs", request_hash="h", output="3")
         assert [step.key for step in await store.steps(objective_id, owner="task:1")] == ["b", "a"]
 
+    # -- looking
+    # ----------------------------------------------------------------------------------------------
+
+    async def test_what_was_asked_is_kept_with_a_step(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        kept = Kept(key="b", kind="tool", request_hash="h", output="1", request='{"tool": "x"}')
+        await store.put_kept(fence, kept=kept)
+        intention = Intention(
+            key="a", kind="model", request_hash="h", reservation=CALL, request="\ud800{}"
+        )
+        await store.intend_after(fence, intention=intention)
+        await store.record_step(fence, key="a", output="2", usage=Usage(calls=1))
+        found = await store.steps_at(
+            objective_id, named=[("task:1", "a"), ("task:1", "none"), ("task:1", "b")]
+        )
+        assert [step.request for step in found] == ["?{}", '{"tool": "x"}']
+
+    async def test_pages_of_tasks_of_one_status_hold_each_of_them_once_in_the_lists_order(
+        self, store
+    ):
+        objective_id = await begin(store, *"BCDE")
+        await store.move_task(objective_id, 5, to=Place.FIRST)
+        await finish_one(store, objective_id)
+        pages, last = [], None
+        while page := await store.tasks_page(
+            objective_id, status=TaskStatus.QUEUED, after=last, limit=2
+        ):
+            pages.append([task.id for task in page])
+            last = page[-1]
+        assert pages == [[1, 2], [3, 4]]
+        (done,) = await store.tasks_page(objective_id, status=TaskStatus.DONE, limit=9)
+        assert done.id == 5
+        assert await store.statuses(objective_id, task_ids=[5, 1, 77]) == {
+            5: TaskStatus.DONE,
+            1: TaskStatus.QUEUED,
+        }
+
+    async def test_the_place_of_a_task_counts_those_before_it_that_could_be_claimed(
+        self, store, clock
+    ):
+        objective_id = await begin(store, "B", "C")
+        await store.add_tasks(objective_id, [Proposal(name="D", after=(3,)), Proposal(name="E")])
+        claim = await store.claim_task(objective_id, "w")
+        await store.release_task(claim, delay_s=60)
+        assert await store.place(await store.task(objective_id, 5)) == 3  # after B and C
+        clock.tick(61)
+        assert await store.place(await store.task(objective_id, 5)) == 4
+
+    async def test_history_is_read_from_both_ends_and_of_one_task(self, store, clock):
+        objective_id = await begin(store, "B")
+        clock.tick(20)
+        await finish_one(store, objective_id)
+        every = await store.events(objective_id)
+        middle = every[3]
+        later = await store.history(objective_id, after_id=middle.id, limit=2)
+        assert later == every[4:6]
+        assert await store.history_before(objective_id, before_id=middle.id, limit=2) == every[1:3]
+        of_two = [event for event in every if event.task_id == 2]
+        assert await store.history(objective_id, task_id=2, limit=99) == of_two
+        assert (
+            await store.history_before(objective_id, before_id=2**53, task_id=2, limit=1)
+            == of_two[-1:]
+        )
+        old = [event.id for event in every if event.kind == events.TASK_CLAIMED][0] - 1
+        assert await store.last_event_before(objective_id, since_s=10) == old
+        assert await store.last_event_before(objective_id, since_s=500) == 0
+
+    async def test_a_duty_has_an_owner_for_each_time_that_it_was_done(self, store):
+        objective_id = await begin(store, "B")
+        for _ in range(2):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text="r", origins=[])
+            duty = await store.claim_duty(objective_id, "w", Duty.PLAN)
+            await store.put_step(duty.fence, key="inputs", kind="x", request_hash="h", output="1")
+            await store.record_plan(duty, task_ids=[claim.task.id], plan=Planned())
+        assert await store.duty_owners(objective_id, duty=Duty.PLAN) == ["plan:1", "plan:2"]
+        assert await store.duty_owners(objective_id, duty=Duty.ORDER) == []
+
+    async def test_how_an_objective_stands_is_read_at_one_instant(self, store, clock):
+        objective_id = await begin(store, "B")
+        await finish_one(store, objective_id)
+        down = {"reason": "no answer", "retry_in_s": 5.0}
+        await store.append_event(objective_id, kind=events.MODEL_UNAVAILABLE, data=down)
+        standing = await store.standing(objective_id)
+        assert (standing.n_begun, standing.at, standing.outage.data["retry_in_s"]) == (
+            1,
+            clock.now,
+            5.0,
+        )
+        assert standing.counts[TaskStatus.QUEUED] == 1
+        await store.append_event(objective_id, kind=events.MODEL_AVAILABLE, data={})
+        assert (await store.standing(objective_id)).outage is None
+        with pytest.raises(NotFoundError):
+            await store.standing(objective_id + 1)
+
     async def test_verifying_reads_every_step_and_result_and_finds_nothing_wrong(self, store):
         objective_id = await begin(store, "B")
         other, _ = await store.create_objective(make_spec(), uid="u2", always_new=True)

@@ -34,7 +34,7 @@ class Steps(SqlAccess):
         return await self._write(lambda tx: _intend(tx, fence, intention), fence.objective_id)
 
     async def intend_after(
-        self, fence: Fence, *, intention: Intention, first: Outcome | Kept
+        self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
         def work(tx: Transaction) -> Step:
             record_first(tx, fence, first)
@@ -93,6 +93,9 @@ class Steps(SqlAccess):
         origins: Sequence[str] = (),
     ) -> Step:
         kept = Kept(key=key, kind=kind, request_hash=request_hash, output=output, origins=origins)
+        return await self.put_kept(fence, kept=kept)
+
+    async def put_kept(self, fence: Fence, *, kept: Kept) -> Step:
         return await self._write(
             lambda tx: _put(tx, fence, kept), fence.objective_id, is_lasting=False
         )
@@ -141,6 +144,7 @@ def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
         known or lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us)),
         kind=intention.kind,
         request_hash=intention.request_hash,
+        request=lifecycle.storable(intention.request),
         model=intention.model,
         reservation=wanted,
         claim_no=fence.claim_no,
@@ -190,6 +194,7 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
         lifecycle.new_step(fence, key=kept.key, at=at),
         kind=kept.kind,
         request_hash=kept.request_hash,
+        request=lifecycle.storable(kept.request),
     )
     step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
     tx.run("put_step", **step_to_values(step, is_held=False))

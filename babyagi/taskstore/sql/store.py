@@ -31,6 +31,7 @@ from babyagi.taskstore.port import Window
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql.access import Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.looking import Looking
 from babyagi.taskstore.sql.rows import (
     event_from_row,
     result_from_row,
@@ -135,7 +136,7 @@ def _load_postgres(url: str) -> ModuleType:
     return postgres
 
 
-class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying):
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, Verifying):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives
