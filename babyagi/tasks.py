@@ -333,9 +333,16 @@ class Objective:
             raise ValueError("an objective has a stop reason exactly when it has ended")
 
     @property
+    def is_free(self) -> bool:
+        """Whether no language model is asked, but the rehearsal or a person."""
+        return self.spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
+
+    @property
     def spent(self) -> str:
         """What it cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` with what no answer
-        has confirmed, or `unknown`."""
+        has confirmed, `unknown`, or `nothing` where no language model is asked."""
+        if self.is_free and not self.usage.cost_usd:
+            return "nothing"
         if not self.spec.has_price:
             return "unknown"
         confirmed = f"${self.usage.cost_usd - self.usage.unconfirmed_cost_usd:.4f}"

@@ -121,6 +121,7 @@ async def test_what_a_model_and_a_tool_were_asked_is_kept_with_the_step():
         "arguments": {"path": "a.md"},
     }
     found = read_prompt(kept["1/execute/2/model"], kept.get)
+    assert found is not None
     assert [message.text for message in found.messages] == ["what?", "and why?"]
     assert "what?" not in kept["1/execute/2/model"]
 

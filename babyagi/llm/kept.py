@@ -57,7 +57,7 @@ def _fields(message: Message) -> dict[str, Any]:
     return fields
 
 
-def read_prompt(request: str, find: Callable[[str], str]) -> KeptPrompt | None:
+def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt | None:
     """Return the prompt that was kept, its fences without marks; None where none was.
 
     Args:
@@ -76,7 +76,9 @@ def read_prompt(request: str, find: Callable[[str], str]) -> KeptPrompt | None:
     )
 
 
-def _all_messages(fields: dict[str, Any], find: Callable[[str], str]) -> tuple[list[Message], int]:
+def _all_messages(
+    fields: dict[str, Any], find: Callable[[str], str | None]
+) -> tuple[list[Message], int]:
     """The messages that are known, and how many before them are not any more."""
     chain, seen, n_lost = [fields], set[str](), 0
     while same := chain[-1].get("same"):
@@ -94,7 +96,7 @@ def _all_messages(fields: dict[str, Any], find: Callable[[str], str]) -> tuple[l
     return known, len(messages) - len(known)
 
 
-def _load(request: str) -> dict[str, Any] | None:
+def _load(request: str | None) -> dict[str, Any] | None:
     if not request:
         return None
     fields = json.loads(request)

@@ -666,8 +666,9 @@ class TaskStore(WorkerStore, Protocol):
         """The steps with these pairs of owner and key, as far as there are such."""
         ...
 
-    async def duty_owners(self, objective_id: int, *, duty: Duty) -> list[str]:
-        """The owners of the steps of a duty, oldest first: one for each time that it was done."""
+    async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
+        """How many steps of a duty each owner has, oldest first: one for each time that it was
+        done."""
         ...
 
     async def verify(self, objective_id: int | None = None) -> Verification:

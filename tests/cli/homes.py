@@ -59,7 +59,7 @@ async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compa
     await store.record_step(
         claim.fence,
         key="1/execute/1/model",
-        output='{"text": "secret prompt"}',
+        output='{"text": "what the model said"}',
         usage=Usage(calls=1, prompt_tokens=100, completion_tokens=20),
         model="rehearsal",
     )

@@ -148,7 +148,7 @@ def test_one_task_is_shown_with_its_calls(capsys):
     assert run_guarded(["show", "1"]) == 0
     out = capsys.readouterr().out
     assert "1/execute/1/model" in out
-    assert "secret prompt" not in out
+    assert "reply     | what the model said" in out
     assert run_guarded(["show", "77"]) == 8
 
 
@@ -202,7 +202,7 @@ def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys
     out = capsys.readouterr().out
     assert "500+0" in out
     assert "$0.2500" in out
-    assert "(1 call cut off, counted as paid)" in out
+    assert "1 call cut off, counted as paid" in out
     assert printed_json(capsys, "show", "1")["steps"][0]["n_unconfirmed"] == 0
 
 

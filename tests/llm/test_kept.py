@@ -21,10 +21,16 @@ def nothing(_):
     return ""
 
 
+def read(request, find=nothing):
+    kept = read_prompt(request, find)
+    assert kept is not None
+    return kept
+
+
 def test_a_prompt_is_read_as_it_was_asked():
     asked = prompt(SYSTEM, user("ünïcödé\n日本"), ASKED, GAVE)
 
-    kept = read_prompt(write_prompt(asked), nothing)
+    kept = read(write_prompt(asked))
 
     assert kept.messages == asked.messages
     assert (kept.tools, kept.max_output_tokens, kept.n_same, kept.n_missing) == (
@@ -39,7 +45,7 @@ def test_the_marks_of_fences_are_left_out():
     fenced = fence("task", Passage(text="Read a.md", origin="person"))
     assert UNMARKED in fenced
 
-    kept = read_prompt(write_prompt(prompt(user(fenced))), nothing)
+    kept = read(write_prompt(prompt(user(fenced))))
 
     assert kept.messages[0].text == "<<task from person\nRead a.md\n>>"
 
@@ -55,15 +61,15 @@ def test_messages_that_an_earlier_prompt_began_with_are_kept_once():
     find = {"1": first, "2": second}.get
 
     assert len(second) + len(third) < 1000
-    kept = read_prompt(second, find)
+    kept = read(second, find)
     assert (kept.messages, kept.n_same) == ((SYSTEM, long, ASKED, GAVE), 2)
-    assert read_prompt(third, find).messages == (SYSTEM, user("cut"))
+    assert read(third, find).messages == (SYSTEM, user("cut"))
 
 
 def test_what_an_earlier_prompt_held_is_said_to_be_missing_when_it_is_gone():
     second = write_prompt(prompt(SYSTEM, ASKED, GAVE), before=(SYSTEM,), before_key="1")
 
-    kept = read_prompt(second, nothing)
+    kept = read(second)
 
     assert (kept.messages, kept.n_missing) == ((ASKED, GAVE), 1)
 

@@ -2617,7 +2617,7 @@ class TaskStoreContract:
             await store.history_before(objective_id, before_id=2**53, task_id=2, limit=1)
             == of_two[-1:]
         )
-        old = [event.id for event in every if event.kind == events.TASK_CLAIMED][0] - 1
+        old = next(event.id for event in every if event.kind == events.TASK_CLAIMED) - 1
         assert await store.last_event_before(objective_id, since_s=10) == old
         assert await store.last_event_before(objective_id, since_s=500) == 0
 
@@ -2629,8 +2629,11 @@ class TaskStoreContract:
             duty = await store.claim_duty(objective_id, "w", Duty.PLAN)
             await store.put_step(duty.fence, key="inputs", kind="x", request_hash="h", output="1")
             await store.record_plan(duty, task_ids=[claim.task.id], plan=Planned())
-        assert await store.duty_owners(objective_id, duty=Duty.PLAN) == ["plan:1", "plan:2"]
-        assert await store.duty_owners(objective_id, duty=Duty.ORDER) == []
+        assert await store.duty_owners(objective_id, duty=Duty.PLAN) == {
+            "plan:1": 1,
+            "plan:2": 1,
+        }
+        assert await store.duty_owners(objective_id, duty=Duty.ORDER) == {}
 
     async def test_how_an_objective_stands_is_read_at_one_instant(self, store, clock):
         objective_id = await begin(store, "B")

@@ -113,14 +113,15 @@ class Looking(SqlAccess):
 
         return await self._read(work, n_rows=len(named))
 
-    async def duty_owners(self, objective_id: int, *, duty: Duty) -> list[str]:
-        return await self._list(
+    async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
+        found = await self._list(
             objective_id,
             "duty_owners",
-            lambda row: str(row["owner"]),
+            lambda row: (str(row["owner"]), int(row["n"])),
             n_rows=transitions.ALL_ROWS,
             duty=duty.value,
         )
+        return dict(found)
 
 
 def _outage(told: Sequence[Event]) -> Event | None:

@@ -31,5 +31,5 @@ SELECT * FROM event
 SELECT coalesce(max(id), 0) AS id FROM event WHERE objective_id = :objective_id AND at_us < :until_us;
 
 -- duty_owners --
--- Who owns steps of a duty, oldest first.
-SELECT owner FROM step WHERE objective_id = :objective_id AND (owner = :duty OR owner LIKE :duty || ':%') GROUP BY owner ORDER BY min(id);
+-- Who owns steps of a duty, oldest first, and how many.
+SELECT owner, count(*) AS n FROM step WHERE objective_id = :objective_id AND (owner = :duty OR owner LIKE :duty || ':%') GROUP BY owner ORDER BY min(id);
