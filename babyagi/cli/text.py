@@ -67,6 +67,8 @@ def safe_line(text: str) -> str:
 def cell_width(text: str) -> int:
     """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide
     character, none for a combining one."""
+    if text.isascii():  # nearly every text, and a list may hold very many
+        return len(text)
     return sum(_character_width(character) for character in text)
 
 
