@@ -187,6 +187,10 @@ def find_secrets(settings: Settings) -> list[str]:
         settings.pinecone_api_key,
         settings.weaviate_api_key,
         settings.serpapi_api_key,
+        settings.serper_api_key,
+        settings.brave_api_key,
+        settings.tavily_api_key,
+        settings.searchapi_api_key,
     )
     return [key.reveal() for key in keys if key]
 
