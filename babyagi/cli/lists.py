@@ -222,7 +222,7 @@ async def _echo_tasks(
 def _echo_rest(facts: Facts, wanted: Sequence[TaskStatus], n_shown: int) -> None:
     n_left = _count(facts, wanted) - n_shown
     if n_left > 0:
-        status = "" if wanted else "; --status queued, done, dead … only some"
+        status = "" if wanted else ", --status done those that are done"
         echo(f"      and {n_left:,} more: --limit 0 shows all{status}", Style.DIM)
 
 
