@@ -149,7 +149,7 @@ def _reply_parts(step: Step) -> list[Part]:
 
 def _call_parts(step: Step) -> list[Part]:
     request = _load(step.request)
-    if not isinstance(request, dict):
+    if not isinstance(request, dict) or "tool" not in request:
         return []
     if step.kind == inbox.QUESTION:
         return [Part(label="question", text=inbox.describe(step))]
@@ -247,7 +247,11 @@ def _gave(step: Step) -> str:
 
 def _size(text: str) -> str:
     n_bytes = len(text.encode("utf-8", "replace"))
-    return f"{n_bytes} bytes" if n_bytes < 1000 else f"{n_bytes / 1000:.1f} kB"
+    return (
+        f"{n_bytes} {'byte' if n_bytes == 1 else 'bytes'}"
+        if n_bytes < 1000
+        else f"{n_bytes / 1000:.1f} kB"
+    )
 
 
 def _load(text: str | None) -> Any:

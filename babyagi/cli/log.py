@@ -17,7 +17,6 @@ from babyagi.cli.session import (
     pick_objective,
     with_store,
 )
-from babyagi.cli.show import find_task
 from babyagi.cli.text import (
     Line,
     Style,
@@ -82,7 +81,7 @@ def show_log(selector: str, wanted: Selection, *, as_json: bool) -> None:
     async def tell(store: TaskStore) -> None:
         found = await pick_objective(store, selector)
         if wanted.task_id is not None:
-            await find_task(store, found, wanted.task_id)
+            await store.task(found.id, wanted.task_id)
         writer = Writer(as_json=as_json, width=terminal_width() if is_live_terminal() else 0)
         if is_rehearsal(found) and not as_json:
             echo(REHEARSAL_LINE, Style.YELLOW)

@@ -127,7 +127,7 @@ def _parse_task(what: str) -> int:
 
 
 async def _fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
-    task = await find_task(store, objective, task_id)
+    task = await store.task(objective.id, task_id)
     owner = f"task:{task_id}"
     found = await store.results(objective.id, task_ids=[task_id])
     happened = await store.history(objective.id, task_id=task_id, limit=MAX_EVENTS)
@@ -427,20 +427,8 @@ async def _why_objective(store: TaskStore, objective: Objective) -> Reason:
 
 
 async def _why_task(store: TaskStore, objective: Objective, task_id: int) -> Reason:
-    task = await find_task(store, objective, task_id)
+    task = await store.task(objective.id, task_id)
     statuses = await store.statuses(objective.id, task_ids=task.after)
     place = await store.place(task) if task.status is TaskStatus.QUEUED else 0
     facts = await find_facts(store, objective.id)
     return explain_task(task, facts, status_by_id=statuses, place=place)
-
-
-async def find_task(store: TaskStore, objective: Objective, task_id: int) -> Task:
-    """Raises `NotFoundError`, which says how to find the right one."""
-    try:
-        return await store.task(objective.id, task_id)
-    except NotFoundError as error:
-        raise NotFoundError(
-            error.what,
-            fix=f"babyagi tasks --objective {objective.id} shows the tasks that there are",
-            guide="looking",
-        ) from error

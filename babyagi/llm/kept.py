@@ -99,7 +99,10 @@ def _all_messages(
 def _load(request: str | None) -> dict[str, Any] | None:
     if not request:
         return None
-    fields = json.loads(request)
+    try:
+        fields = json.loads(request)
+    except (ValueError, RecursionError):
+        return None
     return fields if isinstance(fields, dict) and "messages" in fields else None
 
 

@@ -184,7 +184,13 @@ def fill_running_home():
             tax = await run.claim()
             await lack_tax(run, tax)
             await store.remove_worker("w2")
-            await run.claim()
+            silent = await run.claim()
+            key = "1/execute/9/model"
+            intention = Intention(
+                key=key, kind="model", request_hash="h", reservation=CALL, model=MODEL
+            )
+            await store.intend_after(silent.fence, intention=intention)
+            await store.abandon_step(silent.fence, key=key, usage=Usage())
             return objective.id
 
     return asyncio.run(fill())
