@@ -559,7 +559,7 @@ class Journal:
         return step
 
     async def _intend_after(self, intention: Intention, first: Outcome | Kept | None) -> Step:
-        return await self._store.intend_after(self._fence, intention=intention, first=first)
+        return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
         """Record an outcome that is paid for, however long the store cannot answer; only a worker
@@ -585,7 +585,7 @@ class Journal:
                     origins=made.origins,
                 )
             case Kept():
-                step = await self._store.put_kept(self._fence, kept=made)
+                step = await self._store.put_step(self._fence, kept=made)
         return self._recorded.add(step)
 
 

@@ -589,16 +589,10 @@ class TaskStore(WorkerStore, Protocol):
     # -------------------------------------------------------------------------------------------
 
     async def intend_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        reservation: Reservation,
-        model: str = "",
+        self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
-        """Record that a call is about to be made, holding its reservation against every limit.
+        """Record that a call is about to be made, holding its reservation against every limit;
+        its request is kept, and `first` is recorded in the same transaction.
 
         A step that is done is returned as it is. One that is intended under this same claim is
         returned unchanged. One that an earlier claim left open may have been paid: its reservation
@@ -610,13 +604,6 @@ class TaskStore(WorkerStore, Protocol):
             LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or
             has ended and the owner is neither `report` nor `index`.
         """
-        ...
-
-    async def intend_after(
-        self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
-    ) -> Step:
-        """As `intend_step`, with the intention's `request` kept, and with `first` recorded in the
-        same transaction. Raises as it does."""
         ...
 
     async def record_step(
@@ -640,22 +627,9 @@ class TaskStore(WorkerStore, Protocol):
         charged for it when the claim ended), count `usage` (what may be billed). Not fenced."""
         ...
 
-    async def put_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        output: str,
-        origins: Sequence[str] = (),
-    ) -> Step:
+    async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
         """Record a step that cost nothing and would be had again for nothing, in one write. First
         write wins and is returned."""
-        ...
-
-    async def put_kept(self, fence: Fence, *, kept: Kept) -> Step:
-        """As `put_step`, with its `request` kept."""
         ...
 
     async def intend_once(self, fence: Fence, *, key: str, request: str) -> Step:

@@ -63,7 +63,7 @@ class Run:
         intention = Intention(
             key=key, kind="model", request_hash="h", reservation=CALL, model=MODEL, request=request
         )
-        await self.store.intend_after(fence, intention=intention)
+        await self.store.intend_step(fence, intention=intention)
         completion = Completion(text=text, tool_calls=calls, model=MODEL, usage=USAGE)
         await self.store.record_step(
             fence, key=key, output=completion.to_json(), usage=USAGE, model=MODEL
@@ -71,7 +71,7 @@ class Run:
 
     async def keep(self, fence, key, kind, output, request=""):
         kept = Kept(key=key, kind=kind, request_hash="h", output=output, request=request)
-        await self.store.put_kept(fence, kept=kept)
+        await self.store.put_step(fence, kept=kept)
 
     async def do_duty(self, duty, key, *messages, text):
         claim = await self.store.claim_duty(self.id, "w1", duty)
@@ -180,7 +180,7 @@ def fill_running_home():
             intention = Intention(
                 key="1/execute/1/model", kind="model", request_hash="h", reservation=CALL
             )
-            await store.intend_after(lost.fence, intention=intention)
+            await store.intend_step(lost.fence, intention=intention)
             tax = await run.claim()
             await lack_tax(run, tax)
             await store.remove_worker("w2")
@@ -189,7 +189,7 @@ def fill_running_home():
             intention = Intention(
                 key=key, kind="model", request_hash="h", reservation=CALL, model=MODEL
             )
-            await store.intend_after(silent.fence, intention=intention)
+            await store.intend_step(silent.fence, intention=intention)
             await store.abandon_step(silent.fence, key=key, usage=Usage())
             return objective.id
 

@@ -12,6 +12,7 @@ from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.tasks import Reservation, StopReason
+from babyagi.taskstore.port import Intention
 from support.workers import join
 from tests.cli import homes
 
@@ -182,10 +183,9 @@ def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys
             reservation = Reservation(calls=1, tokens=500, cost_usd=0.25)
             await store.intend_step(
                 claim.fence,
-                key="1/execute/1/model",
-                kind="model",
-                request_hash="h",
-                reservation=reservation,
+                intention=Intention(
+                    key="1/execute/1/model", kind="model", request_hash="h", reservation=reservation
+                ),
             )
             await store.remove_worker(homes.WORKER.id)
 

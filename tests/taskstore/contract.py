@@ -655,7 +655,8 @@ class TaskStoreContract:
                 store.release_task(claim),
                 store.record_lack(claim, lack=Lack(what="more")),
                 store.intend_step(
-                    claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                    claim.fence,
+                    intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
                 ),
             ):
                 with pytest.raises(LeaseLostError):
@@ -769,9 +770,12 @@ class TaskStoreContract:
             store.record_lack(claim, lack=Lack(what="late")),
             store.fail_task(claim, error="late", max_failures=1),
             store.release_task(claim),
-            store.put_step(claim.fence, key="k", kind="inputs", request_hash="h", output="{}"),
+            store.put_step(
+                claim.fence, kept=Kept(key="k", kind="inputs", request_hash="h", output="{}")
+            ),
             store.intend_step(
-                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                claim.fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             ),
         ):
             with pytest.raises(LeaseLostError):
@@ -1065,7 +1069,8 @@ class TaskStoreContract:
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         zombie = await store.claim_duty(objective_id, "w", Duty.PLAN)
         paid = await store.intend_step(
-            zombie.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL
+            zombie.fence,
+            intention=Intention(key="1/plan", kind="model", request_hash="h", reservation=CALL),
         )
         await store.record_step(zombie.fence, key=paid.key, output='"{}"', usage=SPENT)
         clock.tick(31)
@@ -1074,7 +1079,8 @@ class TaskStoreContract:
         claim = await store.claim_duty(objective_id, "v", Duty.PLAN)
         assert (claim.fence.owner, claim.fence.claim_no) == ("plan:1", 2)
         step = await store.intend_step(
-            claim.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL
+            claim.fence,
+            intention=Intention(key="1/plan", kind="model", request_hash="h", reservation=CALL),
         )
         assert (step.output, (await store.objective(objective_id)).usage) == ('"{}"', SPENT)
         before = await store.events(objective_id)
@@ -1496,7 +1502,9 @@ class TaskStoreContract:
         claim = await store.claim_task(objective_id, worker_id)
         for kind in steps:
             key = f"{claim.fence.claim_no}/{kind}"
-            await store.put_step(claim.fence, key=key, kind=kind, request_hash="h", output="{}")
+            await store.put_step(
+                claim.fence, kept=Kept(key=key, kind=kind, request_hash="h", output="{}")
+            )
         clock.tick(31)
         assert await store.reap_workers() == 1
         return await store.task(objective_id, claim.task.id)
@@ -1538,7 +1546,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="1/x", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         assert (await self.lose_worker(store, clock, objective_id, "v")).n_lost == 2
@@ -1589,7 +1599,9 @@ class TaskStoreContract:
             await store.claim_task(objective_id, worker_id) for worker_id in ("v", "v", "v", "u")
         ]
         assert [claim and claim.task.id for claim in claims] == [1, 3, None, 2]
-        await store.put_step(claims[0].fence, key="1/x", kind="tool", request_hash="h", output="{}")
+        await store.put_step(
+            claims[0].fence, kept=Kept(key="1/x", kind="tool", request_hash="h", output="{}")
+        )
         await store.release_task(claims[3])
         assert (await store.claim_task(objective_id, "v")).task.id == 2, (
             "the first has got further, and is not suspected any more"
@@ -1911,7 +1923,8 @@ class TaskStoreContract:
         clock.tick(10)
         with pytest.raises(LimitReachedError) as caught:
             await store.intend_step(
-                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                claim.fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
         assert (caught.value.limit, caught.value.is_final) == ("time", True)
         await store.release_task(claim)
@@ -2264,10 +2277,14 @@ class TaskStoreContract:
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         step = await store.intend_step(
-            fence, key="1/x", kind="model", request_hash="h", reservation=CALL, model="m"
+            fence,
+            intention=Intention(
+                key="1/x", kind="model", request_hash="h", reservation=CALL, model="m"
+            ),
         )
         assert step == await store.intend_step(
-            fence, key="1/x", kind="model", request_hash="other", reservation=CALL
+            fence,
+            intention=Intention(key="1/x", kind="model", request_hash="other", reservation=CALL),
         )
         assert (await store.objective(objective_id)).held == CALL
         done = await store.record_step(
@@ -2280,7 +2297,8 @@ class TaskStoreContract:
         assert await store.steps(objective_id, owner=fence.owner) == [done]
         assert (
             await store.intend_step(
-                fence, key="1/x", kind="model", request_hash="h2", reservation=CALL
+                fence,
+                intention=Intention(key="1/x", kind="model", request_hash="h2", reservation=CALL),
             )
             == done
         )
@@ -2288,7 +2306,9 @@ class TaskStoreContract:
     async def test_an_outcome_that_is_recorded_again_under_its_claim_is_counted_once(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         first = await store.record_step(fence, key="k", output="1", usage=SPENT)
         kinds = await kinds_of(store, objective_id)
         assert await store.record_step(fence, key="k", output="1", usage=SPENT) == first
@@ -2300,11 +2320,11 @@ class TaskStoreContract:
     async def test_an_outcome_and_the_next_call_are_one_transaction(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_after(fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(fence, intention=NEXT_CALL, first=KEPT)
         first, intention = Outcome(key="k", output="1", usage=SPENT), replace(NEXT_CALL, key="l")
-        step = await store.intend_after(fence, intention=intention, first=first)
+        step = await store.intend_step(fence, intention=intention, first=first)
         # as a caller does to whom the commit seemed to fail
-        assert step == await store.intend_after(fence, intention=intention, first=first)
+        assert step == await store.intend_step(fence, intention=intention, first=first)
         kept, done, intended = await store.steps(objective_id, owner=fence.owner)
         assert (kept.output, done.output, done.usage) == ('"kept"', "1", SPENT)
         assert (intended.key, intended.state) == ("l", StepState.INTENDED)
@@ -2322,11 +2342,11 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tokens=2000))
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_after(fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(fence, intention=NEXT_CALL, first=KEPT)
         first = Outcome(key="k", output="1", usage=SPENT)
-        await store.intend_after(fence, intention=replace(NEXT_CALL, key="l"), first=first)
+        await store.intend_step(fence, intention=replace(NEXT_CALL, key="l"), first=first)
         with pytest.raises(LimitReachedError):
-            await store.intend_after(
+            await store.intend_step(
                 fence, intention=replace(NEXT_CALL, key="m"), first=replace(first, key="l")
             )
         # where the next call must not be made, its companion is not recorded either
@@ -2342,7 +2362,7 @@ class TaskStoreContract:
         await join(store, make_worker("v"), objective_id)
         claim = await store.claim_task(objective_id, "v")
         assert claim.task.n_lost == 1
-        await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(claim.fence, intention=NEXT_CALL, first=KEPT)
         first = Outcome(key="k", output="1", usage=SPENT, origins=("person",))
         for _ in range(2):  # the second as by a caller to whom the commit seemed to fail
             result = await store.record_result(claim, text="found", origins=[], first=first)
@@ -2358,7 +2378,7 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         zombie = await store.claim_task(objective_id, "w")
-        await store.intend_after(zombie.fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(zombie.fence, intention=NEXT_CALL, first=KEPT)
         clock.tick(31)
         await store.reap_workers()
         first = Outcome(key="k", output="1", usage=SPENT)
@@ -2375,7 +2395,8 @@ class TaskStoreContract:
         await store.record_result(claim, text="found", origins=[])
         planner = await store.claim_duty(objective_id, "w", Duty.PLAN)
         await store.intend_step(
-            planner.fence, key="k", kind="model", request_hash="h", reservation=CALL
+            planner.fence,
+            intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
         )
         first = Outcome(key="k", output="1", usage=SPENT)
         plan = Planned(proposals=tuple(Proposal(name=f"Task {n}") for n in range(3)))
@@ -2394,7 +2415,9 @@ class TaskStoreContract:
     async def test_a_step_left_open_may_have_been_paid_and_is_intended_anew(self, store, clock):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         assert (await store.objective(objective_id)).held == Reservation()
@@ -2402,7 +2425,9 @@ class TaskStoreContract:
         assert events.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
         await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         first = await store.record_step(zombie, key="k", output='"zombie"', usage=SPENT)
         assert (await store.objective(objective_id)).held == CALL
         second = await store.record_step(fence, key="k", output='"later"', usage=SPENT)
@@ -2417,7 +2442,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_cost_usd=0.012))
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         (left_open,) = await store.steps(objective_id, owner="task:1")
@@ -2435,7 +2462,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         await store.abandon_step(zombie, key="k", usage=Usage())
@@ -2445,12 +2474,16 @@ class TaskStoreContract:
     async def test_a_late_failure_leaves_the_call_of_the_next_claim_as_it_is(self, store, clock):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         await store.abandon_step(zombie, key="k", usage=SPENT)
         objective = await store.objective(objective_id)
         assert (objective.usage, objective.held) == (SPENT, CALL)
@@ -2460,7 +2493,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         await store.abandon_step(fence, key="k", usage=SPENT)
         objective = await store.objective(objective_id)
         assert (objective.held, objective.usage) == (Reservation(), SPENT)
@@ -2478,18 +2513,19 @@ class TaskStoreContract:
         fence = (await store.claim_task(objective_id, "w")).fence
         await store.intend_step(
             fence,
-            key="1",
-            kind="model",
-            request_hash="h",
-            reservation=Reservation(calls=1, tokens=1),
+            intention=Intention(
+                key="1", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=1)
+            ),
         )
         with pytest.raises(LimitReachedError) as caught:
             await store.intend_step(
                 fence,
-                key="2",
-                kind="model",
-                request_hash="h",
-                reservation=Reservation(calls=1, tokens=5000),
+                intention=Intention(
+                    key="2",
+                    kind="model",
+                    request_hash="h",
+                    reservation=Reservation(calls=1, tokens=5000),
+                ),
             )
         assert (caught.value.limit, caught.value.is_final) == ("tokens", True)
 
@@ -2497,25 +2533,35 @@ class TaskStoreContract:
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=3))
         fence = (await store.claim_task(objective_id, "w")).fence
         one = Reservation(calls=1)
-        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=one)
-        await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=one)
+        await store.intend_step(
+            fence, intention=Intention(key="1", kind="model", request_hash="h", reservation=one)
+        )
+        await store.intend_step(
+            fence, intention=Intention(key="2", kind="model", request_hash="h", reservation=one)
+        )
         with pytest.raises(LimitReachedError) as caught:
-            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=one)
+            await store.intend_step(
+                fence, intention=Intention(key="3", kind="model", request_hash="h", reservation=one)
+            )
         assert (caught.value.limit, caught.value.is_final) == ("calls", False)
         for key in ("1", "2"):
             await store.record_step(fence, key=key, output="1", usage=Usage(calls=1))
         with pytest.raises(LimitReachedError) as caught:
-            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=one)
+            await store.intend_step(
+                fence, intention=Intention(key="3", kind="model", request_hash="h", reservation=one)
+            )
         assert caught.value.is_final
         await store.release_task(await self._again(store, objective_id, fence))
         await store.end_objective(objective_id, reason=StopReason.LIMIT_CALLS)
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         await store.intend_step(
-            report.fence, key="r", kind="model", request_hash="h", reservation=one
+            report.fence,
+            intention=Intention(key="r", kind="model", request_hash="h", reservation=one),
         )
         with pytest.raises(LimitReachedError):
             await store.intend_step(
-                report.fence, key="s", kind="model", request_hash="h", reservation=one
+                report.fence,
+                intention=Intention(key="s", kind="model", request_hash="h", reservation=one),
             )
 
     async def _again(self, store, objective_id, fence):
@@ -2550,12 +2596,17 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, **limits))
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=CALL)
-        await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="1", kind="model", request_hash="h", reservation=CALL)
+        )
+        await store.intend_step(
+            fence, intention=Intention(key="2", kind="model", request_hash="h", reservation=CALL)
+        )
         await store.record_step(fence, key="1", output="1", usage=usage)
         with pytest.raises(LimitReachedError) as caught:
             await store.intend_step(
-                fence, key="3", kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key="3", kind="model", request_hash="h", reservation=CALL),
             )
         assert (caught.value.limit, caught.value.is_final) == (limit, True)
         assert (await kinds_of(store, objective_id)).count(events.STEP_OVERSPENT) == 1
@@ -2566,12 +2617,14 @@ class TaskStoreContract:
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         with pytest.raises(LimitReachedError):
             await store.intend_step(
-                report.fence, key="r", kind="model", request_hash="h", reservation=CALL
+                report.fence,
+                intention=Intention(key="r", kind="model", request_hash="h", reservation=CALL),
             )
         await store.extend_objective(objective_id, limits=replace(NO_LIMITS, max_cost_usd=100.0))
         again = await store.claim_task(objective_id, "w")
         await store.intend_step(
-            again.fence, key="3", kind="model", request_hash="h", reservation=CALL
+            again.fence,
+            intention=Intention(key="3", kind="model", request_hash="h", reservation=CALL),
         )
 
     async def test_an_answer_that_goes_over_its_reservation_stops_nothing_where_nothing_limits_it(
@@ -2581,10 +2634,13 @@ class TaskStoreContract:
         fence = (await store.claim_task(objective_id, "w")).fence
         for key, usage in (("1", replace(SPENT, prompt_tokens=10**9)), ("2", UNCONFIRMED)):
             await store.intend_step(
-                fence, key=key, kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key=key, kind="model", request_hash="h", reservation=CALL),
             )
             await store.record_step(fence, key=key, output="1", usage=usage)
-        await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="3", kind="model", request_hash="h", reservation=CALL)
+        )
         objective = await store.objective(objective_id)
         assert objective.usage.unconfirmed_cost_usd == pytest.approx(0.01)
         assert (await store.task(objective_id, 1)).usage == objective.usage
@@ -2595,26 +2651,31 @@ class TaskStoreContract:
         await store.pause_objective(objective_id)
         with pytest.raises(ObjectiveStoppedError):
             await store.intend_step(
-                fence, key="k", kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
         await store.resume_objective(objective_id)
         await store.end_objective(objective_id, reason=StopReason.FAILED)
         with pytest.raises(ObjectiveStoppedError):
             await store.intend_step(
-                fence, key="k", kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
 
     async def test_a_put_step_is_written_once_and_steps_keep_their_order(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         first = await store.put_step(
-            fence, key="b", kind="inputs", request_hash="h", output="1", origins=["person"]
+            fence,
+            kept=Kept(key="b", kind="inputs", request_hash="h", output="1", origins=["person"]),
         )
         assert (
-            await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="2")
+            await store.put_step(
+                fence, kept=Kept(key="b", kind="inputs", request_hash="h", output="2")
+            )
             == first
         )
-        await store.put_step(fence, key="a", kind="inputs", request_hash="h", output="3")
+        await store.put_step(fence, kept=Kept(key="a", kind="inputs", request_hash="h", output="3"))
         assert [step.key for step in await store.steps(objective_id, owner="task:1")] == ["b", "a"]
 
     # -- looking
@@ -2624,11 +2685,11 @@ class TaskStoreContract:
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         kept = Kept(key="b", kind="tool", request_hash="h", output="1", request='{"tool": "x"}')
-        await store.put_kept(fence, kept=kept)
+        await store.put_step(fence, kept=kept)
         intention = Intention(
             key="a", kind="model", request_hash="h", reservation=CALL, request="\ud800{}"
         )
-        await store.intend_after(fence, intention=intention)
+        await store.intend_step(fence, intention=intention)
         await store.record_step(fence, key="a", output="2", usage=Usage(calls=1))
         found = await store.steps_at(
             objective_id, named=[("task:1", "a"), ("task:1", "none"), ("task:1", "b")]
@@ -2691,7 +2752,9 @@ class TaskStoreContract:
             claim = await store.claim_task(objective_id, "w")
             await store.record_result(claim, text="r", origins=[])
             duty = await store.claim_duty(objective_id, "w", Duty.PLAN)
-            await store.put_step(duty.fence, key="inputs", kind="x", request_hash="h", output="1")
+            await store.put_step(
+                duty.fence, kept=Kept(key="inputs", kind="x", request_hash="h", output="1")
+            )
             await store.record_plan(duty, task_ids=[claim.task.id], plan=Planned())
         assert await store.duty_owners(objective_id, duty=Duty.PLAN) == {
             "plan:1": 1,
@@ -2723,7 +2786,8 @@ class TaskStoreContract:
         for at_work in (objective_id, objective_id, other.id):
             claim = await store.claim_task(at_work, "w")
             await store.intend_step(
-                claim.fence, key="1/x", kind="model", request_hash="h", reservation=CALL
+                claim.fence,
+                intention=Intention(key="1/x", kind="model", request_hash="h", reservation=CALL),
             )
             await store.record_result(claim, text="Ünïcödé 日本", origins=["model:m"])
         every, one = await store.verify(), await store.verify(objective_id)

@@ -19,21 +19,6 @@ class Steps(SqlAccess):
     """Intend, record, abandon."""
 
     async def intend_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        reservation: Reservation,
-        model: str = "",
-    ) -> Step:
-        intention = Intention(
-            key=key, kind=kind, request_hash=request_hash, reservation=reservation, model=model
-        )
-        return await self._write(lambda tx: _intend(tx, fence, intention), fence.objective_id)
-
-    async def intend_after(
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
         def work(tx: Transaction) -> Step:
@@ -92,20 +77,7 @@ class Steps(SqlAccess):
 
         await self._write(work, fence.objective_id)
 
-    async def put_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        output: str,
-        origins: Sequence[str] = (),
-    ) -> Step:
-        kept = Kept(key=key, kind=kind, request_hash=request_hash, output=output, origins=origins)
-        return await self.put_kept(fence, kept=kept)
-
-    async def put_kept(self, fence: Fence, *, kept: Kept) -> Step:
+    async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
         return await self._write(
             lambda tx: _put(tx, fence, kept), fence.objective_id, is_lasting=False
         )
