@@ -14,7 +14,6 @@ from babyagi.cli.json_shapes import (
     VERSION,
     Json,
     given_results,
-    is_free,
     pick,
     show_shape,
     step_shape,
@@ -243,8 +242,8 @@ def _render_head(shown: Shown, look: Look) -> Iterator[Line]:
         return
     duty = shown.duty.value if shown.duty is not None else ""
     n = shown.n_times
-    times = "once" if n == 1 else f"{n} times" if n else "not yet"
-    yield Line(f"Objective {shown.objective.id}, {duty}: made {times}", Style.BOLD)
+    times = "made once" if n == 1 else f"made {n} times" if n else "not made yet"
+    yield Line(f"Objective {shown.objective.id}, {duty}: {times}", Style.BOLD)
     if n:
         usage = sum((step.usage for step in shown.steps), Usage())
         what = "Cost:     " if len(shown.times) == n else "Cost of these: "
@@ -390,10 +389,11 @@ def _render_more(shown: Shown, exchanges: Sequence[Exchange], look: Look) -> Ite
 
 
 def _cost(usage: Usage, objective: Objective) -> str:
+    if not usage.calls:
+        return "no call of a model"
     calls = f"{usage.calls} {'call' if usage.calls == 1 else 'calls'}"
     tokens = f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out"
-    money = render_cost(usage, objective)
-    return f"{calls}, {tokens}, {money}" if usage.calls or not is_free(objective) else money
+    return f"{calls}, {tokens}, {render_cost(usage, objective)}"
 
 
 # --------------------------------------------------------------------------------------------------
