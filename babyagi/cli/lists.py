@@ -14,7 +14,7 @@ from babyagi.cli.text import (
     Style,
     echo,
     echo_lines,
-    is_live_terminal,
+    is_terminal,
     print_json,
     terminal_height,
     terminal_width,
@@ -194,7 +194,7 @@ def _screen_limit(limit: int | None) -> int:
     """What was asked for; else what fits a terminal, and all where there is none."""
     if limit is not None:
         return limit
-    return max(MIN_TASKS, terminal_height() - 4) if is_live_terminal() else 0
+    return max(MIN_TASKS, terminal_height() - 4) if is_terminal() else 0
 
 
 async def _echo_tasks(

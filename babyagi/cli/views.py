@@ -17,9 +17,7 @@ from babyagi.transcript import first_line
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
-REPORT_LINE = (
-    "babyagi report --objective {id} shows what was found; the model is asked for its summary"
-)
+REPORT_LINE = "the report is being written"
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
 
 _TASK_WORDS = {
@@ -206,11 +204,7 @@ class PlainView:
 
     async def fetch(self, batch: Sequence[Event]) -> None:
         self._pending = [line for event in batch if (line := await self._names.render_event(event))]
-        self._pending += [
-            REPORT_LINE.format(id=event.objective_id)
-            for event in batch
-            if event.kind == events.OBJECTIVE_ENDED
-        ]
+        self._pending += [REPORT_LINE for event in batch if event.kind == events.OBJECTIVE_ENDED]
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []
