@@ -45,7 +45,7 @@ async def write_answer(
     messages = build_messages(
         "report",
         {
-            "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
+            "objective": [("objective", Passage(text=objective.spec.asked, origin="person"))],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
             "missing": [
                 (
@@ -113,6 +113,7 @@ def render_report(
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
+        "\n".join(f"* Asked further: {_one_line(one)}" for one in objective.spec.further),
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
         ""
         if objective.stop_reason

@@ -396,7 +396,7 @@ def reject(number: int, why: str, as_json: bool) -> None:
 def _decide(
     number: int, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    from babyagi.cli.session import STORE, load, with_store
+    from babyagi.cli.session import STORE, load, touch, with_store
     from babyagi.inbox import Decision, decide, write_decision
 
     settings = load(needs=STORE).settings
@@ -409,6 +409,7 @@ def _decide(
             if not is_seen and not _is_confirmed(request):
                 return None
             seen = request.preview.state if request.preview is not None else ""
+        touch(await store.objective(step.objective_id))
         return await store.answer_step(number, output=write_decision(said, seen=seen))
 
     step = with_store(change, changes=True)

@@ -1,4 +1,4 @@
-"""The commands that look and change nothing: objectives, status, tasks, results, show, report."""
+"""The commands that look and change nothing: status, tasks, results, show, report."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from babyagi.cli.completion import complete_tasks
 from babyagi.cli.options import json_option, objective_option
 from babyagi.cli.text import Line, echo, echo_lines, print_json, terminal_width, warn
 from babyagi.errors import SettingsError
@@ -16,27 +17,6 @@ if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.tasks import Objective, Result, Step, Task, Worker
     from babyagi.taskstore.port import TaskStore
-
-
-@click.command()
-@json_option
-def objectives(as_json: bool) -> None:
-    """List all objectives, oldest first."""
-    from babyagi.cli import json_shapes, render
-    from babyagi.cli.session import with_store
-
-    async def fetch(store: TaskStore) -> list[Row]:
-        return [
-            (objective, await store.counts(objective.id)) for objective in await store.objectives()
-        ]
-
-    rows = with_store(fetch)
-    if as_json:
-        print_json([json_shapes.objective_shape(objective, counts) for objective, counts in rows])
-    elif rows:
-        echo_lines(render.render_objectives(rows, terminal_width()))
-    else:
-        echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 
 
 @click.command()
@@ -149,7 +129,7 @@ def _list_results(selector: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("task_id", metavar="TASK", type=int)
+@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
 @objective_option
 @json_option
 def show(task_id: int, objective: str, as_json: bool) -> None:

@@ -8,7 +8,16 @@ from collections.abc import Mapping, Sequence
 from babyagi.cli.json_shapes import given_results, is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, fit, pad, safe, safe_line
 from babyagi.next_command import Need, NextCommand, next_command
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, Task, TaskStatus
+from babyagi.tasks import (
+    Limits,
+    Objective,
+    ObjectiveStatus,
+    Result,
+    Step,
+    StopReason,
+    Task,
+    TaskStatus,
+)
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
@@ -45,7 +54,8 @@ def render_duration(seconds: float) -> str:
 def render_status_words(objective: Objective) -> str:
     """`active`, `paused`, or why it ended, in words."""
     if objective.stop_reason is None:
-        return objective.status.value
+        why = f": {safe_line(objective.stop_detail)}" if objective.stop_detail else ""
+        return f"{objective.status.value}{why}"
     detail = f" ({safe_line(objective.stop_detail)})" if objective.stop_detail else ""
     return f"ended, {objective.stop_reason.value}: {objective.stop_reason.words}{detail}"
 
@@ -115,29 +125,38 @@ def _amount(limit: int, what: str) -> str:
 
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
-    lines = [
-        Line(
-            (
-                f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'SPENT':>9} {'PERHAPS':>9}  "
-                "OBJECTIVE"
-            ),
-            Style.DIM,
-        )
-    ]
+    """A head, and a line for each: since when, how long it was worked on, how it stands, how many
+    tasks are done, what it cost (what it may have cost beside is a column where any has), its
+    text."""
+    has_perhaps = any(_perhaps(objective) for objective, _ in rows)
+    lines = [Line(_objective_head(has_perhaps), Style.DIM)]
     for objective, counts in rows:
-        status = (
-            objective.stop_reason.value
-            if objective.stop_reason is not None
-            else objective.status.value
-        )
+        done = f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}"
+        perhaps = f" {_perhaps(objective):>9}" if has_perhaps else ""
         head = (
-            f"{objective.id:>4}  {status:<16} {counts.get(TaskStatus.DONE, 0):>5} "
-            f"{sum(counts.values()):>5}  "
-            f"{_spent(objective):>9} {_perhaps(objective):>9}  "
+            f"{objective.id:>4}  {objective.created_at.astimezone():%Y-%m-%d %H:%M}  "
+            f"{render_duration(objective.active_s):>9}  {_short_status(objective, counts):<13} "
+            f"{done:>7} {_spent(objective):>9}{perhaps}  "
         )
         style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
-        lines.append(Line(head + fit(objective.spec.text, max(20, width - len(head))), style))
+        text = "; ".join((objective.spec.text, *objective.spec.further))
+        lines.append(Line(head + fit(text, max(16, width - len(head))), style))
     return lines
+
+
+def _objective_head(has_perhaps: bool) -> str:
+    perhaps = f" {'PERHAPS':>9}" if has_perhaps else ""
+    return (
+        f"{'ID':>4}  {'BEGUN':<16}  {'WORKED':>9}  {'STATUS':<13} {'DONE':>7} "
+        f"{'COST':>9}{perhaps}  OBJECTIVE"
+    )
+
+
+def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
+    """The stop reason or the status; of one that was set aside without anything done, that."""
+    if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
+        return "not begun"
+    return (objective.stop_reason or objective.status).value
 
 
 def _spent(objective: Objective) -> str:
@@ -166,6 +185,7 @@ def render_status(
             f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD
         )
     )
+    lines += [Line(f"Further:  {fit(one, max(40, 2 * width))}") for one in objective.spec.further]
     lines.append(Line(f"Status:   {render_status_words(objective)}"))
     lines.append(Line(f"Tasks:    {render_counts(counts)}"))
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
@@ -354,6 +374,10 @@ def render_closing(
     going_on = _going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))
+    if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:
+        lines.append(
+            Line(f'To ask on:  babyagi run --continue {objective.id} "a further question"')
+        )
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
 
 
