@@ -67,6 +67,7 @@ from babyagi.tasks import (
     Planning,
     Result,
     Role,
+    StopReason,
     TaskStatus,
     Worker,
 )
@@ -82,6 +83,8 @@ from babyagi.worker.serving import Pace, Patience
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
 
+MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
+ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 MAX_SHOWN = 8  # results that a further question is sure to be shown
 
 AskHuman = Callable[[str], Awaitable[str]]
@@ -147,14 +150,16 @@ class App:
         self, objective: Objective, question: str, *, limits: Limits | None = None
     ) -> Objective:
         """Ask something beside the objective's text, from the results that there are; it is open
-        again then. The same question of one that has not ended is asked once.
+        again then. What was asked already is not asked again while the objective goes on, or where
+        it ended with everything answered.
 
         Raises:
             LimitReachedError: a limit lets no task begin, before anything is changed.
             ObjectiveStoppedError, SettingsError: see `TaskStore.ask_further`.
         """
         self._remember(objective)
-        if further_question(question) in objective.spec.further and not objective.has_report:
+        is_going_on = not objective.has_report or objective.stop_reason in ANSWERED
+        if is_going_on and further_question(question) in objective.spec.further:
             return objective
         require_room(objective, question=question, limits=limits)
         tasks = await self.store.tasks(objective.id)
@@ -201,9 +206,8 @@ class App:
             for joined in worker.joined
             if joined.objective_id == objective_id
         )
-        if not is_shared and not await self._events_since(
-            objective_id, events.STEP_RECORDED, after_id
-        ):
+        steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
+        if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
             await self.store.pause_objective(objective_id, detail=why)
 
     async def _find_outage(self, objective_id: int, *, after_id: int) -> str:
@@ -212,7 +216,7 @@ class App:
         return str(found[-1].data.get("reason", "")) if found else ""
 
     async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
-        found = await self.store.events_of(objective_id, kinds=[kind], limit=1)
+        found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
         return [event for event in found if event.id > after_id]
 
     def _remember(self, objective: Objective) -> None:

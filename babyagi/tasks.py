@@ -117,6 +117,7 @@ class Duty(StrEnum):
     INDEX = "index"  # feed the result store
 
 
+ASKED_FURTHER = "Asked further: "  # begins the line of a question beside an objective's text
 MAX_SOURCES = 30  # that a text is said to be made from
 _OUTSIDE = re.compile(r"file:|tool:|more:\d{1,9}$|result:\d+/")
 
@@ -275,7 +276,7 @@ class ObjectiveSpec:
     @property
     def asked(self) -> str:
         """All that the objective asks: its text, and each further question on a line of its own."""
-        return "\n".join([self.text, *(f"Asked further: {one}" for one in self.further)])
+        return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])
 
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.initial_task.strip():

@@ -321,7 +321,9 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     )
     if path is None:
         raise SettingsError(
-            "the folder of this objective is not known here; BABYAGI_FILES names it"
+            "the folder of this objective is not known here",
+            fix="set BABYAGI_FILES to its path",
+            guide="inbox",
         )
     (tool,) = open_tools([name], folder=Folder(path), offload=to_thread)
     return await tool.preview(arguments) if tool.preview is not None else None

@@ -96,6 +96,8 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = entry.parse(text)
         except ValueError as error:
             raise SettingsError(
-                f"{entry.flags[-1]} must be {error}, got {text!r}", guide="limits"
+                f"{entry.flags[-1]} must be {error}, got {text!r}",
+                fix=f"{entry.flags[-1]} N, or 0 for no such limit",
+                guide="limits",
             ) from error
     return values

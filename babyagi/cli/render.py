@@ -342,6 +342,12 @@ def _render_unconfirmed(step: Step) -> str:
     return f"  ({n} {'call' if n == 1 else 'calls'} cut off, counted as paid)" if n else ""
 
 
+def _how_it_stands(objective: Objective) -> str:
+    if objective.is_set_aside:
+        return f"is set aside until you go on with it ({safe_line(objective.stop_detail)})"
+    return _HOW_IT_STANDS.get(objective.status) or render_status_words(objective)
+
+
 def render_closing(
     objective: Objective, counts: Mapping[TaskStatus, int], *, home: str, index_trouble: str = ""
 ) -> list[Line]:
@@ -349,10 +355,7 @@ def render_closing(
     on."""
     lines = [
         Line(
-            (
-                f"Objective {objective.id} "
-                f"{_HOW_IT_STANDS.get(objective.status) or render_status_words(objective)}"
-            ),
+            (f"Objective {objective.id} {_how_it_stands(objective)}"),
             Style.BOLD,
         ),
         Line(

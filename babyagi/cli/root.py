@@ -27,7 +27,22 @@ from babyagi.cli import (
 )
 from babyagi.cli.exits import ExitCode, code_of_error
 from babyagi.cli.text import Style, echo, warn
-from babyagi.errors import BabyagiError
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    CredentialsError,
+    EndlessAnswerError,
+    IndexUnavailableError,
+    LimitReachedError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    NotFoundError,
+    ObjectiveStoppedError,
+    RequestRefusedError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
 from babyagi.next_command import quoted
 
 Items = list[CompletionItem]
@@ -289,13 +304,41 @@ def _tell(error: BaseException) -> int:
             return _tell_crash(error)
 
 
+FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
+    (StoreUnavailableError, "the same again in a moment; babyagi doctor says what is wrong"),
+    (IndexUnavailableError, "babyagi doctor; when it can be used: babyagi index rebuild"),
+    (ModelUnavailableError, "the same again in a moment; babyagi doctor asks the model"),
+    (CredentialsError, "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"),
+    (ModelRejectedError, "set LLM_MODEL to a model that is served there; babyagi config shows it"),
+    (RequestRefusedError, "put it in other words, or set LLM_MODEL to another model"),
+    (
+        ContextTooLongError,
+        "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes more",
+    ),
+    (EndlessAnswerError, "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model"),
+    (
+        StoreUnusableError,
+        "babyagi doctor says what is wrong; babyagi journal verify looks at every row",
+    ),
+    (NotFoundError, "babyagi objectives"),
+    (LimitReachedError, "babyagi extend raises a limit"),
+    (ObjectiveStoppedError, "babyagi resume"),
+    (SettingsError, "babyagi config shows every setting and where it comes from"),
+)
+"""What to type where an error itself does not say it: by what mends errors of its kind."""
+
+
+def find_fix(error: BabyagiError) -> str:
+    found = (fix for kind, fix in FIX_BY_ERROR if isinstance(error, kind))
+    return next(found, "babyagi status, and babyagi doctor")
+
+
 def tell_error(error: BabyagiError) -> None:
     """Say what happened, why we think so, what to type, and where to read more."""
     warn(f"babyagi: {error.what}", Style.RED)
     if error.why:
         warn(f"  because: {error.why}")
-    if error.fix:
-        warn(f"  try:     {error.fix}")
+    warn(f"  try:     {error.fix or find_fix(error)}")
     warn(f"  more:    babyagi guide {error.guide}".rstrip())
 
 

@@ -330,6 +330,10 @@ async def _continue(
         new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
         objective = await app.ask_further(objective, question, limits=new)
         tell_notices(loaded.notices)
+        if is_over(objective):
+            (warn if as_json else echo)("This was answered already; no model is asked.")
+            await _say_closing(app.store, objective, home=app.settings.home, as_json=as_json)
+            return code_of_objective(objective)
         return await work_on(app, objective, app.run, as_json=as_json, after_id=after_id)
 
 

@@ -266,7 +266,13 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
     An objective that ended goes on with `babyagi resume` then.
     """
 
+    from babyagi.app import require_room
+    from babyagi.tasks import ObjectiveStatus
+    from babyagi.taskstore.limits import find_used_up
+
     async def change(store: TaskStore, found: Objective) -> Json:
+        if found.status is ObjectiveStatus.ENDED and find_used_up(found) != "tasks":
+            require_room(found)  # a task that was begun before counts no more
         task = await store.retry_task(found.id, task_id)
         return _reopened(_said(task, f"is queued for try {task.try_no}"), found)
 

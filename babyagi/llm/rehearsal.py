@@ -26,7 +26,7 @@ from babyagi.llm.prompt import (
     estimate_tokens,
     prompt_text_bytes,
 )
-from babyagi.tasks import Reservation, Role, Usage
+from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 
 DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
 QUOTES_PER_DOCUMENT = 3
@@ -351,11 +351,18 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _check(blocks: Sequence[tuple[str, str]]) -> str:
-    """The objective as its only part, with the line that comes closest: what a rehearsal takes for
-    an answer."""
-    objective = _block(blocks, "objective")
+    """The objective and each further question as its parts, with the line that comes closest: what
+    a rehearsal takes for an answer."""
+    asked = _questions(_block(blocks, "objective"))
+    found = [_find_part(question, blocks) for question in asked]
+    parts = [part for part in found if part is not None]
+    missing = [one[:300] for one, part in zip(asked, found, strict=True) if part is None]
+    return json.dumps({"parts": parts, "missing": missing, "met": not missing}, ensure_ascii=False)
+
+
+def _find_part(question: str, blocks: Sequence[tuple[str, str]]) -> dict[str, str | int] | None:
     results = [text.split("\n", 1) for label, text in blocks if label == "result"]
-    best = _best(_quotes(blocks), objective, 1) or _quotes(blocks)[:1]
+    best = _best(_quotes(blocks), question, 1) or _quotes(blocks)[:1]
     said = (
         best[0].text
         if best
@@ -367,15 +374,17 @@ def _check(blocks: Sequence[tuple[str, str]]) -> str:
     number = next(
         (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest)), "0"
     )
-    parts = [{"part": objective[:300], "task": int(number), "quote": said[:300]}] if said else []
-    return json.dumps(
-        {"parts": parts, "missing": [] if parts else [objective[:300]], "met": bool(parts)},
-        ensure_ascii=False,
-    )
+    return {"part": question[:300], "task": int(number), "quote": said[:300]} if said else None
+
+
+def _questions(objective: str) -> list[str]:
+    """The objective's text, and what was asked further."""
+    return objective.split(f"\n{ASKED_FURTHER}")
 
 
 def _report(blocks: Sequence[tuple[str, str]]) -> str:
-    objective, quotes = _block(blocks, "objective"), _quotes(blocks)
+    quotes = _quotes(blocks)
+    objective, *further = _questions(_block(blocks, "objective"))
     if not quotes:
         texts = [text.split("\n", 1)[-1].strip() for label, text in blocks if label == "result"]
         return "\n\n".join(
@@ -392,9 +401,15 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
         for line in text.splitlines()
         if line.startswith("Words that more than one document uses")
     ]
+    more = [
+        line
+        for question in further
+        for line in ("", f"{question} These lines come closest:", "",
+                     *(quote.render() for quote in _best(quotes, question, QUOTES_IN_REPORT // 2)))
+    ]  # fmt: skip
     return "\n".join(
         [f"{len(paths)} documents were read. These lines come closest:", "",
-        *(quote.render() for quote in best), "", *shared[:1], "",
+        *(quote.render() for quote in best), *more, "", *shared[:1], "",
          f"Quoted: {', '.join(paths)}."]
     )  # fmt: skip
 

@@ -82,7 +82,10 @@ class ObjectiveFields:
         ),
     )
     initial_task: str = field(
-        default="Develop a task list",
+        default=(
+            "Answer as much of the objective as can be answered now, and name what is still to "
+            "be found out"
+        ),
         metadata=declare(
             "INITIAL_TASK FIRST_TASK -t --task",
             "The first task of the list.",

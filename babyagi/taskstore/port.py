@@ -333,7 +333,8 @@ class TaskStore(WorkerStore, Protocol):
     ) -> Objective:
         """A person asks something beside the objective's text: it is part of what is asked from now
         on (`ObjectiveSpec.further`), and a task of that name is queued before all others,
-        to come after the tasks `after`. An objective that has ended becomes active again, and its report is owed anew.
+        to come after the tasks `after`. An objective that has ended becomes active again, and its
+        report is owed anew.
 
         Args:
             limits: new ones, where they are given.

@@ -274,11 +274,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
             lifecycle.require_reopenable(objective_id, reason)
             spec = spec_from_row(row)
-            transitions.set_spec(
-                tx,
-                row,
-                replace(spec, further=(*spec.further, asked), limits=limits or spec.limits),
-            )
+            further = tuple(dict.fromkeys((*spec.further, asked)))
+            limits_then = limits or spec.limits
+            transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
             if limits is not None:
                 tx.run("set_overspent", objective_id=objective_id, limit="")
                 transitions.append_event(
