@@ -601,6 +601,7 @@ class App:
                     f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
                     "worker has it not"
                 ),
+                fix="babyagi tools shows those that are here; babyagi run --new starts it afresh",
                 guide="machines",
             )
         return tools

@@ -150,7 +150,7 @@ def touched(home: Path) -> list[tuple[str, int]]:
         lines = (home / TOUCHED).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return []
-    entries = [line.partition(" ") for line in lines]
+    entries = [line.rpartition(" ") for line in lines]
     return [(uid, int(number)) for uid, _, number in entries if number.isdecimal()]
 
 
