@@ -294,7 +294,7 @@ class _Desk:
             raise NotFoundError(
                 "the question can no longer be worked on",
                 fix="ask it again with `run`",
-                guide="agents",
+                guide="tools",
             )
         return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
 

@@ -686,14 +686,13 @@ def require_room(objective: Objective, *, question: str = "", limits: Limits | N
     if not name:
         return
     option, value = raise_limit(limits or objective.spec.limits, name)
-    here = f"--objective {objective.id}"
     raise LimitReachedError(
         f"objective {objective.id} has used up its limit of {name}, so nothing is changed",
         limit=name,
         is_final=True,
         fix=f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
         if question
-        else f"babyagi extend {here} {option} {value}, then the same again",
+        else f"babyagi extend --objective {objective.id} {option} {value}, then the same again",
     )
 
 

@@ -81,8 +81,8 @@ def utc_now() -> datetime:
 
 MODULE_AND_PACKAGE = {
     "chroma": ("chromadb", "chromadb"),
-    "weaviate": ("weaviate", "babyagi-daemon[weaviate]"),
-    "pinecone": ("pinecone", "babyagi-daemon[pinecone]"),
+    "weaviate": ("weaviate", "weaviate-client>=4.23"),
+    "pinecone": ("pinecone", "pinecone>=9"),
 }
 
 

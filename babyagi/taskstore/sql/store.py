@@ -131,7 +131,7 @@ def _load_postgres(url: str) -> ModuleType:
         raise SettingsError(
             f"the task store {redact_url(url)} needs a driver that is not installed",
             why=str(error),
-            fix="pip install 'babyagi-daemon[postgres]'",
+            fix="pip install 'psycopg[binary]>=3.3.9'",
             guide="store",
         ) from error
     return postgres
