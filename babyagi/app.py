@@ -48,8 +48,8 @@ from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
-from babyagi.next_command import quoted, raise_limit
 from babyagi.net.door import Door
+from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher

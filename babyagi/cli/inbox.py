@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.completion import complete_inbox
 from babyagi.cli.options import ALL, json_option, objectives_option
 from babyagi.cli.text import (
     Line,
@@ -223,7 +224,7 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
 
 
 @click.command()
-@click.argument("number", type=int, required=False)
+@click.argument("number", type=int, shell_complete=complete_inbox, required=False)
 @objectives_option
 @json_option
 def inbox(number: int | None, objective: str, as_json: bool) -> None:
@@ -354,7 +355,7 @@ def _shape(request: Request) -> Json:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=int, shell_complete=complete_inbox)
 @click.argument("text")
 @json_option
 def answer(number: int, text: str, as_json: bool) -> None:
@@ -368,7 +369,7 @@ def answer(number: int, text: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=int, shell_complete=complete_inbox)
 @click.option("--yes", is_flag=True, help="Do not show the call and ask.")
 @json_option
 def approve(number: int, yes: bool, as_json: bool) -> None:
@@ -382,7 +383,7 @@ def approve(number: int, yes: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=int, shell_complete=complete_inbox)
 @click.argument("why", default="")
 @json_option
 def reject(number: int, why: str, as_json: bool) -> None:

@@ -57,7 +57,7 @@ def test_a_text_cannot_steer_the_terminal_of_who_only_types():
 
     complete = ShellComplete(babyagi, {}, "babyagi", "_BABYAGI_COMPLETE")
     items = complete.get_completions(["status", "--objective"], "1")
-    assert [item.help.isprintable() for item in items] == [True]
+    assert [(item.help or "\n").isprintable() for item in items] == [True]
 
 
 @pytest.mark.parametrize("shell", SHELLS)

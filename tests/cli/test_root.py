@@ -159,9 +159,11 @@ def test_what_a_person_mends_says_itself_what_to_type():
     silent = []
     for path in Path(errors.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            name = getattr(getattr(node, "func", None), "id", "")
-            if name in ("SettingsError", "NotFoundError", "CredentialsError") and not any(
-                keyword.arg == "fix" for keyword in node.keywords
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("SettingsError", "NotFoundError", "CredentialsError")
+                and not any(keyword.arg == "fix" for keyword in node.keywords)
             ):
                 silent.append(f"{path.name}:{node.lineno}")
 
