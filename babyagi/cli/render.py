@@ -379,7 +379,7 @@ def render_closing(
         lines.append(Line(f"To go on:   {going_on}"))
     if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:
         lines.append(
-            Line(f'To ask on:  babyagi run --continue {objective.id} "a further question"')
+            Line(f'Ask more:   babyagi run --continue {objective.id} "a further question"')
         )
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
 

@@ -308,7 +308,7 @@ def is_over(objective: Objective) -> bool:
 def _parse_id(selector: str) -> int:
     if not selector.isdecimal() or len(selector) > 18:
         raise SettingsError(
-            f"--objective must be a number or `latest`, got {selector!r}",
+            f"an objective is named by its number or `latest`, got {selector!r}",
             fix="babyagi objectives shows the numbers",
             guide="objectives",
         )

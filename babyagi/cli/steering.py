@@ -74,10 +74,12 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
         )
 
     async def change(store: TaskStore) -> Row:
-        found = touch(await pick_objective(store, objective))
+        before = touch(await pick_objective(store, objective))
         found = await store.extend_objective(
-            found.id, limits=dataclasses.replace(found.spec.limits, **given)
+            before.id, limits=dataclasses.replace(before.spec.limits, **given)
         )
+        if not as_json and before.stop_reason is not None and found.stop_reason is None:
+            echo(f"Objective {found.id} had ended ({before.stop_reason}), and is open again.")
         return found, await store.counts(found.id)
 
     _say(with_store(change, changes=True), as_json)

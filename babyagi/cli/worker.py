@@ -68,7 +68,7 @@ def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
     return asyncio.run(_serve_all(loaded, as_json=as_json))
 
 
-async def _describe_board(store: TaskStore) -> list[str]:
+async def describe_board(store: TaskStore) -> list[str]:
     """What there is for a worker to take up, a line each."""
     open_ids = await store.open_objectives()
     found = [await store.objective(objective_id) for objective_id in open_ids[-MAX_SAID:]]
@@ -89,7 +89,7 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
             f"Worker {app.name} works on whatever is on the board, "
             f"{loaded.settings.concurrency} tasks at once. Ctrl-C ends it gently."
         )
-        for line in await _describe_board(app.store):
+        for line in await describe_board(app.store):
             say(line)
         signal_number = await app.serve_all(say)
     say("This worker has signed off; what it held is free for others.")
