@@ -126,29 +126,43 @@ def _amount(limit: int, what: str) -> str:
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
     """A head, and a line for each: since when, how long it was worked on, how it stands, how many
-    tasks are done, what it cost (what it may have cost beside is a column where any has), its
-    text."""
+    tasks are done, what it cost (what it may have cost beside is a column where any has), its text.
+    Where there is no room for it, the times are left out."""
     has_perhaps = any(_perhaps(objective) for objective, _ in rows)
-    lines = [Line(_objective_head(has_perhaps), Style.DIM)]
+    lines = [Line(_objective_columns(_OBJECTIVE_HEAD, width, has_perhaps) + "OBJECTIVE", Style.DIM)]
     for objective, counts in rows:
-        done = f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}"
-        perhaps = f" {_perhaps(objective):>9}" if has_perhaps else ""
-        head = (
-            f"{objective.id:>4}  {objective.created_at.astimezone():%Y-%m-%d %H:%M}  "
-            f"{render_duration(objective.active_s):>9}  {_short_status(objective, counts):<13} "
-            f"{done:>7} {_spent(objective):>9}{perhaps}  "
-        )
+        columns = {
+            "id": f"{objective.id}",
+            "begun": f"{objective.created_at.astimezone():%Y-%m-%d %H:%M}",
+            "worked": render_duration(objective.active_s),
+            "status": _short_status(objective, counts),
+            "done": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
+            "cost": _spent(objective),
+            "perhaps": _perhaps(objective),
+        }
+        head = _objective_columns(columns, width, has_perhaps)
         style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
         text = "; ".join((objective.spec.text, *objective.spec.further))
-        lines.append(Line(head + fit(text, max(16, width - len(head))), style))
+        lines.append(Line(head + fit(text, max(8, width - len(head))), style))
     return lines
 
 
-def _objective_head(has_perhaps: bool) -> str:
-    perhaps = f" {'PERHAPS':>9}" if has_perhaps else ""
+_OBJECTIVE_HEAD = {
+    name: name.upper() for name in ("id", "begun", "worked", "status", "done", "cost", "perhaps")
+}
+WITH_THE_DAY, WITH_THE_HOUR = 72, 100  # cells in a row
+
+
+def _objective_columns(columns: Mapping[str, str], width: int, has_perhaps: bool) -> str:
+    """What stands before the text of an objective, as much of it as there is room for."""
+    n_begun = 16 if width >= WITH_THE_HOUR else 10
+    times = f"{columns['begun'][:n_begun]:<{n_begun}}  "
+    if width >= WITH_THE_HOUR or not has_perhaps:
+        times += f"{columns['worked']:>9}  "
+    perhaps = f" {columns['perhaps']:>9}" if has_perhaps else ""
     return (
-        f"{'ID':>4}  {'BEGUN':<16}  {'WORKED':>9}  {'STATUS':<13} {'DONE':>7} "
-        f"{'COST':>9}{perhaps}  OBJECTIVE"
+        f"{columns['id']:>4}  {times if width >= WITH_THE_DAY else ''}"
+        f"{columns['status']:<13} {columns['done']:>7} {columns['cost']:>9}{perhaps}  "
     )
 
 
