@@ -1,4 +1,4 @@
-"""The commands that list and change nothing: objectives, status, tasks, results, report."""
+"""The commands that list and change nothing: status, tasks, results."""
 
 from __future__ import annotations
 
@@ -50,27 +50,6 @@ limit_option = click.option(
     metavar="N",
     help="At most so many; 0 means all. Without it: what fits the terminal, all elsewhere.",
 )
-
-
-@click.command()
-@json_option
-def objectives(as_json: bool) -> None:
-    """List all objectives, oldest first."""
-    from babyagi.cli import json_shapes, render
-    from babyagi.cli.session import with_store
-
-    async def fetch(store: TaskStore) -> list[Row]:
-        return [
-            (objective, await store.counts(objective.id)) for objective in await store.objectives()
-        ]
-
-    rows = with_store(fetch)
-    if as_json:
-        print_json([json_shapes.objective_shape(objective, counts) for objective, counts in rows])
-    elif rows:
-        echo_lines(render.render_objectives(rows, terminal_width()))
-    else:
-        echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 
 
 @click.command()

@@ -48,6 +48,7 @@ _OTHER_WORDS = {
     events.OBJECTIVE_PAUSED: "objective {id} paused",
     events.OBJECTIVE_RESUMED: "objective {id} goes on",
     events.OBJECTIVE_EXTENDED: "objective {id} has new limits",
+    events.OBJECTIVE_ASKED_FURTHER: "objective {id} is asked further",
     events.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded anew",
     events.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; that is checked now",
     events.OBJECTIVE_CHECKED: "checked whether the objective is met",
@@ -143,7 +144,10 @@ def _words_of(event: Event) -> list[Any]:
             return [data.get("name")]
         case events.OBJECTIVE_CHECKED:
             return ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
-    return [data.get(key) for key in ("reason", "error", "detail", "hindrance", "lack", "named")]
+    return [
+        data.get(key)
+        for key in ("question", "reason", "error", "detail", "hindrance", "lack", "named")
+    ]
 
 
 def _after(task_ids: Sequence[int]) -> str:
