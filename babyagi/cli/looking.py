@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import click
 
+from babyagi.cli.completion import complete_tasks
 from babyagi.cli.options import json_option, objective_option
 
 
 @click.command()
-@click.argument("what", metavar="TASK|plan|order|check|report")
+@click.argument("what", metavar="TASK|plan|order|check|report", shell_complete=complete_tasks)
 @objective_option
 @click.option("--step", type=click.IntRange(min=1), metavar="N", help="One step, whole.")
 @click.option("--full", "is_full", is_flag=True, help="Every text whole, not only its beginning.")
@@ -24,7 +25,7 @@ def show(what: str, objective: str, step: int | None, is_full: bool, as_json: bo
 
 
 @click.command()
-@click.argument("task", metavar="[TASK]", required=False)
+@click.argument("task", metavar="[TASK]", required=False, shell_complete=complete_tasks)
 @objective_option
 @json_option
 def why(task: str | None, objective: str, as_json: bool) -> None:
@@ -40,7 +41,14 @@ def why(task: str | None, objective: str, as_json: bool) -> None:
 @click.command()
 @objective_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until the objective has ended.")
-@click.option("--task", "task_id", type=int, metavar="N", help="Only what concerns this task.")
+@click.option(
+    "--task",
+    "task_id",
+    type=int,
+    metavar="N",
+    help="Only what concerns this task.",
+    shell_complete=complete_tasks,
+)
 @click.option("--since", metavar="DURATION", help="Only the last while, such as 90s, 10m or 2h.")
 @click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N", help="Only the last lines.")
 @json_option

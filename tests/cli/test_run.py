@@ -317,7 +317,7 @@ def test_a_further_question_is_answered_from_the_results_and_in_the_report(docum
     line = ["run", "--continue", "1", "What goes on where it was?"]
     assert run_guarded(line) == 0
 
-    assert "objective 1 is asked further (What goes on where it was?)" in capsys.readouterr().out
+    assert "objective 1 is asked further (What goes on where it was?)" in capsys.readouterr().err
     status = status_of(capsys)
     assert (status["stop_reason"], status["objective"]["further"]) == (
         "finished",
