@@ -84,7 +84,7 @@ def _drop_event(kind: str) -> None:
         if row["kind"] != kind:
             run_later(self, named, row)
 
-    Transaction.run_later = run_some  # type: ignore[method-assign]
+    Transaction.run_later = run_some  # type: ignore[assignment,method-assign]
 
 
 def _look_up_nothing() -> None:
