@@ -24,6 +24,8 @@ from babyagi.text import JOINERS, harmless, is_mark, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
+MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
+
 # since Unicode 16
 _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
 
@@ -111,8 +113,8 @@ def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether standard output is a terminal on which a picture can be redrawn."""
-    return sys.stdout.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
+    """Whether standard error is a terminal on which a picture can be redrawn."""
+    return sys.stderr.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
 
 
 def is_person_there() -> bool:
@@ -133,6 +135,23 @@ def warn(text: str = "", style: Style = Style.PLAIN) -> None:
 def echo_lines(lines: Iterable[Line]) -> None:
     for line in lines:
         echo(line.text, line.style)
+
+
+def echo_markdown(text: str) -> None:
+    """Write the Markdown to standard output: rendered on a terminal, in a pipe as it stands."""
+    if not sys.stdout.isatty():
+        echo(text.rstrip("\n"))
+        return
+    from babyagi.cli.markdown import render_markdown
+
+    width = min(terminal_width(), MAX_TEXT_WIDTH)
+    _put(sys.stdout, render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write what is no text to standard output."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
 
 
 def terminal_width() -> int:
@@ -159,15 +178,21 @@ def print_json_line(value: Any) -> None:
 
 
 def open_console() -> Console:
-    """A rich console on standard output; the caller hands it only text that `safe` has seen."""
+    """A rich console on standard error; the caller hands it only text that `safe` has seen."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, no_color=not has_colour(sys.stdout))
+    return Console(
+        stderr=True, highlight=False, markup=False, emoji=False, no_color=not has_colour(sys.stderr)
+    )
 
 
 def _write(stream: TextIO, text: str, style: Style) -> None:
     line = safe(text, keep_newlines=True)
     if style is not Style.PLAIN and has_colour(stream):
         line = f"\x1b[{style.value}m{line}\x1b[0m"
+    _put(stream, line)
+
+
+def _put(stream: TextIO, line: str) -> None:
     encoding = stream.encoding or "utf-8"
     print(line.encode(encoding, "replace").decode(encoding), file=stream, flush=True)

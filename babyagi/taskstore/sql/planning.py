@@ -404,12 +404,11 @@ def apply(
             name=lifecycle.storable(name, max_chars=500),
         )
     if plan.failure:
-        task_ids = [task.id for task in tasks]
         transitions.append_event(
             tx,
             objective_id,
             events.PLAN_FAILED,
-            task_ids=task_ids,
+            task_ids=[task.id for task in tasks],
             reason=lifecycle.storable(plan.failure, max_chars=500),
         )
     for task in tasks:
