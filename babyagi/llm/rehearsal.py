@@ -26,7 +26,7 @@ from babyagi.llm.prompt import (
     estimate_tokens,
     prompt_text_bytes,
 )
-from babyagi.tasks import Reservation, Role, Usage
+from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 
 DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
 QUOTES_PER_DOCUMENT = 3
@@ -353,11 +353,18 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _check(blocks: Sequence[tuple[str, str]]) -> str:
-    """The objective as its only part, with the line that comes closest: what a rehearsal takes for
-    an answer."""
-    objective = _block(blocks, "objective")
+    """The objective and each further question as its parts, with the line that comes closest: what
+    a rehearsal takes for an answer."""
+    asked = _questions(_block(blocks, "objective"))
+    found = [_find_part(question, blocks) for question in asked]
+    parts = [part for part in found if part is not None]
+    missing = [one[:300] for one, part in zip(asked, found, strict=True) if part is None]
+    return json.dumps({"parts": parts, "missing": missing, "met": not missing}, ensure_ascii=False)
+
+
+def _find_part(question: str, blocks: Sequence[tuple[str, str]]) -> dict[str, str | int] | None:
     results = [text.split("\n", 1) for label, text in blocks if label == "result"]
-    best = _best(_quotes(blocks), objective, 1) or _quotes(blocks)[:1]
+    best = _best(_quotes(blocks), question, 1) or _quotes(blocks)[:1]
     said = (
         best[0].text
         if best
@@ -369,15 +376,17 @@ def _check(blocks: Sequence[tuple[str, str]]) -> str:
     number = next(
         (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest)), "0"
     )
-    parts = [{"part": objective[:300], "task": int(number), "quote": said[:300]}] if said else []
-    return json.dumps(
-        {"parts": parts, "missing": [] if parts else [objective[:300]], "met": bool(parts)},
-        ensure_ascii=False,
-    )
+    return {"part": question[:300], "task": int(number), "quote": said[:300]} if said else None
+
+
+def _questions(objective: str) -> list[str]:
+    """The objective's text, and what was asked further."""
+    return objective.split(f"\n{ASKED_FURTHER}")
 
 
 def _report(blocks: Sequence[tuple[str, str]]) -> str:
-    objective, quotes = _block(blocks, "objective"), _quotes(blocks)
+    quotes = _quotes(blocks)
+    objective, *further = _questions(_block(blocks, "objective"))
     if not quotes:
         texts = [text.split("\n", 1)[-1].strip() for label, text in blocks if label == "result"]
         return "\n\n".join(
@@ -391,6 +400,9 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
     others = [quote for quote in best if quote not in closest]
     n_documents = len({quote.path for quote in quotes})
     lines = ["The documents say:", "", *(quote.render() for quote in closest), ""]
+    for question in further:
+        asked = _best(quotes, question, QUOTES_FIRST)
+        lines += [f"{question}", "", *(quote.render() for quote in asked), ""]
     if others:
         lines += ["Also near to the objective:", "", *(quote.render() for quote in others), ""]
     documents = "1 document was" if n_documents == 1 else f"{n_documents} documents were"
