@@ -313,10 +313,9 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
     Args:
         names: the whole list, oldest first. texts: results, lacks, missing parts.
     """
-    tokens = {name.id: estimate_tokens(_line(name)) + 1 for name in names}
     words_by_id = {name.id: _words_of_name(name.name) for name in names}
-    frequency = Counter(word for words in words_by_id.values() for word in words)
     read = {word for text in texts for word in _words(text)}
+    frequency = Counter(word for words in words_by_id.values() for word in words & read)
     rare = {word for word in read if 0 < frequency[word] <= max(3, COMMON_SHARE * len(names))}
     score = {
         id_: sum(1 / frequency[word] for word in words & rare) for id_, words in words_by_id.items()
@@ -328,7 +327,7 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
     for name in sorted(
         names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)
     ):
-        n_used += tokens[name.id]
+        n_used += estimate_tokens(_line(name)) + 1
         if n_used > (MAX_LISTED_TOKENS if score[name.id] or name.status in _OPEN else n_spare):
             break
         chosen.append(name)
