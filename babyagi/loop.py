@@ -39,7 +39,7 @@ from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
 from babyagi.agents.replies.creation import CreationReply
-from babyagi.agents.report import Written, write_answer
+from babyagi.agents.report import Written, write_answer, write_output
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -61,6 +61,7 @@ from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.react.calling import side_by_side
+from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
 from babyagi.reporting import compose_report
 from babyagi.tasks import (
@@ -117,13 +118,18 @@ FAULTS_OF_THE_TASK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much goes into and out of one call, and how the execution agent talks with its model."""
+    """How much goes into and out of one call, and how the execution agent talks with its model.
+
+    `read_output` raises `MalformedReplyError` for a text that is not what a program wants of the
+    report.
+    """
 
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
     max_depth: int = 0  # 0: none
     protocol: str = "auto"
+    read_output: Callable[[str], object] = require_json
 
 
 class Loop:
@@ -848,6 +854,8 @@ class Loop:
             *FAULTS_OF_THE_TASK,
         ) as error:
             why = error.what
+        if answer and objective.spec.output_schema is not None:
+            await write_output(objective, answer, journal=journal, read=self._bounds.read_output)
         await self._finish_report(
             claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out))
         )

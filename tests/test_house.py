@@ -29,11 +29,11 @@ def test_a_function_can_be_held_in_the_head(path):
 
 def test_every_file_has_a_room():
     rooms = set(
-        "agents cli components guide index llm net react sandbox settings taskstore tools worker".split()
+        "agents cli components guide index llm net react retrieval sandbox settings taskstore tools worker".split()
     )
     halls = set(
-        """__init__ __main__ agent app backends chroma_import errors events files home inbox journal
-        loop names next_command notify offload private redaction reporting results tasks text""".split()
+        """__init__ __main__ agent api app backends chroma_import errors events files home inbox journal
+        loop names next_command notify offload options private redaction reporting results shapes tasks text""".split()
     )
     found = {
         path.relative_to(ROOT / "babyagi")

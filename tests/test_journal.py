@@ -424,7 +424,10 @@ async def test_a_tool_call_is_made_once_and_read_ever_after():
     ("fault", "said"),
     [
         (ToolError("no such file"), "no such file"),
-        (RuntimeError("/secret/path"), "look failed: RuntimeError"),
+        (RuntimeError("/secret/path"), "look failed: RuntimeError: …/path"),
+        (KeyError("tea\nand more"), "look failed: KeyError: 'tea\\nand more'"),
+        (ValueError("one\ntwo sk-abcdefghijklmnop12345"), "look failed: ValueError: one two ***"),
+        (ValueError("x" * 900), f"look failed: ValueError: {'x' * 299}…"),
     ],
 )
 async def test_nothing_that_a_tool_raises_ends_a_run(fault, said):

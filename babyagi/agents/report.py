@@ -7,15 +7,25 @@ the results themselves take its place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
+from babyagi.errors import (
+    BabyagiError,
+    LeaseLostError,
+    ObjectiveStoppedError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
 from babyagi.journal import Journal
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.next_command import Need, next_command
 from babyagi.react.asking import ask, read_text
+from babyagi.shapes import to_strict
 from babyagi.tasks import (
     Objective,
     Passage,
@@ -66,6 +76,44 @@ async def write_answer(
             await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)
         ).value
     ).strip()
+
+
+OUTPUT = "output/text"  # where the journal of the report keeps the answer as JSON
+NO_OUTPUT = "output/none"  # and why there is none
+
+
+async def write_output(
+    objective: Objective, report: str, *, journal: Journal, read: Callable[[str], object]
+) -> None:
+    """Ask for what the report says as the JSON that a program wants, and keep it in the journal; or
+    why there is none, which is no fault of the report.
+
+    Args:
+        read: raises `MalformedReplyError` for a text that is not what is wanted.
+    """
+    schema = objective.spec.output_schema or {}
+    messages = build_messages(
+        "output",
+        {
+            "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
+            "report": [("report", Passage(text=report, origin="model"))],
+            "schema": json.dumps(schema, ensure_ascii=False),
+        },
+    )
+
+    def read_reply(completion: Completion) -> str:
+        read(completion.text)
+        return completion.text
+
+    prompt = Prompt(messages=messages, schema_name="output", schema=to_strict(schema))
+    try:
+        asked = await ask(journal, "output", prompt, role=Role.REPORT, read=read_reply)
+    except (LeaseLostError, ObjectiveStoppedError, StoreUnavailableError, StoreUnusableError):
+        raise
+    except BabyagiError as error:
+        await journal.keep(NO_OUTPUT, error.what)
+    else:
+        await journal.keep(OUTPUT, asked.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -807,6 +807,31 @@ async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
     await writing.close()
 
 
+@pytest.mark.parametrize("n_turns", range(5))
+async def test_a_wait_that_is_cancelled_as_something_is_written_ends_at_once(tmp_path, n_turns):
+    store = await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(store)
+    last = await store.last_event_id(objective_id)
+    waiting = asyncio.create_task(
+        store.wait_for_events(objective_id, after_id=last + 100, timeout_s=60)
+    )
+    await take_turns(20)
+    await store.pause_objective(objective_id)
+    await take_turns(n_turns)
+
+    waiting.cancel()
+    await take_turns(20)
+
+    assert waiting.done()
+    await store.close()
+
+
+async def take_turns(n):
+    """Let the event loop go round."""
+    for _ in range(n):
+        await asyncio.sleep(0)
+
+
 @pytest.fixture(params=["in a thread", "inline"])
 async def two_stores(request, tmp_path):
     """One that waits, as a worker or as a simulation does, and one that writes."""

@@ -149,7 +149,9 @@ class Waiting(SqlAccess):
         """Return when this store has written, or another process has."""
         while not written.is_set():
             try:
-                await asyncio.wait_for(written.wait(), POLL_S)
+                # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
+                async with asyncio.timeout(POLL_S):
+                    await written.wait()
             except TimeoutError:
                 if await self._data_version() != version:
                     return
