@@ -404,14 +404,9 @@ def apply(
             name=lifecycle.storable(name, max_chars=500),
         )
     if plan.failure:
-        task_ids = [task.id for task in tasks]
-        transitions.append_event(
-            tx,
-            objective_id,
-            events.PLAN_FAILED,
-            task_ids=task_ids,
-            reason=lifecycle.storable(plan.failure, max_chars=500),
-        )
+        reason = lifecycle.storable(plan.failure, max_chars=500)
+        data = {"task_ids": [task.id for task in tasks], "reason": reason}
+        transitions.append_event(tx, objective_id, events.PLAN_FAILED, **data)
     for task in tasks:
         own = [
             task_id
