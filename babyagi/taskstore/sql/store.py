@@ -362,6 +362,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
         def work(tx: Transaction) -> Plannable:
             at = {"objective_id": objective_id}
             statuses = to_json([TaskStatus.RECORDED])
+            tx.ask("task_names", **at, limit=n_names)
+            tx.ask("last_finished", **at, limit=n_finished)
+            tx.ask("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
             names = tx.all("task_names", **at, limit=n_names)
             if not names:
                 transitions.objective_row(tx, objective_id)
@@ -499,6 +502,10 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
         n_found: int = 0,
     ) -> Pending:
         def work(tx: Transaction) -> Pending:
+            tx.ask("n_results", objective_id=objective_id)
+            tx.ask("pending_results", objective_id=objective_id, space=space, limit=limit)
+            if words:
+                tx.ask("word_counts", **_counting(objective_id, words))
             n_results = int(tx.all("n_results", objective_id=objective_id)[0]["n"])
             if not n_results:
                 transitions.objective_row(tx, objective_id)
@@ -595,17 +602,20 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
         return await self._look(objective_id, work, n_rows=n_rows)
 
 
+def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
+    return {
+        "objective_id": objective_id,
+        "words": to_json(list(words)),
+        "limit": COMMON_WORD + 1,
+    }
+
+
 def _find_words(
     tx: Transaction, objective_id: int, words: Sequence[str], *, limit: int
 ) -> list[int]:
     if not words:
         return []
-    counted = tx.all(
-        "word_counts",
-        objective_id=objective_id,
-        words=to_json(list(words)),
-        limit=COMMON_WORD + 1,
-    )
+    counted = tx.all("word_counts", **_counting(objective_id, words))
     rare = choose_words({row["word"]: row["n"] for row in counted})
     if not rare:
         return []
