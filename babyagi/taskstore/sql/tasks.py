@@ -64,8 +64,8 @@ class Claims(SqlAccess):
             if not has_task:
                 duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
             is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
-            can_conclude = (
-                is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
+            conclusion = (
+                lifecycle.conclude(transitions.snapshot(tx, objective)) if is_idle else None
             )
             found = transitions.tally(tx, objective_id)
             return Claimable(
@@ -75,7 +75,7 @@ class Claims(SqlAccess):
                 n_unordered=row["last_task_id"] - row["ordered_upto"],
                 n_recorded=int(found["n_recorded"]),
                 duties=duties,
-                can_conclude=can_conclude,
+                conclusion=conclusion,
             )
 
         return await self._read(work)
