@@ -146,9 +146,7 @@ class App:
         A paused objective is resumed: asking for it to run is asking for that.
         """
         await self.store.resume_objective(objective_id)
-        patience = Patience(
-            with_pauses=company.can_resume, is_person_there=company.is_person_there
-        )
+        patience = Patience(with_pauses=company.can_resume, is_person_there=company.is_person_there)
         return await self._serve_one(objective_id, patience)
 
     async def join(self, objective_id: int, company: Company = ALONE) -> RunOutcome:
