@@ -156,7 +156,7 @@ def _leaves(value: Any, label: str = "", depth: int = 0) -> Iterator[tuple[str, 
 
 
 def _spell(text: str) -> str:
-    return exact(text, encoding=sys.stderr.encoding or "utf-8")
+    return exact(text, encoding=getattr(sys.stderr, "encoding", None) or "utf-8")
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:

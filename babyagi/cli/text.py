@@ -85,10 +85,14 @@ def _character_width(character: str) -> int:
 def fit(text: str, width: int) -> str:
     """Return the text as one safe line of at most `width` cells, cut with an ellipsis."""
     line = safe_line(text)
-    if cell_width(line) <= width:
-        return line
+    return line if cell_width(line) <= width else cut(line, width)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the beginning of a text, which `safe` has seen, with an ellipsis, in at most `width`
+    cells; its blanks stay."""
     taken, used = [], 0
-    for character in line:
+    for character in text:
         used += _character_width(character)
         if used > width - 1:
             break
@@ -110,14 +114,37 @@ def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     )
 
 
+MIN_COLUMNS, MIN_LINES = 20, 8
+
+
 def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether standard output is a terminal on which a picture can be redrawn."""
-    return sys.stdout.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
+    """Whether there is a terminal with a person at it, on which a picture can be redrawn and keys
+    be heard; standard output may go elsewhere."""
+    if (
+        environ.get("TERM", "dumb") in ("dumb", "")
+        or environ.get("CI")
+        or not (is_person_there() and is_in_foreground())
+    ):
+        return False
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+    return size.columns >= MIN_COLUMNS and size.lines >= MIN_LINES
 
 
 def is_person_there() -> bool:
     """Whether somebody can be asked: a terminal on both ends."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def is_in_foreground() -> bool:
+    """Whether what is typed at the terminal comes to this program: it was not started or sent into
+    the background, where reading would stop it."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
 
 
 def echo(text: str = "", style: Style = Style.PLAIN) -> None:
