@@ -17,12 +17,9 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from babyagi.text import JOINERS, harmless, is_mark, one_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 # since Unicode 16
 _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
@@ -183,13 +180,6 @@ def print_json(value: Any) -> None:
 def print_json_line(value: Any) -> None:
     """Write the value as JSON on one line, at once."""
     print(json.dumps(value, ensure_ascii=True), flush=True)
-
-
-def open_console() -> Console:
-    """A rich console on standard output; the caller hands it only text that `safe` has seen."""
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False, no_color=not has_colour(sys.stdout))
 
 
 def _write(stream: TextIO, text: str, style: Style) -> None:

@@ -108,10 +108,9 @@ def heard_hangup():
     signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.usefixtures("heard_hangup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other(
-    number, heard_hangup, caplog
-):
+async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other(number, caplog):
     async def signal_us():
         os.kill(os.getpid(), number)
         await breathe()
@@ -130,7 +129,8 @@ async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other(
     assert await world.store.workers() == []
 
 
-def test_the_end_of_the_terminal_is_not_heard_where_it_is_to_be_outlived(heard_hangup):
+@pytest.mark.usefixtures("heard_hangup")
+def test_the_end_of_the_terminal_is_not_heard_where_it_is_to_be_outlived():
     assert signal.SIGHUP in _heard_signals()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert signal.SIGHUP not in _heard_signals()
