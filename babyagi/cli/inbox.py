@@ -160,16 +160,19 @@ def _spell(text: str) -> str:
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:
-    """The text in rows of at most so many cells, at least one; blanks stand at the beginning of a
-    row, where they are seen."""
+    """The text in rows of at most so many cells, at least one, broken before a word where that
+    leaves no row half empty; blanks stand at the beginning of a row, where they are seen."""
     row, used = "", 0
     for character in text:
         n_cells = cell_width(character)
         if used + n_cells > room:
             seen = row.rstrip(" ") or row
+            before_word = seen.rfind(" ") if character != " " and seen == row else -1
+            if before_word > len(seen) // 2:
+                seen = seen[:before_word].rstrip(" ") or seen
             yield seen
             row = row[len(seen) :]
-            used = len(row)
+            used = cell_width(row)
         row, used = row + character, used + n_cells
     yield row
 

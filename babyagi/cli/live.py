@@ -592,7 +592,10 @@ class LiveView:
             return
         board = self._app.board
         board.told.extend(await self._teller.tell(batch[-MAX_TOLD:]))
-        board.states[self._objective_id] = await self._look()
+        before, now = board.states.get(self._objective_id), await self._look()
+        board.states[self._objective_id] = now
+        if len(now.asked) > len(before.asked if before is not None else ()):
+            self._app.bell()  # somebody who looks elsewhere is asked something
 
     async def _look(self) -> LiveState:
         store, objective_id = self._store, self._objective_id
