@@ -15,6 +15,7 @@ import base64
 import hashlib
 import json
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -40,6 +41,7 @@ from babyagi.errors import (
 )
 from babyagi.llm.port import ChatModel, Completion, Embedder
 from babyagi.llm.prompt import Prompt, seal
+from babyagi.redaction import redact
 from babyagi.tasks import (
     Approval,
     Effect,
@@ -55,7 +57,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import INPUTS
 from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
-from babyagi.text import clean
+from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
 
 logger = logging.getLogger(__name__)
@@ -63,6 +65,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RECORD_PAUSE_S = 1.0
+MAX_FAULT_CHARS = 300  # of what an exception says
+MAX_REDACTED_CHARS = 4000
+_FOLDERS = re.compile(
+    r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
+)  # of this machine; no model needs them
 FAULTS_OF_A_CALL = (
     MalformedReplyError,
     ContextTooLongError,
@@ -323,7 +330,7 @@ class Journal:
             origins=origins,
         )
         if self._holds(outcome):
-            return Completion.from_json(outcome.output)
+            return completion
         return Completion.from_json((await self._record(outcome)).output or "")
 
     async def _ask_model(
@@ -417,7 +424,7 @@ class Journal:
         if made is not None:
             return await self._put_observation(path, made, request)
         approved = None
-        if self._approval is Approval.ONCE:
+        if self._approval is Approval.ONCE and tool.asks_approval:
             approved = await self._park(f"{path}/approval", inbox.APPROVAL, request)
             approval = Observation.from_json(approved.output or "")
             if approval.is_error:
@@ -434,7 +441,9 @@ class Journal:
             logger.warning(
                 "nobody knows whether %s was carried out: %s", tool.name, type(error).__name__
             )
-            return await self._ask(path, inbox.ONCE, request)
+            if tool.asks_approval:
+                return await self._ask(path, inbox.ONCE, request)
+            observation = _failed(tool, error)
         outcome = Outcome(
             key=step.key,
             output=observation.to_json(),
@@ -614,18 +623,22 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         return await _try_tool(tool, arguments)
     except SettingsError:
         raise
-    except OutOfTimeError:
-        text = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
-        return Observation(passage=Passage(text=text, origin=f"tool:{tool.name}"), is_error=True)
     except Exception as error:  # a tool is code from anywhere; what it raises is its answer
         return _failed(tool, error)
 
 
 def _failed(tool: Tool, error: Exception) -> Observation:
-    passage = Passage(
-        text=f"{tool.name} failed: {type(error).__name__}", origin=f"tool:{tool.name}"
-    )
-    return Observation(passage=passage, is_error=True)
+    """What a model is told of an exception: its type and its first words, and of a call that must
+    not be repeated, that it may have been made."""
+    if isinstance(error, OutOfTimeError):
+        said = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
+    else:
+        text = _FOLDERS.sub("…/", redact(str(error)[:MAX_REDACTED_CHARS]))
+        why = shorten(one_line(text), MAX_FAULT_CHARS)
+        said = f"{tool.name} failed: {type(error).__name__}{f': {why}' if why else ''}"
+    if tool.effect is Effect.ONCE:
+        said += "; it may have been carried out all the same"
+    return Observation(passage=Passage(text=said, origin=f"tool:{tool.name}"), is_error=True)
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:

@@ -58,7 +58,7 @@ class StopReason(StrEnum):
     WAITING = "waiting", "only a person can go on"
     STALLED = "stalled", "nothing new came of the last tasks"
     FAILED = "failed", "it could not go on"
-    CANCELLED = "cancelled", "it was cancelled"
+    CANCELLED = "cancelled", "a person ended it"
 
 
 class Place(StrEnum):
@@ -240,10 +240,16 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
-    """A tool that the objective may use, as frozen at its creation."""
+    """A tool that the objective may use, as frozen at its creation.
+
+    `description` and `parameters` (a JSON Schema) are there for a function of a Python program,
+    which must be handed in again by whoever goes on with the objective.
+    """
 
     name: str
     effect: Effect
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +274,7 @@ class ObjectiveSpec:
     approval: Approval = Approval.ONCE
     memory: Memory = Memory.OBJECTIVE
     planning: Planning = Planning.SEPARATE
+    output_schema: Mapping[str, Any] | None = None  # what a program wants the report's answer to be
     prompt_version: str
 
     def __post_init__(self) -> None:
@@ -454,6 +461,18 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """How many results there are, the oldest that the result store does not have yet, and which of
+    these have a vector, by task id. `with_words` are the tasks in whose results some words stand,
+    the best match first."""
+
+    n_results: int
+    results: tuple[Result, ...]
+    vectors: Mapping[int, bytes]
+    with_words: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """Who may change what: the owner of steps, the number of the claim, the worker that holds it.
 
@@ -476,10 +495,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyClaim:
-    """A duty that this worker holds while its lease lives."""
+    """A duty that this worker holds while its lease lives. `is_new`: nobody has held it before for
+    the same round, so no step of it is recorded."""
 
     duty: Duty
     fence: Fence
+    is_new: bool = False
 
 
 class StepState(StrEnum):

@@ -17,7 +17,7 @@ from babyagi.inbox import Decision, decide, write_decision
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Preview, Tool
@@ -83,6 +83,16 @@ async def test_a_finished_call_is_never_made_again():
     assert first == second
     assert len(desk.model.calls) == 1
     assert (await desk.usage()).calls == 1
+
+
+async def test_what_is_handed_on_before_it_is_recorded_is_what_is_read_afterwards():
+    calls = (ToolCall(id="c1", name="calculator", arguments='{"expression": "1 \\u00e9"}'),)
+    desk = await open_desk(lambda prompt, role: calls)
+    async with desk.open_journal() as journal:
+        first = await journal.complete("model", ask("Count."), role=Role.EXECUTION)
+    again = await desk.open_journal().complete("model", ask("Count."), role=Role.EXECUTION)
+    assert again == first and again.tool_calls == calls
+    assert len(desk.model.calls) == 1
 
 
 async def test_a_step_whose_request_has_changed_still_holds_and_an_event_says_so():
@@ -414,7 +424,10 @@ async def test_a_tool_call_is_made_once_and_read_ever_after():
     ("fault", "said"),
     [
         (ToolError("no such file"), "no such file"),
-        (RuntimeError("/secret/path"), "look failed: RuntimeError"),
+        (RuntimeError("/secret/path"), "look failed: RuntimeError: …/path"),
+        (KeyError("tea\nand more"), "look failed: KeyError: 'tea\\nand more'"),
+        (ValueError("one\ntwo sk-abcdefghijklmnop12345"), "look failed: ValueError: one two ***"),
+        (ValueError("x" * 900), f"look failed: ValueError: {'x' * 299}…"),
     ],
 )
 async def test_nothing_that_a_tool_raises_ends_a_run(fault, said):

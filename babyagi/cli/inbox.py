@@ -165,7 +165,7 @@ def _wrap(text: str, room: int) -> Iterator[str]:
     row, used = "", 0
     for character in text:
         n_cells = cell_width(character)
-        if used + n_cells > room:
+        while row and used + n_cells > room:
             seen = row.rstrip(" ") or row
             before_word = seen.rfind(" ") if character != " " and seen == row else -1
             if before_word > len(seen) // 2:

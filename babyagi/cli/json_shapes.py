@@ -167,6 +167,35 @@ def report_shape(objective: Objective, markdown: str) -> Json:
     }
 
 
+def outcome_shape(
+    objective: Objective,
+    counts: Mapping[TaskStatus, int],
+    *,
+    results: Sequence[Result],
+    report: str | None,
+    exit_code: int,
+) -> Json:
+    """The last line of `run --json`, `resume --json` and `watch --json`. `report` is Markdown, null
+    where a run was paused or stopped."""
+    return {
+        "v": VERSION,
+        "outcome": {
+            "objective_id": objective.id,
+            **pick(objective, "uid status stop_reason stop_detail"),
+            "exit_code": exit_code,
+            "tasks": counts_shape(counts),
+            "usage": {
+                **usage_shape(objective.usage, has_price=objective.spec.has_price),
+                "time_s": objective.active_s,
+            },
+            "is_rehearsal": is_rehearsal(objective),
+            **pick(objective.checks, "missing"),
+            "results": [result_shape(result) for result in results],
+            "report": report,
+        },
+    }
+
+
 def index_status_shape(row: IndexStatus, *, index: str) -> Json:
     """One row of `index status --json`."""
     return {

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from babyagi.cli.options import json_option, objective_option
-from babyagi.cli.text import Line, echo, echo_lines, print_json, terminal_width, warn
-from babyagi.errors import SettingsError
+from babyagi.cli.text import Line, echo, echo_lines, print_json, terminal_width
 
 if TYPE_CHECKING:
     from babyagi.cli.render import Row
-    from babyagi.tasks import Objective, Result, Step, Task, Worker
+    from babyagi.tasks import Result, Step, Task, Worker
     from babyagi.taskstore.port import TaskStore
 
 
@@ -178,64 +175,3 @@ def show(task_id: int, objective: str, as_json: bool) -> None:
                 task, result=result, steps=steps, width=terminal_width(), has_price=has_price
             )
         )
-
-
-@click.command()
-@objective_option
-@click.option(
-    "--format",
-    "report_format",
-    type=click.Choice(["md", "json"]),
-    default="md",
-    show_default=True,
-    help="Markdown or JSON.",
-)
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write to this file instead of standard output.",
-)
-@json_option
-def report(objective: str, report_format: str, output: Path | None, as_json: bool) -> None:
-    """Print the report of an objective.
-
-    Before it has one, what its tasks have found so far stands in for it.
-    """
-    from babyagi.cli.session import pick_objective, with_store
-    from babyagi.reporting import load_report
-
-    async def fetch(store: TaskStore) -> tuple[Objective, str]:
-        found = await pick_objective(store, objective)
-        return found, await load_report(store, found)
-
-    found, markdown = with_store(fetch)
-    _give_report(found, markdown, as_json=as_json or report_format == "json", output=output)
-
-
-def _give_report(
-    objective: Objective, markdown: str, *, as_json: bool, output: Path | None
-) -> None:
-
-    from babyagi.cli.json_shapes import report_shape
-
-    shape = report_shape(objective, markdown)
-    if output is not None:
-        _write_file(output, json.dumps(shape, indent=2) + "\n" if as_json else markdown)
-        warn(f"The report is in {output}")
-    elif as_json:
-        print_json(shape)
-    else:
-        echo(markdown.rstrip("\n"))
-
-
-def _write_file(path: Path, text: str) -> None:
-
-    try:
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise SettingsError(
-            f"{path} cannot be written",
-            why=error.strerror or str(error),
-            fix="name another file with --output",
-            guide="start",
-        ) from error

@@ -323,38 +323,30 @@ def _render_unconfirmed(step: Step) -> str:
 
 
 def render_closing(
-    objective: Objective, counts: Mapping[TaskStatus, int], *, home: str, index_trouble: str = ""
+    objective: Objective, counts: Mapping[TaskStatus, int], *, index_trouble: str = ""
 ) -> list[Line]:
-    """The last lines of a run: why it stopped, what came of it, and what to type to look and to go
-    on."""
+    """The last lines of a run: how it came out, what it cost, and what to type next."""
     lines = [
+        Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
         Line(
-            (
-                f"Objective {objective.id} "
-                f"{_HOW_IT_STANDS.get(objective.status) or render_status_words(objective)}"
-            ),
-            Style.BOLD,
-        ),
-        Line(
-            f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: "
+            f"Tasks: {render_counts(counts)}. {render_usage(objective)}. "
             f"{render_duration(objective.active_s)}."
         ),
     ]
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
-        lines.append(
-            Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})")
-        )
-    lines.append(
-        Line(
-            "To look:    babyagi tasks, babyagi results, babyagi show TASK   (--objective "
-            f"{objective.id})"
-        )
-    )
+        lines.append(Line(f"Read again: babyagi report --objective {objective.id}"))
     going_on = _going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
+
+
+def _how_it_came_out(objective: Objective) -> str:
+    if objective.stop_reason is None:
+        return _HOW_IT_STANDS.get(objective.status, objective.status.value)
+    detail = f" ({fit(objective.stop_detail, 300)})" if objective.stop_detail else ""
+    return f"({objective.stop_reason.value}): {objective.stop_reason.words}{detail}"
 
 
 def _going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:

@@ -13,7 +13,7 @@ from types import FrameType
 import click
 
 from babyagi import __version__
-from babyagi.cli import ask, commands, inbox, index, lists, steering, toolbox, trusting
+from babyagi.cli import ask, commands, inbox, index, lists, report, steering, toolbox, trusting
 from babyagi.cli.exits import ExitCode, code_of_error
 from babyagi.cli.text import Style, echo, warn
 from babyagi.errors import BabyagiError
@@ -58,7 +58,7 @@ COMMANDS = (
     lists.tasks,
     lists.results,
     lists.show,
-    lists.report,
+    report.report,
     inbox.inbox,
     inbox.answer,
     inbox.approve,

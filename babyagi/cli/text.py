@@ -21,6 +21,8 @@ from typing import Any, TextIO
 
 from babyagi.text import JOINERS, harmless, is_mark, one_line
 
+MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
+
 # since Unicode 16
 _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
 
@@ -159,6 +161,23 @@ def echo_lines(lines: Iterable[Line]) -> None:
         echo(line.text, line.style)
 
 
+def echo_markdown(text: str) -> None:
+    """Write the Markdown to standard output: rendered on a terminal, in a pipe as it stands."""
+    if not sys.stdout.isatty():
+        echo(text.rstrip("\n"))
+        return
+    from babyagi.cli.markdown import render_markdown
+
+    width = min(terminal_width(), MAX_TEXT_WIDTH)
+    _put(sys.stdout, render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write what is no text to standard output."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
 def terminal_width() -> int:
     """Cells in a row of the terminal; 100 where there is none."""
     return shutil.get_terminal_size((100, 24)).columns
@@ -186,5 +205,9 @@ def _write(stream: TextIO, text: str, style: Style) -> None:
     line = safe(text, keep_newlines=True)
     if style is not Style.PLAIN and has_colour(stream):
         line = f"\x1b[{style.value}m{line}\x1b[0m"
+    _put(stream, line)
+
+
+def _put(stream: TextIO, line: str) -> None:
     encoding = stream.encoding or "utf-8"
     print(line.encode(encoding, "replace").decode(encoding), file=stream, flush=True)

@@ -8,7 +8,7 @@ from typing import Any
 from babyagi import events
 from babyagi.cli.json_shapes import event_shape, pick, to_json
 from babyagi.cli.render import render_duration
-from babyagi.cli.text import Line, Style, echo, fit, print_json_line
+from babyagi.cli.text import Line, Style, fit, print_json_line, warn
 from babyagi.index.indexer import describe_trouble
 from babyagi.tasks import Event, Joined, Worker
 from babyagi.taskstore.port import TaskStore
@@ -194,7 +194,7 @@ class PlainView:
     def draw(self) -> None:
         lines, self._pending = self._pending, []
         for line in lines:
-            echo(self._prefix + line)
+            warn(self._prefix + line)
 
 
 class JsonView:

@@ -31,6 +31,7 @@ from babyagi.tasks import Reservation, Role, Usage
 DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
 QUOTES_PER_DOCUMENT = 3
 QUOTES_IN_REPORT = 10
+QUOTES_FIRST = 3  # of these
 MAX_READS = 5
 MIN_QUOTE_CHARS = 30
 MIN_QUOTE_WORDS = 5  # with fewer it is a heading, a link or a piece of a table
@@ -213,6 +214,7 @@ def _quote_document(path: str, observations: Sequence[str], objective: str) -> s
         _Quote(text=text.strip(), path=path, line=int(number))
         for number, text in lines
         if MIN_QUOTE_CHARS <= len(text.strip()) <= MAX_QUOTE_CHARS
+        and not text.lstrip().startswith("#")
         and len(_PROSE_WORD.findall(text)) >= MIN_QUOTE_WORDS
     ]
     if not candidates:
@@ -385,18 +387,14 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
             ]
         )
     best = _best(quotes, objective, QUOTES_IN_REPORT) or quotes[:QUOTES_IN_REPORT]
-    paths = sorted({quote.path for quote in quotes})
-    shared = [
-        line
-        for _, text in blocks
-        for line in text.splitlines()
-        if line.startswith("Words that more than one document uses")
-    ]
-    return "\n".join(
-        [f"{len(paths)} documents were read. These lines come closest:", "",
-        *(quote.render() for quote in best), "", *shared[:1], "",
-         f"Quoted: {', '.join(paths)}."]
-    )  # fmt: skip
+    closest = _best(best, objective, QUOTES_FIRST) or best[:QUOTES_FIRST]
+    others = [quote for quote in best if quote not in closest]
+    n_documents = len({quote.path for quote in quotes})
+    lines = ["The documents say:", "", *(quote.render() for quote in closest), ""]
+    if others:
+        lines += ["Also near to the objective:", "", *(quote.render() for quote in others), ""]
+    documents = "1 document was" if n_documents == 1 else f"{n_documents} documents were"
+    return "\n".join([*lines, f"{documents} read and quoted."])
 
 
 # -- words and blocks

@@ -19,6 +19,7 @@ from babyagi.tasks import (
     Limits,
     Objective,
     ObjectiveSpec,
+    Pending,
     Place,
     Proposal,
     Reservation,
@@ -259,6 +260,22 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Plannable:
+    """What a planning is made from, all of it read at one instant.
+
+    Attributes:
+        recorded: every recorded task, in the list's order. results: of the first of them.
+        finished: the done and dead tasks that were finished last, the latest first.
+        names: the newest tasks by name, oldest first.
+    """
+
+    recorded: tuple[Task, ...]
+    results: tuple[Result, ...]
+    finished: tuple[Task, ...]
+    names: tuple[TaskName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
     """A call that is about to be made, as `intend_step` is told of it."""
 
@@ -401,7 +418,14 @@ class TaskStore(WorkerStore, Protocol):
         """
         ...
 
-    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+    async def record_lack(
+        self,
+        claim: Claim,
+        *,
+        lack: Lack,
+        plan: Planned | None = None,
+        first: Outcome | Kept | None = None,
+    ) -> Task:
         """running → recorded, without a result, and no longer held; or dead, when it was the last
         of `rules.MAX_LACKS` tries.
 
@@ -519,6 +543,13 @@ class TaskStore(WorkerStore, Protocol):
         """The first `n_head` queued tasks and the newest `n_new` among those added since the last
         order, each once; what is at work; and the `n_finished` done and dead tasks that were
         finished last."""
+        ...
+
+    async def plannable(
+        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+    ) -> Plannable:
+        """What a planning is made from: the results are those of the first `n_results` recorded
+        tasks. One read; raises `NotFoundError`."""
         ...
 
     async def reorder(
@@ -772,6 +803,19 @@ class TaskStore(WorkerStore, Protocol):
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
         """The oldest results that the result store does not have yet."""
+        ...
+
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending:
+        """As `unindexed_results`, with their vectors of the space, the number of all results, and
+        what `find_words` would find of the words. One read."""
         ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...

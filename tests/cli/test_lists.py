@@ -284,7 +284,9 @@ def test_watching_an_objective_that_has_ended_ends_with_its_exit_code(reason, co
     homes.fill_home(reason=reason)
 
     assert run_guarded(["watch"]) == code
-    assert reason.value in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert said.out == homes.REPORT
+    assert reason.value in said.err
 
 
 def test_watch_as_json_gives_every_event_one_a_line(capsys):
@@ -292,7 +294,8 @@ def test_watch_as_json_gives_every_event_one_a_line(capsys):
 
     assert run_guarded(["watch", "--json"]) == 0
 
-    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    *events, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert last["outcome"]["report"] == homes.REPORT
     assert [event["id"] for event in events] == sorted({event["id"] for event in events})
     assert events[0]["kind"] == "objective.created"
     assert "report.written" in [event["kind"] for event in events]

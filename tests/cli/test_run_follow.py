@@ -92,7 +92,7 @@ async def test_a_plain_view_says_one_line_for_each_change_of_state(store, object
 
     await Follower(store, objective.id, PlainView(store)).drain()
 
-    lines = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    lines = [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()]
     assert lines == [
         f"objective {objective.id} created",
         "task 1 added: Read the documents",

@@ -80,9 +80,9 @@ def _run_nothing(piece: str) -> None:
 def _drop_event(kind: str) -> None:
     run_later = Transaction.run_later
 
-    def run_some(self: Transaction, named: str, row: Mapping[str, Any]) -> None:
+    def run_some(self: Transaction, query: str, row: Mapping[str, Any]) -> None:
         if row["kind"] != kind:
-            run_later(self, named, row)
+            run_later(self, query, row)
 
     Transaction.run_later = run_some  # type: ignore[method-assign]
 

@@ -1786,6 +1786,53 @@ class TaskStoreContract:
         with pytest.raises(NotFoundError):
             await store.claimable(99)
 
+    async def test_all_that_a_planning_is_made_from_is_read_at_once(self, store):
+        objective_id = await begin(store, "B", "C")
+        await finish_one(store, objective_id)
+        for text in ("of B", "of C"):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text=text, origins=["model:m"])
+        seen = await store.plannable(objective_id, n_results=1, n_finished=9, n_names=2)
+        assert [task.name for task in seen.recorded] == ["B", "C"]
+        assert [result.text for result in seen.results] == ["of B"]
+        assert [task.name for task in seen.finished] == ["Make a list"]
+        assert [name.name for name in seen.names] == ["B", "C"]
+        with pytest.raises(NotFoundError):
+            await store.plannable(99, n_results=1, n_finished=1, n_names=1)
+
+    async def test_a_duty_is_new_until_somebody_has_held_it(self, store):
+        objective_id = await begin(store)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        planning = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        await store.release_duty(planning)
+        again = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        await store.record_plan(
+            again, task_ids=[1], plan=Planned(proposals=(Proposal(name="B", parent_id=1),))
+        )
+        await store.record_result(await store.claim_task(objective_id, "w"), text="s", origins=[])
+        following = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        assert (planning.is_new, again.is_new, following.is_new) == (True, False, True)
+
+    async def test_results_that_are_owed_to_the_index_are_read_with_their_vectors(self, store):
+        objective_id = await begin(store, "B", "C")
+        assert (await store.pending_results(objective_id, space="s", limit=9)).n_results == 0
+        await finish_with(store, objective_id, "one", "two", "three")
+        await store.store_vectors(objective_id, space="s", vectors={1: b"1", 2: b"2"})
+        await store.store_vectors(objective_id, space="other", vectors={3: b"3"})
+        await store.mark_indexed(objective_id, task_ids=[1])
+        pending = await store.pending_results(objective_id, space="s", limit=9)
+        assert (pending.n_results, pending.vectors) == (3, {2: b"2"})
+        assert list(pending.results) == await store.unindexed_results(objective_id, limit=9)
+        found = await store.pending_results(
+            objective_id, space="s", limit=1, words=["three", "one"], n_found=1
+        )
+        assert (len(found.results), pending.with_words) == (1, ())
+        words = ["three", "one"]
+        assert [*found.with_words] == await store.find_words(objective_id, words=words, limit=1)
+        assert len(found.with_words) == 1
+        with pytest.raises(NotFoundError):
+            await store.pending_results(99, space="s", limit=9)
+
     async def test_the_events_of_one_change_keep_their_order_and_every_character(self, store):
         objective_id = await begin(store)
         names = [f'{number} \\u0000 "\\" \'%s :now_us é 🙂 \u2028' for number in range(30)]
@@ -2368,6 +2415,19 @@ class TaskStoreContract:
         assert step.output is None
         done = await store.record_step(zombie.fence, key="k", output="1", usage=SPENT)
         assert (done.output, done.n_unconfirmed) == ("1", 0)
+
+    async def test_an_outcome_and_what_a_task_lacked_are_one_transaction(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
+        first, lack = Outcome(key="k", output="1", usage=SPENT), Lack(what="prices", shown=())
+        stranger = replace(claim, fence=replace(claim.fence, worker_id="v"))
+        with pytest.raises(LeaseLostError):
+            await store.record_lack(stranger, lack=lack, first=first)
+        assert (await store.steps(objective_id, owner="task:1"))[1].output is None
+        task = await store.record_lack(claim, lack=lack, first=first)
+        assert (task.lack, task.usage) == (lack, SPENT)
+        assert (await store.steps(objective_id, owner="task:1"))[1].output == "1"
 
     async def test_an_outcome_and_what_a_duty_makes_of_it_are_one_transaction(self, store):
         objective_id = await begin(store)

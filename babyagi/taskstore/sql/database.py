@@ -237,7 +237,12 @@ def load_queries(*rooms: str) -> Mapping[str, str]:
     queries: dict[str, str] = {}
     for room in ("meta", "objectives", "tasks", "steps", *rooms):
         queries |= parse_queries(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
-    return MappingProxyType(queries)
+    return MappingProxyType({name: fill(sql, queries) for name, sql in queries.items()})
+
+
+def fill(sql: str, queries: Mapping[str, str]) -> str:
+    """The query with others in the place of their names in double braces."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: queries[found[1]].rstrip(";"), sql)
 
 
 def parse_queries(text: str) -> dict[str, str]:
