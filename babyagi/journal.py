@@ -39,8 +39,9 @@ from babyagi.errors import (
     StoreUnavailableError,
     ToolError,
 )
+from babyagi.llm.kept import write_prompt
 from babyagi.llm.port import ChatModel, Completion, Embedder
-from babyagi.llm.prompt import Prompt, seal
+from babyagi.llm.prompt import Message, Prompt, seal
 from babyagi.redaction import redact
 from babyagi.tasks import (
     Approval,
@@ -127,12 +128,14 @@ class _Recorded:
     """What is recorded for an owner, read once: while its claim lives, nobody else adds to it what
     need not be asked of the store.
 
-    `held` waits in memory for the next change under the claim, `n_calls` are being made now.
+    `held` waits in memory for the next change under the claim, `n_calls` are being made now,
+    `asked` is the last prompt that was answered, by the key of its step.
     """
 
     def __init__(self, store: TaskStore, fence: Fence, *, is_empty: bool) -> None:
         self.held: Outcome | Kept | None = None
         self.n_calls = 0
+        self.asked: tuple[str, Sequence[Message]] = ("", ())
         self._store = store
         self._fence = fence
         self._step_by_key: dict[str, Step] | None = {} if is_empty else None
@@ -303,15 +306,19 @@ class Journal:
     async def _complete(
         self, path: str, prompt: Prompt, role: Role, timeout_s: float | None
     ) -> Completion:
-        model = self._backends.models[role]
+        model, asked = self._backends.models[role], prompt.messages
+        before_key, before = self._recorded.asked
+        kept = write_prompt(prompt, before=before, before_key=before_key)
         prompt = await self._seal(path, prompt)
-        step = await self._intend(
-            path,
+        intention = Intention(
+            key=self._prefix + path,
             kind="model",
-            request=repr(prompt),
+            request_hash=_digest(repr(prompt)),
             reservation=model.reserve(prompt),
             model=model.name,
+            request=kept,
         )
+        step = await self._intend(intention)
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
@@ -321,6 +328,7 @@ class Journal:
                 self._fence, key=step.key, usage=_billed(error, step.reservation)
             )
             raise
+        self._recorded.asked = (step.key, asked)
         origins = (*prompt.origins, f"model:{completion.model}")
         outcome = Outcome(
             key=step.key,
@@ -495,6 +503,7 @@ class Journal:
         kept = replace(
             self._keep(path, kind="tool", request=request, output=observation.to_json()),
             origins=observation.passage.origins,
+            request=request,
         )
         return Observation.from_json(await self._hold_or_put(kept))
 
@@ -514,13 +523,14 @@ class Journal:
         embedder = self._backends.embedder
         if embedder.is_local:
             return (await embedder.embed(texts))[0]
-        step = await self._intend(
-            path,
+        intention = Intention(
+            key=self._prefix + path,
             kind="embedding",
-            request="\0".join(texts),
+            request_hash=_digest("\0".join(texts)),
             reservation=embedder.reserve(texts),
             model=embedder.space,
         )
+        step = await self._intend(intention)
         if step.output is None:
             try:
                 vectors, usage = await embedder.embed(texts)
@@ -535,19 +545,10 @@ class Journal:
             )
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
-    async def _intend(
-        self, path: str, *, kind: str, request: str, reservation: Reservation, model: str
-    ) -> Step:
+    async def _intend(self, intention: Intention) -> Step:
         """Record the intention, waiting for calls in flight when only what they hold stands in the
         way."""
         self._backends.gate.check()
-        intention = Intention(
-            key=self._prefix + path,
-            kind=kind,
-            request_hash=_digest(request),
-            reservation=reservation,
-            model=model,
-        )
         while True:
             try:
                 step = await self.commit(partial(self._intend_after, intention))
@@ -567,16 +568,7 @@ class Journal:
         return step
 
     async def _intend_after(self, intention: Intention, first: Outcome | Kept | None) -> Step:
-        if first is not None:
-            return await self._store.intend_after(self._fence, intention=intention, first=first)
-        return await self._store.intend_step(
-            self._fence,
-            key=intention.key,
-            kind=intention.kind,
-            request_hash=intention.request_hash,
-            reservation=intention.reservation,
-            model=intention.model,
-        )
+        return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
         """Record an outcome that is paid for, however long the store cannot answer; only a worker
@@ -602,14 +594,7 @@ class Journal:
                     origins=made.origins,
                 )
             case Kept():
-                step = await self._store.put_step(
-                    self._fence,
-                    key=made.key,
-                    kind=made.kind,
-                    request_hash=made.request_hash,
-                    output=made.output,
-                    origins=made.origins,
-                )
+                step = await self._store.put_step(self._fence, kept=made)
         return self._recorded.add(step)
 
 

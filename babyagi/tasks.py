@@ -340,9 +340,16 @@ class Objective:
             raise ValueError("an objective has a stop reason exactly when it has ended")
 
     @property
+    def is_free(self) -> bool:
+        """Whether no language model is asked, but the rehearsal or a person."""
+        return self.spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
+
+    @property
     def spent(self) -> str:
         """What it cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` with what no answer
-        has confirmed, or `unknown`."""
+        has confirmed, `unknown`, or `nothing` where no language model is asked."""
+        if self.is_free and not self.usage.cost_usd:
+            return "nothing"
         if not self.spec.has_price:
             return "unknown"
         confirmed = f"${self.usage.cost_usd - self.usage.unconfirmed_cost_usd:.4f}"
@@ -516,8 +523,9 @@ class Step:
 
     `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
     repeated), `question` or `approval`; `output` is JSON text, None before the step is done.
-    `request` is the tool call as JSON text where a person may have to read it. `id` is the step's
-    number, for answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
+    `request` is what was asked, as JSON text: the prompt (`llm/kept.py`), or the tool call (""
+    for a step of an earlier version that no person has to decide). `id` is the step's number, for
+    answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
     the call in flight.
     """
 

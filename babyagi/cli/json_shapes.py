@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
     from babyagi.index.search import Ranking
     from babyagi.results import IndexStatus
+    from babyagi.why import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,11 @@ def task_shape(task: Task) -> Json:
         "lack": task.lack.what if task.lack is not None else "",
         **pick(task, "n_lacks origins usage created_at started_at finished_at not_before"),
     }
+
+
+def why_shape(reason: Reason) -> Json:
+    """Why a task or an objective is as it is; `why` is one of a closed list (`babyagi.why.Why`)."""
+    return pick(reason, "why says change")
 
 
 def result_shape(result: Result) -> Json:
@@ -248,6 +254,11 @@ def models_of(objective: Objective) -> set[str]:
     return {
         name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING
     }
+
+
+def is_free(objective: Objective) -> bool:
+    """Whether nothing is paid for what it asks: no language model is asked."""
+    return objective.is_free
 
 
 def is_rehearsal(objective: Objective) -> bool:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, TextIO
 
 from textual import events as keys
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, ScreenStackError
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -25,7 +25,6 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from babyagi.cli import render
 from babyagi.cli.inbox import Request, gather_request, render_request, settle
 from babyagi.cli.picture import (
     MAX_FINISHED,
@@ -38,6 +37,8 @@ from babyagi.cli.picture import (
     LiveState,
     draw,
 )
+from babyagi.cli.session import find_secrets
+from babyagi.cli.show import Look, fetch_task, render_shown
 from babyagi.cli.telling import Teller
 from babyagi.cli.text import Line, Style, safe, warn
 from babyagi.cli.views import PlainView
@@ -112,15 +113,9 @@ class Desk:
     async def read_task(self, key: Key, width: int) -> list[Line]:
         """All that is known of a task, in lines; of a very long one the beginning."""
         objective_id, task_id = key
-        results = await self._store.results(objective_id, task_ids=[task_id])
         objective = await self._store.objective(objective_id)
-        lines = render.render_show(
-            await self._store.task(objective_id, task_id),
-            result=results[0] if results else None,
-            steps=await self._store.steps(objective_id, owner=f"task:{task_id}"),
-            width=width,
-            has_price=objective.spec.has_price,
-        )
+        shown = await fetch_task(self._store, objective, task_id)
+        lines = render_shown(shown, Look(width=width), secrets=find_secrets(self._settings))
         more = f"… babyagi show {task_id} --objective {objective_id} shows all"
         return _bounded(lines, MAX_READ_CHARS, more)
 
@@ -144,7 +139,7 @@ class Desk:
         return f"objective {objective_id} has ended"
 
 
-def _bounded(lines: Sequence[Line], max_chars: int, more: str) -> list[Line]:
+def _bounded(lines: Iterable[Line], max_chars: int, more: str) -> list[Line]:
     kept: list[Line] = []
     for line in lines:
         if len(line.text) > max_chars:
@@ -409,8 +404,9 @@ class LiveApp(App[None]):
         is_clogged = isinstance(self._driver, Terminal) and self._driver.is_clogged
         if (self._is_changed or self._n_ticks % 4 == 0) and not is_clogged:
             self._is_changed = False
-            if self.screen is self._board_screen:
-                self._board_screen.redraw()
+            with suppress(ScreenStackError):  # the view is leaving
+                if self.screen is self._board_screen:
+                    self._board_screen.redraw()
 
     def action_stop(self) -> None:
         self._desk.stop()

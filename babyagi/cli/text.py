@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TextIO
@@ -66,6 +66,8 @@ def safe_line(text: str) -> str:
 def cell_width(text: str) -> int:
     """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide
     character, none for a combining one."""
+    if text.isascii():  # nearly every text, and a list may hold very many
+        return len(text)
     return sum(_character_width(character) for character in text)
 
 
@@ -103,6 +105,36 @@ def pad(text: str, width: int) -> str:
     """Return the text cut or filled with blanks to exactly `width` cells."""
     cut = fit(text, width)
     return cut + " " * (width - cell_width(cut))
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
+    """The text in safe lines of at most `width` cells, broken between words where it can be; every
+    line of it begins a new one."""
+    for line in safe(text, keep_newlines=True).split("\n"):
+        row, used = "", 0
+        for piece in re.findall(r"\s*\S+|\s+$", line):
+            n_cells = cell_width(piece)
+            if used and used + n_cells > width:
+                yield row
+                piece = piece.lstrip()  # noqa: PLW2901  # blanks between two rows are not shown
+                row, used, n_cells = "", 0, cell_width(piece)
+            while n_cells > width:  # one word is wider than a row
+                head = _head(piece, width)
+                yield head
+                piece = piece[len(head) :]  # noqa: PLW2901
+                n_cells = cell_width(piece)
+            row, used = row + piece, used + n_cells
+        yield row
+
+
+def _head(text: str, width: int) -> str:
+    """As many characters as fit, one at least."""
+    used = 0
+    for n, character in enumerate(text):
+        used += _character_width(character)
+        if used > width and n:
+            return text[:n]
+    return text
 
 
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
@@ -178,6 +210,11 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.flush()
 
 
+def terminal_height() -> int:
+    """Rows of the terminal; 24 where there is none."""
+    return shutil.get_terminal_size((100, 24)).lines
+
+
 def terminal_width() -> int:
     """Cells in a row of the terminal; 100 where there is none."""
     return shutil.get_terminal_size((100, 24)).columns
@@ -194,6 +231,23 @@ def print_json(value: Any) -> None:
     """Write the value as indented JSON. ASCII only: escapes, overrides and surrogates stay escaped,
     and a reader gets them back."""
     print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
+
+
+class JsonList:
+    """Writes values as one indented JSON list, each as it comes, so that a long list is never held
+    whole."""
+
+    def __init__(self) -> None:
+        self._n = 0
+
+    def add(self, values: Iterable[Any]) -> None:
+        for value in values:
+            text = json.dumps(value, indent=2, ensure_ascii=True).replace("\n", "\n  ")
+            print("[\n  " if self._n == 0 else ",\n  ", text, sep="", end="")
+            self._n += 1
+
+    def close(self) -> None:
+        print("\n]" if self._n else "[]", flush=True)
 
 
 def print_json_line(value: Any) -> None:

@@ -12,6 +12,7 @@ from babyagi.backends import open_store
 from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.tasks import Reservation, StopReason
+from babyagi.taskstore.port import Intention
 from support.workers import join
 from tests.cli import homes
 
@@ -148,7 +149,7 @@ def test_one_task_is_shown_with_its_calls(capsys):
     assert run_guarded(["show", "1"]) == 0
     out = capsys.readouterr().out
     assert "1/execute/1/model" in out
-    assert "secret prompt" not in out
+    assert "reply     | what the model said" in out
     assert run_guarded(["show", "77"]) == 8
 
 
@@ -182,10 +183,9 @@ def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys
             reservation = Reservation(calls=1, tokens=500, cost_usd=0.25)
             await store.intend_step(
                 claim.fence,
-                key="1/execute/1/model",
-                kind="model",
-                request_hash="h",
-                reservation=reservation,
+                intention=Intention(
+                    key="1/execute/1/model", kind="model", request_hash="h", reservation=reservation
+                ),
             )
             await store.remove_worker(homes.WORKER.id)
 
@@ -202,7 +202,7 @@ def test_a_call_that_was_cut_off_and_counted_as_paid_is_seen_in_the_steps(capsys
     out = capsys.readouterr().out
     assert "500+0" in out
     assert "$0.2500" in out
-    assert "(1 call cut off, counted as paid)" in out
+    assert "1 call cut off, counted as paid" in out
     assert printed_json(capsys, "show", "1")["steps"][0]["n_unconfirmed"] == 0
 
 

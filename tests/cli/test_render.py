@@ -141,27 +141,9 @@ def test_a_row_of_the_list_stays_within_the_terminal(width):
         samples.task(name=samples.HOSTILE, status=TaskStatus.DEAD),
     ]
 
-    for line in render.render_tasks(tasks, width):
+    for task in tasks:
+        line = render.render_task(task, width, word="waits for your answer")
         assert cell_width(line.text) <= width
-
-
-def test_one_task_is_shown_with_its_result_its_error_and_its_calls():
-    dead = samples.task(status=TaskStatus.DEAD, error="it broke\nthree times")
-
-    text = joined(
-        render.render_show(
-            dead, result=samples.result(), steps=[samples.inputs_step(), samples.step()], width=120
-        )
-    )
-
-    assert "https://x.com/v2.1?id=3" in text
-    assert "it broke\nthree times" in text
-    assert "limits.md:3 says fifty tasks." in text
-    assert "1/execute/1/model" in text
-    assert "400+45" in text
-    assert "try 1: task 2, score 0.41, it comes after that task" in text
-    assert "try 1: objective 7, task 5, score 0.30, it bears on this task" in text
-    assert "secret" not in text
 
 
 def test_results_keep_their_lines():

@@ -104,7 +104,7 @@ def test_an_absent_store_is_said_on_the_screen_in_the_report_and_in_the_status_a
         if "results do not get into the result store" in line
     ]
     assert len(said) == 1 and shown in lines[said[0]]
-    assert said[0] < next(place for place, line in enumerate(lines) if " task 1 started" in line)
+    assert said[0] < next(place for place, line in enumerate(lines) if " task 1 done" in line)
     assert any(line.startswith("Results:") and shown in line for line in lines[-8:])
     for text in (report, status):
         assert shown in text and "babyagi index rebuild --objective 1" in text

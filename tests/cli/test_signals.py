@@ -59,7 +59,7 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
     ) as running:
         assert running.stderr is not None
         seen = ""
-        while "task 2 started" not in seen:
+        while "task 1 done" not in seen:
             line = running.stderr.readline()
             assert line, seen
             seen += line

@@ -6,6 +6,7 @@ from babyagi.cli.telling import Teller, describe_call, first_words
 from babyagi.inbox import write_request
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Passage, Step, StepState
+from babyagi.taskstore.port import Kept
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Observation
 from support.workers import join
@@ -48,7 +49,8 @@ async def test_a_question_and_a_call_are_told_with_their_words(store, objective)
     claim = await store.claim_task(objective.id, homes.WORKER.id)
     gave = Observation(passage=Passage(text="# a\n" * 10, origin="file:a.md"))
     await store.put_step(
-        claim.fence, key="1/execute/1/tool/1", kind="tool", request_hash="", output=gave.to_json()
+        claim.fence,
+        kept=Kept(key="1/execute/1/tool/1", kind="tool", request_hash="", output=gave.to_json()),
     )
     await store.park_task(
         claim.fence,
@@ -72,7 +74,8 @@ async def test_what_a_running_task_does_now_is_its_last_call(store, objective):
         passage=Passage(text="no such file", origin="tool:read_file"), is_error=True
     )
     await store.put_step(
-        claim.fence, key="1/execute/1/tool/1", kind="tool", request_hash="", output=fault.to_json()
+        claim.fence,
+        kept=Kept(key="1/execute/1/tool/1", kind="tool", request_hash="", output=fault.to_json()),
     )
 
     _, teller = await tell_all(store, objective)

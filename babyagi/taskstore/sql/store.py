@@ -32,6 +32,7 @@ from babyagi.taskstore.port import Plannable, Window
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql.access import Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.looking import Looking
 from babyagi.taskstore.sql.rows import (
     event_from_row,
     result_from_row,
@@ -136,7 +137,7 @@ def _load_postgres(url: str) -> ModuleType:
     return postgres
 
 
-class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying):
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, Verifying):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives
