@@ -84,7 +84,7 @@ from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, grant_tools, open_tools
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
-from babyagi.worker.serving import Pace, Patience
+from babyagi.worker.serving import Pace, Patience, nobody
 
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
@@ -116,6 +116,18 @@ class Given:
 
 
 NOTHING_GIVEN = Given()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """Who is there while a worker works: `is_person_there`, somebody who is asked what tasks wait
+    for; `can_resume`, somebody who can end a pause from here, so that it is waited for."""
+
+    is_person_there: Callable[[], bool] = nobody
+    can_resume: bool = False
+
+
+ALONE = Company()
 
 
 class App:
@@ -182,7 +194,7 @@ class App:
             objective.id, question=question, after=leaves[-MAX_SHOWN:], limits=limits
         )
 
-    async def run(self, objective_id: int) -> RunOutcome:
+    async def run(self, objective_id: int, company: Company = ALONE) -> RunOutcome:
         """Work on the objective until it has ended and its report is written, is paused, or a
         signal drains this worker.
 
@@ -192,8 +204,9 @@ class App:
         """
         self._remember(await self.store.resume_objective(objective_id))
         after_id = await self.store.last_event_id(objective_id)
+        patience = Patience(with_pauses=company.can_resume, is_person_there=company.is_person_there)
         try:
-            outcome = await self._serve_one(objective_id, Patience())
+            outcome = await self._serve_one(objective_id, patience)
         except (CredentialsError, ModelRejectedError, SettingsError) as error:
             await self._set_aside(objective_id, after_id=after_id, why=error.what)
             raise
@@ -244,38 +257,34 @@ class App:
                 remembered_concurrency(settings.home, objective.uid) or settings.concurrency
             )
 
-    async def join(self, objective_id: int) -> RunOutcome:
+    async def join(self, objective_id: int, company: Company = ALONE) -> RunOutcome:
         """Work on the objective beside others until it has ended and its report is written, or a
         signal drains this worker.
 
         A pause is waited for, and so is the mending of what this worker lacks; `tell` says what
         that is.
         """
-        return await self._serve_one(objective_id, Patience(with_pauses=True, when_blocked=True))
+        patience = Patience(
+            with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
+        )
+        return await self._serve_one(objective_id, patience)
 
-    async def serve_all(self, say: Callable[[str], None]) -> int | None:
+    async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:
         """Work on all active objectives of the store, present and future, until a signal drains
         this worker; return its number.
 
         Args:
-            say: takes a line whenever an objective is joined or left.
+            around: awaits the work on each objective, from when it is joined until it is left.
         """
 
-        async def tell_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            say(f"objective {objective_id}: joined")
-            objective = await (
-                work if self._notifier is None else self._notifier.watch(objective_id, work)
+        async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+            return await around(
+                objective_id,
+                work if self._notifier is None else self._notifier.watch(objective_id, work),
             )
-            why = (
-                f"it has ended ({objective.stop_reason})"
-                if objective.stop_reason is not None
-                else f"it is {objective.status}"
-            )
-            say(f"objective {objective_id}: left, {why}")
-            return objective
 
-        async with self._open_worker(tell_of) as worker:
-            return await worker.serve_all()
+        async with self._open_worker(notify_of) as worker:
+            return await worker.serve_all(is_person_there=company.is_person_there)
 
     async def _serve_one(self, objective_id: int, patience: Patience) -> RunOutcome:
         async with self._open_worker() as worker:

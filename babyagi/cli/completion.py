@@ -82,12 +82,15 @@ def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) 
 
 
 def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
-    """The numbers of what waits for a person."""
+    """The numbers of the tasks that wait for a person, with what each asks."""
 
     async def read(store: TaskStore) -> Items:
+        from babyagi.inbox import asking_task
+
+        asked = {asking_task(step): step.request for step in await store.inbox()}
         return [
-            CompletionItem(str(step.id), help=fit(step.request, HELP_WIDTH))
-            for step in await store.inbox()
+            CompletionItem(str(task_id), help=fit(text, HELP_WIDTH))
+            for task_id, text in asked.items()
         ]
 
     return _beginning_with(typed, _look(read))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import signal
 import sys
@@ -301,7 +302,7 @@ def _tell(error: BaseException) -> int:
         case KeyboardInterrupt() | click.Abort():
             warn("babyagi: interrupted; what was stored is kept, and `babyagi resume` goes on")
             return ExitCode.INTERRUPTED
-        case BrokenPipeError():
+        case BrokenPipeError() | OSError(errno=errno.EIO):  # the reader, or the terminal, is gone
             _silence_stdout()
             return BROKEN_PIPE_CODE
         case _:

@@ -7,15 +7,17 @@ import dataclasses
 import hashlib
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
-from babyagi.cli.exits import code_of_objective
+from babyagi.cli.exits import ExitCode, code_of_objective
 from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
@@ -38,6 +40,7 @@ from babyagi.cli.text import (
     Style,
     echo,
     fit,
+    is_in_foreground,
     is_live_terminal,
     is_person_there,
     print_json_line,
@@ -55,10 +58,10 @@ from babyagi.next_command import quoted
 from babyagi.reporting import load_report
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
-from babyagi.tasks import Event, Objective, ObjectiveStatus
+from babyagi.tasks import Event, Objective, ObjectiveStatus, StopReason
 
 if TYPE_CHECKING:
-    from babyagi.app import App, AskHuman, RunOutcome
+    from babyagi.app import App, AskHuman, Company, RunOutcome
     from babyagi.taskstore.port import TaskStore
 
 
@@ -125,10 +128,6 @@ class View(Protocol):
 
     def draw(self) -> None: ...
 
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        ...
-
 
 class Follower:
     """Hands an objective's events to a view, each once and in order, from `after_id` on."""
@@ -194,9 +193,6 @@ class LoggedView:
         self._fresh = ()
         self._view.draw()
 
-    def close(self) -> None:
-        self._view.close()
-
 
 # --------------------------------------------------------------------------------------------------
 # Running an objective with a view of it: open, start, work and watch at once, say how it came
@@ -204,7 +200,7 @@ class LoggedView:
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
-Work = Callable[[int], Coroutine[Any, Any, "RunOutcome"]]
+Work = Callable[[int, "Company"], Coroutine[Any, Any, "RunOutcome"]]
 
 WATCH_CHECK_S = 1.0
 
@@ -386,13 +382,17 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
             )
         if trouble := await find_trouble(store, objective.id):
             tell(f"results do not get into the result store: {trouble}")
-        view = _open_view(store, objective, as_json=output.as_json)
-        after_id = 0 if output.as_json else await store.last_event_id(objective.id)
-        await _follow_while(
-            _wait_for_end(store, objective.id),
-            Follower(store, objective.id, view, after_id=after_id),
-            view,
-        )
+        as_json = output.as_json
+        after_id = 0 if as_json else await store.last_event_id(objective.id)
+        left = asyncio.Event()
+        async with _watching(store, objective, settings, as_json=as_json, stop=left.set) as view:
+            await follow_while(
+                _until_first(_wait_for_end(store, objective.id), left.wait()),
+                Follower(store, objective.id, view, after_id=after_id),
+            )
+        if left.is_set():
+            tell(f"the work on objective {objective.id} goes on as it was")
+            return ExitCode.OK
         return await _end(store, await store.objective(objective.id), output)
 
 
@@ -402,13 +402,15 @@ async def work_on(
     """Work on the objective while a view follows, give its report, say how it came out, and return
     the exit code. Of one that is over only the report is given."""
     stopped_by_signal = None
-    if is_over(objective):
+    as_json = output.as_json
+    if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
         warn("This objective has ended already; no model is asked. To start it afresh: --new")
     else:
-        view = LoggedView(_open_view(app.store, objective, as_json=output.as_json))
-        outcome = await _follow_while(
-            work(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view
-        )
+        async with _seated(app, objective, as_json=as_json) as (view, company):
+            outcome = await follow_while(
+                work(objective.id, company),
+                Follower(app.store, objective.id, LoggedView(view), after_id=after_id),
+            )
         objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
     return await _end(app.store, objective, output, stopped_by_signal=stopped_by_signal)
 
@@ -455,9 +457,16 @@ async def _print_outcome(
     print_json_line(shape)
 
 
-async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: View) -> T:
-    """Await the work while the follower feeds the view, then show the last events. The terminal is
-    left as it was, however it ends."""
+async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bool) -> bool:
+    """Whether an objective that ended as waiting asks something, and somebody is here who can be
+    asked."""
+    is_asking = not as_json and is_person_there() and is_in_foreground()
+    is_waiting = objective.stop_reason is StopReason.WAITING
+    return is_asking and is_waiting and bool(await store.inbox(objective.id))
+
+
+async def follow_while(work: Coroutine[Any, Any, T], follower: Follower) -> T:
+    """Await the work while the follower feeds the view, then show the last events."""
     try:
         async with asyncio.TaskGroup() as group:
             following = group.create_task(follower.follow())
@@ -465,10 +474,29 @@ async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: 
                 came_out = await work
             finally:
                 following.cancel()
-        await follower.drain()
-        return came_out
+    except BaseExceptionGroup as errors:
+        raise _single(errors) from errors
+    await follower.drain()
+    return came_out
+
+
+def _single(error: BaseException) -> BaseException:
+    """The first error inside a group, which is the one that ended the others."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
+    """Return when one of them does, or raise as it does; the others are cancelled."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        view.close()
+        for task in tasks:
+            task.cancel()
+    for task in done:
+        task.result()
 
 
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
@@ -489,17 +517,68 @@ async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
     return bool(serving(await store.workers(), objective_id))
 
 
-def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View:
-    """JSON where it was asked for, the live view on a terminal that no model shares, plain lines
-    elsewhere."""
-    if as_json:
-        return JsonView()
-    if is_live_terminal() and "human" not in models_of(objective):
-        from babyagi.cli.live import LiveView
+@asynccontextmanager
+async def _seated(
+    app: App, objective: Objective, *, as_json: bool
+) -> AsyncIterator[tuple[View, Company]]:
+    """What shows the work on the objective, and who is there meanwhile: JSON where it was asked
+    for, the live view on a terminal that no model shares, plain lines elsewhere."""
+    from babyagi.app import ALONE, Company
 
-        return LiveView(store, objective.id)
+    is_shared = "human" in models_of(objective)
+    if is_live_terminal() and not as_json and not is_shared:
+        from babyagi.cli.live import Desk, LiveView, open_live
+        from babyagi.cli.picture import Board
+
+        desk = Desk(app.store, app.settings, stop=interrupt)
+        async with open_live(Board(), desk) as live:
+            view = LiveView(app.store, objective.id, live)
+            yield view, Company(is_person_there=view.is_person_there, can_resume=True)
+        return
+    if as_json:
+        yield JsonView(), ALONE
+        return
     _say_opening(objective)
-    return PlainView(store)
+    if is_shared or not (is_person_there() and is_in_foreground()):
+        yield PlainView(app.store), ALONE
+        return
+    from babyagi.cli.asking import Asker
+
+    asker = Asker(app.store, objective.id, app.settings)
+    asking = asyncio.ensure_future(asker.ask())
+    try:
+        yield PlainView(app.store), Company(is_person_there=asker.is_person_there)
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _watching(
+    store: TaskStore,
+    objective: Objective,
+    settings: Settings,
+    *,
+    as_json: bool,
+    stop: Callable[[], None],
+) -> AsyncIterator[View]:
+    """What shows an objective that others work on."""
+    if as_json:
+        yield JsonView()
+    elif is_live_terminal():
+        from babyagi.cli.live import Desk, LiveView, open_live
+        from babyagi.cli.picture import Board
+
+        async with open_live(Board(leaves="leave"), Desk(store, settings, stop=stop)) as live:
+            yield LiveView(store, objective.id, live)
+    else:
+        _say_opening(objective)
+        yield PlainView(store)
+
+
+def interrupt() -> None:
+    """What Ctrl-C does where the terminal does not send it: the worker hears it and drains."""
+    signal.raise_signal(signal.SIGINT)
 
 
 def _say_opening(objective: Objective) -> None:

@@ -100,7 +100,7 @@ def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_
         if what in [duty.value for duty in DUTIES]:
             n_times = 0 if is_full or as_json else N_TIMES
             return await _fetch_duty(store, picked, Duty(what), n_times=n_times, only=step)
-        return await _fetch_task(store, picked, _parse_task(what))
+        return await fetch_task(store, picked, _parse_task(what))
 
     shown = with_store(fetch, settings=settings)
     if as_json:
@@ -125,7 +125,8 @@ def _parse_task(what: str) -> int:
 # --------------------------------------------------------------------------------------------------
 
 
-async def _fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
+async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Shown:
+    """A task with all that was done for it."""
     task = await store.task(objective.id, task_id)
     owner = f"task:{task_id}"
     found = await store.results(objective.id, task_ids=[task_id])

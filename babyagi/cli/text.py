@@ -17,12 +17,9 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from babyagi.text import JOINERS, harmless, is_mark, one_line
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
 
@@ -89,10 +86,14 @@ def _character_width(character: str) -> int:
 def fit(text: str, width: int) -> str:
     """Return the text as one safe line of at most `width` cells, cut with an ellipsis."""
     line = safe_line(text)
-    if cell_width(line) <= width:
-        return line
+    return line if cell_width(line) <= width else cut(line, width)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the beginning of a text, which `safe` has seen, with an ellipsis, in at most `width`
+    cells; its blanks stay."""
     taken, used = [], 0
-    for character in line:
+    for character in text:
         used += _character_width(character)
         if used > width - 1:
             break
@@ -144,9 +145,23 @@ def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     )
 
 
+MIN_COLUMNS, MIN_LINES = 20, 8
+
+
 def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether standard error is a terminal on which a picture can be redrawn."""
-    return sys.stderr.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
+    """Whether there is a terminal with a person at it, on which a picture can be redrawn and keys
+    be heard; standard output may go elsewhere."""
+    if (
+        environ.get("TERM", "dumb") in ("dumb", "")
+        or environ.get("CI")
+        or not (is_person_there() and is_in_foreground())
+    ):
+        return False
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+    return size.columns >= MIN_COLUMNS and size.lines >= MIN_LINES
 
 
 def is_terminal() -> bool:
@@ -157,6 +172,15 @@ def is_terminal() -> bool:
 def is_person_there() -> bool:
     """Whether somebody can be asked: a terminal on both ends."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def is_in_foreground() -> bool:
+    """Whether what is typed at the terminal comes to this program: it was not started or sent into
+    the background, where reading would stop it."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
 
 
 def echo(text: str = "", style: Style = Style.PLAIN) -> None:
@@ -234,15 +258,6 @@ class JsonList:
 def print_json_line(value: Any) -> None:
     """Write the value as JSON on one line, at once."""
     print(json.dumps(value, ensure_ascii=True), flush=True)
-
-
-def open_console() -> Console:
-    """A rich console on standard error; the caller hands it only text that `safe` has seen."""
-    from rich.console import Console
-
-    return Console(
-        stderr=True, highlight=False, markup=False, emoji=False, no_color=not has_colour(sys.stderr)
-    )
 
 
 def _write(stream: TextIO, text: str, style: Style) -> None:

@@ -202,8 +202,9 @@ class PlainView:
     tick_s = 5.0
     pause_s = 0.0
 
-    def __init__(self, store: TaskStore) -> None:
+    def __init__(self, store: TaskStore, *, prefix: str = "") -> None:
         self._names = EventNames(store)
+        self._prefix = prefix
         self._pending: list[str] = []
 
     async def fetch(self, batch: Sequence[Event]) -> None:
@@ -213,10 +214,7 @@ class PlainView:
     def draw(self) -> None:
         lines, self._pending = self._pending, []
         for line in lines:
-            warn(line)
-
-    def close(self) -> None:
-        pass
+            warn(self._prefix + line)
 
 
 class JsonView:
@@ -235,9 +233,6 @@ class JsonView:
         events, self._pending = self._pending, ()
         for event in events:
             print_json_line(event_shape(event))
-
-    def close(self) -> None:
-        pass
 
 
 # -- workers as a person and a script see them: nouns in, lines and JSON out

@@ -39,8 +39,8 @@ from babyagi.tasks import (
 class Claimable:
     """What a claim could find in an objective at one moment: whether some task (and how many can be
     started, delayed or not, and how many were added since the list was ordered), and which duties
-    beside the one to index, in the order in which they come; and where there is neither, whether it
-    can be concluded."""
+    beside the one to index, in the order in which they come; and where there is neither, why it
+    would be concluded, if it can be."""
 
     objective: Objective
     has_task: bool
@@ -48,7 +48,7 @@ class Claimable:
     n_unordered: int
     n_recorded: int
     duties: tuple[Duty, ...]
-    can_conclude: bool
+    conclusion: StopReason | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

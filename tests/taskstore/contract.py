@@ -1819,27 +1819,27 @@ class TaskStoreContract:
                 claimable.has_task,
                 claimable.n_startable,
                 claimable.duties,
-                claimable.can_conclude,
+                claimable.conclusion,
             )
 
-        assert await look() == (True, 3, (Duty.ORDER,), False)
+        assert await look() == (True, 3, (Duty.ORDER,), None)
         await finish_one(store, objective_id)
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
-        assert await look() == (True, 1, (Duty.PLAN,), False)
+        assert await look() == (True, 1, (Duty.PLAN,), None)
         await plan_from(store, objective_id, is_met=True)
-        assert await look() == (False, 0, (Duty.CHECK,), False)
+        assert await look() == (False, 0, (Duty.CHECK,), None)
         await check(store, objective_id)
         await finish_one(store, objective_id)
-        assert await look() == (False, 0, (Duty.CHECK,), False)
+        assert await look() == (False, 0, (Duty.CHECK,), None)
         await check(store, objective_id, is_met=True)
         assert (await look(), await store.open_objectives()) == (
-            (False, 0, (Duty.REPORT,), False),
+            (False, 0, (Duty.REPORT,), None),
             [objective_id],
         )
         await store.record_report(
             await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report"
         )
-        assert (await look(), await store.open_objectives()) == ((False, 0, (), False), [])
+        assert (await look(), await store.open_objectives()) == ((False, 0, (), None), [])
         with pytest.raises(NotFoundError):
             await store.claimable(99)
 
@@ -1948,13 +1948,13 @@ class TaskStoreContract:
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
         await finish_one(store, objective_id, proposals=[Proposal(name="B"), Proposal(name="C")])
         claimable = await store.claimable(objective_id)
-        assert (claimable.has_task, claimable.duties, claimable.can_conclude) == (False, (), True)
+        assert (claimable.has_task, claimable.duties) == (False, ()) and claimable.conclusion
 
     async def test_the_outlook_says_when_concluding_would_end_the_objective(self, store):
         objective_id = await begin(store)
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         claimable = await store.claimable(objective_id)
-        assert (claimable.has_task, claimable.duties, claimable.can_conclude) == (False, (), True)
+        assert (claimable.has_task, claimable.duties) == (False, ()) and claimable.conclusion
 
     async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
         objective_id = await begin(store)

@@ -367,7 +367,7 @@ def _look_for_work(
     if not has_task:
         duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
     is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
-    can_conclude = is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
+    conclusion = lifecycle.conclude(transitions.snapshot(tx, objective)) if is_idle else None
     claimable = Claimable(
         objective=objective,
         has_task=has_task,
@@ -375,7 +375,7 @@ def _look_for_work(
         n_unordered=row["last_task_id"] - row["ordered_upto"],
         n_recorded=int(found["n_recorded"]),
         duties=duties,
-        can_conclude=can_conclude,
+        conclusion=conclusion,
     )
     return claimable, task
 
