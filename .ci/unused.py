@@ -12,7 +12,10 @@ __stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_f
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
 # Arguments that a driver's method or a tool's schema names
-sql, month, tags
+sql, month, tags, local_address, socket_options
+
+# Methods that a library calls
+connect_unix_socket, handle_starttag, handle_endtag, handle_data
 
 # The command line's, by their decorators
 tasks_list, results_list, move, edit, skip, tools_test

@@ -7,6 +7,7 @@ import os
 import random
 import secrets
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -38,8 +39,11 @@ from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
+from babyagi.net.door import Door
 from babyagi.notify import Notifier, make_sender
 from babyagi.results import Results
+from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
+from babyagi.retrieval.pages import Pages
 from babyagi.settings.fields import (
     LOCAL_EMBEDDING_MODEL,
     MODELS_WITHOUT_ENDPOINT,
@@ -60,7 +64,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
-from babyagi.tools.catalog import NEED_A_FOLDER, grant_tools, open_tools
+from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, grant_tools, open_tools
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
@@ -497,7 +501,8 @@ class App:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
         granted = {grant.name for grant in objective.spec.tools}
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
-        tools = open_tools(granted, folder=folder, offload=asyncio.to_thread)
+        pages_folder = self.settings.home / "pages" / objective.uid
+        tools = open_tools(granted, open_tool_context(self.settings, folder, pages=pages_folder))
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
             raise SettingsError(
@@ -521,6 +526,54 @@ class App:
                 guide="objectives",
             )
         return Folder(folder)
+
+
+def open_tool_context(settings: Settings, folder: Folder | None, *, pages: Path) -> ToolContext:
+    """Return what tools work on here; pages that were fetched are kept in the folder `pages`."""
+    door = Door(allow=settings.web_allow, proxies=settings.proxies)
+    return ToolContext(
+        offload=asyncio.to_thread,
+        folder=folder,
+        searcher=open_searcher(settings),
+        pages=Pages(door, clock=utc_now, folder=pages),
+    )
+
+
+def open_searcher(settings: Settings) -> Searcher:
+    """Return the search that the settings name.
+
+    Raises:
+        SettingsError: the engine that was named lacks its key or its address.
+    """
+    key_by_name = {
+        "serper": settings.serper_api_key.reveal(),
+        "brave": settings.brave_api_key.reveal(),
+        "tavily": settings.tavily_api_key.reveal(),
+        "serpapi": settings.serpapi_api_key.reveal(),
+        "searchapi": settings.searchapi_api_key.reveal(),
+    }
+    name = settings.search_engine
+    if name == "auto":
+        with_key = [one for one, key in key_by_name.items() if key]
+        name = (with_key + (["searxng"] if settings.searxng_url else []) + ["keyless"])[0]
+    if name in key_by_name and not key_by_name[name]:
+        variable = ENGINES[name].key_variable
+        raise SettingsError(
+            f"the search {name} needs its key", fix=f"set {variable}", guide="tools"
+        )
+    if name == "searxng" and not (settings.search_url or settings.searxng_url):
+        raise SettingsError("the search searxng needs its address", fix="set SEARXNG_URL")
+    names = KEYLESS if name == "keyless" else (name,)
+    address = settings.search_url or (settings.searxng_url if name == "searxng" else "")
+    engines = [
+        Answering(
+            engine=ENGINES[one],
+            base_url=address or ENGINES[one].base_url,
+            key=key_by_name.get(one, ""),
+        )
+        for one in names
+    ]
+    return Searcher(engines, monotonic=time.monotonic, proxies=settings.proxies)
 
 
 @asynccontextmanager

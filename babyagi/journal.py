@@ -681,7 +681,7 @@ def _bound(passage: Passage, tool: Tool) -> Passage:
             text[: tool.max_output_chars]
             + f"\n… cut: {len(text) - tool.max_output_chars} more characters"
         )
-    speaks = passage.origin.startswith(("tool:", "file:", "result:"))
+    speaks = passage.origin.startswith(("tool:", "file:", "web:", "result:"))
     return Passage(
         text=text,
         origin=passage.origin if speaks else f"tool:{tool.name}",

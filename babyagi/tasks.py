@@ -118,7 +118,7 @@ class Duty(StrEnum):
 
 
 MAX_SOURCES = 30  # that a text is said to be made from
-_OUTSIDE = re.compile(r"file:|tool:|more:\d{1,9}$|result:\d+/")
+_OUTSIDE = re.compile(r"file:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 
 
 def _require_utc(name: str, at: datetime | None) -> None:
@@ -130,10 +130,10 @@ def _require_utc(name: str, at: datetime | None) -> None:
 class Passage:
     """A text and where it came from.
 
-    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `result:TASK_ID` or, of
-    another objective, `result:OBJECTIVE_ID/TASK_ID`. Whatever is not from a person or from this
-    program is data: fenced and labelled in prompts, escaped on a terminal. `sources` are the
-    origins from outside that it was made from.
+    `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `web:ADDRESS`,
+    `search:ENGINE`, `result:TASK_ID` or, of another objective, `result:OBJECTIVE_ID/TASK_ID`.
+    Whatever is not from a person or from this program is data: fenced and labelled in prompts,
+    escaped on a terminal. `sources` are the origins from outside that it was made from.
     """
 
     text: str
@@ -154,7 +154,7 @@ def find_sources(origins: Iterable[str]) -> tuple[str, ...]:
     found = [origin for origin in dict.fromkeys(origins) if _OUTSIDE.match(origin)]
     named = sorted(
         (origin for origin in found if not origin.startswith("more:")),
-        key=lambda origin: not origin.startswith("file:"),
+        key=lambda origin: not origin.startswith(("file:", "web:")),
     )
     n_more = max([0, *(int(origin[5:]) for origin in found if origin.startswith("more:"))]) + max(
         0, len(named) - MAX_SOURCES

@@ -8,8 +8,9 @@ are counted while the program runs: on SQLite in a file, with models that answer
 * A circle is a group of files that import each other, be it within a function.
 * Frames are those of this program's own functions, from `main` through every asyncio task on the
   way to the model.
-* Statements are what SQLite executes, without PRAGMA, BEGIN and COMMIT; a transaction is a BEGIN.
-  The first call is that of `babyagi run` in a home that is there already.
+* Statements are what this program has SQLite execute, without PRAGMA, BEGIN and COMMIT; a script is
+  one, `executemany` one for each row. What triggers add to them is counted apart. A transaction is
+  a BEGIN. The first call is that of `babyagi run` in a home that is there already.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ MAX_TASK_STATEMENTS = 70
 MAX_TASK_TRANSACTIONS = 12
 N_QUEUED = 20
 RESULT_BYTES = 500
-CONTROL = ("PRAGMA", "BEGIN", "COMMIT", "ROLLBACK", "--")  # a nested statement begins with --
+CONTROL = ("PRAGMA", "BEGIN", "COMMIT", "ROLLBACK")
 
 
 # -- files and imports
@@ -146,15 +147,54 @@ def _reach(module: str, imports: Mapping[str, set[str]]) -> set[str]:
 
 
 class SqlCount:
-    """How many statements and transactions every connection of SQLite has executed."""
+    """How many statements and transactions every connection of SQLite was given, and how many
+    statements it has executed with what triggers made of them."""
 
     def __init__(self) -> None:
         self.n_statements = 0
         self.n_transactions = 0
+        self.n_with_triggers = 0
 
-    def note(self, statement: str) -> None:
+    def note_given(self, statement: str, *, n: int = 1) -> None:
         self.n_transactions += statement.startswith("BEGIN")
-        self.n_statements += not statement.lstrip().startswith(CONTROL)
+        self.n_statements += 0 if statement.lstrip().startswith(CONTROL) else n
+
+    def note_executed(self, statement: str) -> None:
+        """Triggers are shown under the text of the statement that they belong to, and what full
+        text does for itself behind `--`."""
+        self.n_with_triggers += not statement.lstrip().startswith((*CONTROL, "--"))
+
+
+class CountedConnection(sqlite3.Connection):
+    count: SqlCount
+
+    def cursor(self, factory: Any = None) -> Any:
+        cursor = super().cursor(factory or CountedCursor)
+        cursor.count = self.count
+        return cursor
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        return self.cursor().execute(sql, *values)
+
+    def executescript(self, script: str) -> Any:
+        return self.cursor().executescript(script)
+
+
+class CountedCursor(sqlite3.Cursor):
+    count: SqlCount
+
+    def execute(self, sql: str, *values: Any) -> Any:
+        self.count.note_given(sql)
+        return super().execute(sql, *values)
+
+    def executemany(self, sql: str, rows: Any) -> Any:
+        rows = list(rows)
+        self.count.note_given(sql, n=len(rows))
+        return super().executemany(sql, rows)
+
+    def executescript(self, script: str) -> Any:
+        self.count.note_given(script)
+        return super().executescript(script)
 
 
 @contextmanager
@@ -163,8 +203,9 @@ def counted_sql() -> Iterator[SqlCount]:
     count, connect = SqlCount(), sqlite3.connect
 
     def connect_counted(*args: Any, **options: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*args, **options)
-        connection.set_trace_callback(count.note)
+        connection = connect(*args, **options, factory=CountedConnection)
+        connection.count = count
+        connection.set_trace_callback(count.note_executed)
         return connection
 
     with mock.patch("sqlite3.connect", connect_counted):
@@ -183,6 +224,7 @@ class FirstCall:
     frames: tuple[str, ...]
     n_all_frames: int
     n_statements: int
+    n_with_triggers: int
 
 
 class Stacks:
@@ -224,12 +266,13 @@ def _current_task() -> asyncio.Task[Any] | None:
 def measure_first_call() -> FirstCall:
     """Run `babyagi run` with the rehearsal model in this process."""
     stacks = Stacks()
-    seen: list[tuple[list[CodeType], int]] = []
+    seen: list[tuple[list[CodeType], int, int]] = []
     complete = RehearsalModel.complete
 
     async def complete_seen(model: RehearsalModel, prompt: Prompt, *, role: Role) -> Completion:
         if not seen:
-            seen.append((stacks.way_to(sys._getframe(1)), count.n_statements))
+            way = stacks.way_to(sys._getframe(1))
+            seen.append((way, count.n_statements, count.n_with_triggers))
         return await complete(model, prompt, role=role)
 
     with tempfile.TemporaryDirectory() as folder:
@@ -248,12 +291,13 @@ def measure_first_call() -> FirstCall:
                 mock.patch.object(RehearsalModel, "complete", complete_seen),
             ):
                 _run_command_line("run", OBJECTIVE, "-t", "Begin", "--max-tasks", "1")
-    way, n_statements = seen[0]
+    way, n_statements, n_with_triggers = seen[0]
     way = way[way.index(babyagi_main.__code__) :]
     return FirstCall(
         frames=tuple(_describe(code) for code in way if code.co_filename.startswith(str(PACKAGE))),
         n_all_frames=len(way),
         n_statements=n_statements,
+        n_with_triggers=n_with_triggers,
     )
 
 
@@ -280,6 +324,7 @@ class TaskCost:
 
     n_calls: float
     n_statements: float
+    n_with_triggers: float
     n_transactions: float
 
 
@@ -296,6 +341,7 @@ async def measure_task(n_tasks: int, *, has_steps: bool) -> TaskCost:
     return TaskCost(
         n_calls=(large.n_calls - small.n_calls) / n_tasks,
         n_statements=(large.n_statements - small.n_statements) / n_tasks,
+        n_with_triggers=(large.n_with_triggers - small.n_with_triggers) / n_tasks,
         n_transactions=(large.n_transactions - small.n_transactions) / n_tasks,
     )
 
@@ -327,6 +373,7 @@ async def _count_run(n_tasks: int, *, has_steps: bool) -> TaskCost:
         return TaskCost(
             n_calls=len(model.calls),
             n_statements=count.n_statements,
+            n_with_triggers=count.n_with_triggers,
             n_transactions=count.n_transactions,
         )
 
@@ -407,10 +454,19 @@ def _row(what: str, measured: float, goal: int, more: str = "") -> tuple[str, ..
     return what, f"{measured:.4g}", str(goal), verdict(measured <= goal), more
 
 
+def _with_triggers(n: float) -> str:
+    return f"{n:.4g} with those of triggers"
+
+
 def _rows_of_task(cost: TaskCost) -> list[tuple[str, ...]]:
     of = f"a task of {cost.n_calls:.1f} calls"
     return [
-        _row(f"statements, {of}", cost.n_statements, MAX_TASK_STATEMENTS),
+        _row(
+            f"statements, {of}",
+            cost.n_statements,
+            MAX_TASK_STATEMENTS,
+            _with_triggers(cost.n_with_triggers),
+        ),
         _row(f"transactions, {of}", cost.n_transactions, MAX_TASK_TRANSACTIONS),
     ]
 
@@ -443,7 +499,12 @@ def main(argv: Sequence[str] | None = None) -> None:
             _row("circles of imports", len(circles), MAX_CIRCLES),
             _row("Python files of claim_task", len(claim_files), MAX_CLAIM_FILES),
             _row("frames to the first call", len(first_call.frames), MAX_FRAMES, all_frames),
-            _row("statements to the first call", first_call.n_statements, MAX_FIRST_STATEMENTS),
+            _row(
+                "statements to the first call",
+                first_call.n_statements,
+                MAX_FIRST_STATEMENTS,
+                _with_triggers(first_call.n_with_triggers),
+            ),
             *_rows_of_task(stepping),
             *_rows_of_task(listed),
         ],

@@ -10,7 +10,7 @@ import json
 import re
 import zlib
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -210,7 +210,7 @@ _FENCE_OPENS = re.compile(r"<<(?P<label>[\w ]{1,60}) (?P<mark>[0-9a-f]{8,64}) fr
 _FENCE_LINE = re.compile(
     r"^(?:<<[\w ]+ [0-9a-f]{8,64} from [^\n]*|[0-9a-f]{8,64}>>)[ \t]*$", re.MULTILINE
 )
-_QUOTABLE = ("result", "tool", "file", "document")
+_QUOTABLE = ("result", "tool", "file", "web", "document")
 _AROUND_TASK = frozenset(
     "task the is to my your number current i was asked will now name a an of ok "
     "okay sure carry out please".split()
@@ -601,11 +601,11 @@ def _judge_words(text: str, task: str) -> tuple[OutcomeKind, str, str]:
     sentences = _sentences(_without_quotes(text)) if len(text) <= MAX_JUDGED_CHARS else []
     if not 0 < len(sentences) <= MAX_JUDGED_SENTENCES:
         return OutcomeKind.ANSWERED, "", ""
-    said = _classify(sentences)
     answered = OutcomeKind.ANSWERED, "", ""
     if _POLAR.match(text) and phrases.ASKS_STATE.search(task):
         return answered
-    if _says_more(sentences, said):
+    said = _classify_until_content(sentences)
+    if said is None:
         return answered
     whole = _with_quotes(sentences, text)
     lack = _one_line(
@@ -654,15 +654,29 @@ def _looks_bad(text: str, task: str) -> bool:
     return is_unfinished or is_loop or is_sign or (len(words) > 1 and not has_news)
 
 
-def _says_more(sentences: Sequence[str], said: Sequence[_Says]) -> bool:
-    """Whether anything is said besides a lack or a refusal. What follows a plain refusal only gives
-    its reason."""
-    is_refusal = (
-        said[0] is _Says.REFUSAL
-        and len(said) <= 3
-        and phrases.REFUSAL_SURE.search(_fold(sentences[0]))
+def _classify_until_content(sentences: Sequence[str]) -> list[_Says] | None:
+    """What each sentence says; None as soon as anything is said besides a lack or a refusal.
+
+    What follows a plain refusal only gives its reason.
+    """
+    said: list[_Says] = []
+    is_refusal = False
+    for says in _classify(sentences):
+        said.append(says)
+        if len(said) == 1:
+            is_refusal = _is_plain_refusal(says, sentences)
+        if says is _Says.CONTENT and not is_refusal:
+            return None
+    return said
+
+
+def _is_plain_refusal(first: _Says, sentences: Sequence[str]) -> bool:
+    return (
+        first is _Says.REFUSAL
+        and len(sentences) <= 3
+        and phrases.REFUSAL_SURE.search(_fold(sentences[0])) is not None
+        and not re.search(r"\d", " ".join(sentences))
     )
-    return _Says.CONTENT in said and not (is_refusal and not re.search(r"\d", " ".join(sentences)))
 
 
 def _judge_lack(text: str, lack: str, kinds: set[_Says], task: str) -> tuple[OutcomeKind, str, str]:
@@ -696,21 +710,19 @@ def _asks_refusal(text: str, task: str) -> bool:
     return bool(phrases.ASKS_REFUSAL.search(task) or phrases.ASKS_GAPS.search(task) or is_quote)
 
 
-def _classify(sentences: Sequence[str]) -> list[_Says]:
+def _classify(sentences: Sequence[str]) -> Iterator[_Says]:
     """What each sentence says; the items under "I need:" say what it says."""
-    said: list[_Says] = []
     heading = None
     for sentence in sentences:
         if heading is not None and _ITEM.match(sentence):
-            said.append(heading)
+            yield heading
             continue
         says = _classify_one(_fold(sentence)[:MAX_SENTENCE_CHARS])
-        said.append(says)
+        yield says
         is_open = says in (_Says.STRONG, _Says.ABSENT) or sentence.rstrip(" *_").endswith(
             (":", "：")
         )
         heading = says if is_open and says is not _Says.CONTENT else None
-    return said
 
 
 def _classify_one(sentence: str) -> _Says:

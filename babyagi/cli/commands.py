@@ -27,9 +27,7 @@ if TYPE_CHECKING:
 # -- the commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does
 # --------------------------------------------------------------------------------------------------
 
-DEFAULT_QUESTION = (
-    "What does this program promise, and what should a person know before leaving it alone?"
-)
+DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a run spend?"
 
 
 @click.command()

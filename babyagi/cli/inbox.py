@@ -311,7 +311,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     from babyagi.files import Folder
     from babyagi.home import remembered_folder
     from babyagi.inbox import APPROVAL, read_request
-    from babyagi.tools.catalog import NEED_A_FOLDER, open_tools
+    from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, open_tools
 
     name, arguments = read_request(step)
     if step.kind != APPROVAL or name not in NEED_A_FOLDER:
@@ -323,7 +323,7 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
         raise SettingsError(
             "the folder of this objective is not known here; BABYAGI_FILES names it"
         )
-    (tool,) = open_tools([name], folder=Folder(path), offload=to_thread)
+    (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=Folder(path)))
     return await tool.preview(arguments) if tool.preview is not None else None
 
 

@@ -174,6 +174,10 @@ def load(
         settings.pinecone_api_key,
         settings.weaviate_api_key,
         settings.serpapi_api_key,
+        settings.serper_api_key,
+        settings.brave_api_key,
+        settings.tavily_api_key,
+        settings.searchapi_api_key,
     )
     open_log(
         settings.effective_log_file,

@@ -12,9 +12,8 @@ from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe
 from babyagi.errors import SettingsError, ToolError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from babyagi.cli.json_shapes import Json
+    from babyagi.settings.fields import Settings
     from babyagi.tools.base import Observation, Tool
 
 SETTINGS = ("files", "tools")
@@ -41,7 +40,7 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
             has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
         )
     }
-    found = [(tool, tool.name in granted) for tool in _open(settings.files, TOOL_NAMES)]
+    found = [(tool, tool.name in granted) for tool in _open(settings, TOOL_NAMES)]
     if as_json:
         print_json([_shape(tool, is_granted) for tool, is_granted in found])
         return
@@ -53,8 +52,8 @@ def _list(flags: dict[str, object], as_json: bool) -> None:
         )
         echo(f"    {tool.description}")
     echo(
-        "To grant: --files FOLDER for those that read, --tools calculator,write_file for "
-        "these, BABYAGI_ASK=true for asking you."
+        "To grant: --files FOLDER for those that read files, --tools web,python,… for the others "
+        "(web is web_search and open_page, python is run_python), BABYAGI_ASK=true for asking you."
     )
 
 
@@ -81,7 +80,7 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.session import load
 
-    tool = _find(name, load(given_flags(flags)).settings.files)
+    tool = _find(name, load(given_flags(flags)).settings)
     observation = _call(tool, arguments)
     passage, is_error = observation.passage, observation.is_error
     if as_json:
@@ -104,17 +103,17 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
     return int(ExitCode.FAILED if observation.is_error else ExitCode.OK)
 
 
-def _open(folder: Path | None, names: tuple[str, ...]) -> tuple[Tool, ...]:
+def _open(settings: Settings, names: tuple[str, ...]) -> tuple[Tool, ...]:
     """The tools; those on a folder work on this one, else on none."""
-    import asyncio
-
+    from babyagi.app import open_tool_context
     from babyagi.files import Folder
     from babyagi.tools.catalog import open_tools
 
-    return open_tools(names, folder=Folder(folder or Path()), offload=asyncio.to_thread)
+    folder = Folder(settings.files or Path())
+    return open_tools(names, open_tool_context(settings, folder, pages=settings.home / "pages"))
 
 
-def _find(name: str, folder: Path | None) -> Tool:
+def _find(name: str, settings: Settings) -> Tool:
     from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES
 
     if name not in TOOL_NAMES:
@@ -123,13 +122,13 @@ def _find(name: str, folder: Path | None) -> Tool:
             why=f"there are: {', '.join(TOOL_NAMES)}",
             guide="tools",
         )
-    if name in NEED_A_FOLDER and folder is None:
+    if name in NEED_A_FOLDER and settings.files is None:
         raise SettingsError(
             f"{name} needs a folder",
             fix=f"babyagi tools test {name} '{{…}}' --files FOLDER",
             guide="tools",
         )
-    tool = _open(folder, (name,))[0]
+    tool = _open(settings, (name,))[0]
     if tool.asks_person:
         raise SettingsError(f"{name} asks you, and you are here already", guide="inbox")
     return tool

@@ -294,6 +294,8 @@ class _Prose:
         if text.isupper() and len(text) > 3:
             return 8, text, at + 1
         goes_on = any(line.strip() for _, line in self.lines[at + 1 : at + 4])
+        if text.endswith(":") and len(text.split()) > N_TITLE_WORDS - 1:
+            return None  # it leads to what follows, and names nothing
         if not after and goes_on and text[-1] not in ".!?,;…\"'" and not text.startswith("|"):
             return 9, text.rstrip(":"), at + 1
         return None

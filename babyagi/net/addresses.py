@@ -1,12 +1,13 @@
 """What an address says before anybody is asked there: whether it is this machine, whether a key is
-in clear, which proxy is in between."""
+in clear, which proxy is in between, whether it is one of the public internet."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 
 def is_loopback(host: str) -> bool:
@@ -69,9 +70,7 @@ class Proxies:
         parts = urlsplit(url)
         host = parts.hostname or ""
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        if is_loopback(host) or any(
-            _covers(exception, host, port) for exception in self.exceptions
-        ):
+        if is_loopback(host) or any(covers(exception, host, port) for exception in self.exceptions):
             return None
         return (self.https if parts.scheme == "https" else self.http) or None
 
@@ -98,8 +97,8 @@ def split_exceptions(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())
 
 
-def _covers(exception: str, host: str, port: int) -> bool:
-    """Whether a word of `NO_PROXY` means the host; the name of a host is never looked up."""
+def covers(exception: str, host: str, port: int) -> bool:
+    """Whether a word of a list such as `NO_PROXY` means the host; no name is looked up."""
     if exception == "*":
         return True
     try:
@@ -110,7 +109,144 @@ def _covers(exception: str, host: str, port: int) -> bool:
         pass  # one of them is a name, or has a port
     name, colon, named_port = exception.rpartition(":")
     if colon and named_port.isdecimal() and "/" not in exception:
-        return int(named_port) == port and _covers(name, host, port)
+        return int(named_port) == port and covers(name, host, port)
     suffix = exception.casefold().lstrip("*").lstrip(".").rstrip(".")
     name = host.casefold().rstrip(".")
     return bool(suffix) and (name == suffix or name.endswith(f".{suffix}"))
+
+
+# -- addresses that a model or a page may name: only those of the public internet
+# --------------------------------------------------------------------------------------------------
+
+# What is not for everybody to reach, of the address blocks with a special purpose.
+# Source: https://www.iana.org/assignments/iana-ipv4-special-registry and
+# https://www.iana.org/assignments/iana-ipv6-special-registry; read in November 2026.
+_NOT_PUBLIC_V4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        (
+            "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 "
+            "192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 "
+            "198.51.100.0/24 203.0.113.0/24 224.0.0.0/3 "
+            "168.63.129.16/32"  # the metadata service of a cloud, within a public block
+        ).split(),
+    )
+)
+_PUBLIC_V6 = ipaddress.IPv6Network("2000::/3")  # all else is local, or holds an IPv4 address
+_NOT_PUBLIC_V6 = tuple(
+    map(
+        ipaddress.IPv6Network,
+        "2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48 3fff::/20".split(),
+    )
+)
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def is_public(address: Address) -> bool:
+    """Whether the address is one of the public internet: not of this machine, a private network, a
+    link, a carrier, a documentation block, and no IPv6 form of an IPv4 address."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _NOT_PUBLIC_V4)
+    return (
+        address.scope_id is None
+        and address in _PUBLIC_V6
+        and not any(address in network for network in _NOT_PUBLIC_V6)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a page is fetched: an address as it was written, in its only form.
+
+    `host` is a name in its ASCII form, or an IP address without brackets.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str  # with the query
+
+    @property
+    def origin(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = 443 if self.scheme == "https" else 80
+        return f"{self.scheme}://{host}" + ("" if self.port == usual else f":{self.port}")
+
+    @property
+    def url(self) -> str:
+        return self.origin + self.path
+
+
+class AddressError(ValueError):
+    """What is wrong with an address, as a sentence after it and a colon."""
+
+
+MAX_URL_CHARS = 2000
+_HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(\.(?!-)[a-z0-9_-]{1,63}(?<!-))*\.?")
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+")
+_SAFE_IN_PATH = "!$%&'()*+,/:;=?@_~-."
+
+
+def read_target(url: str) -> Target:
+    """Return the target of an `http` or `https` address.
+
+    Raises:
+        AddressError: it is no such address, holds a name or password, or writes an IP address in
+            a way that programs read differently.
+    """
+    if len(url) > MAX_URL_CHARS:
+        raise AddressError(f"it is longer than {MAX_URL_CHARS} characters")
+    if "\\" in url or not url.isprintable() or " " in url:
+        raise AddressError("it holds characters that no address has")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        host = parts.hostname or ""
+    except ValueError:
+        raise AddressError("it cannot be read as an address") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise AddressError("it is no address that begins with http:// or https://")
+    if "@" in parts.netloc:
+        raise AddressError("it holds a name or a password")
+    if port == 0:
+        raise AddressError("it names the port 0")
+    path = quote(parts.path or "/", safe=_SAFE_IN_PATH)
+    query = f"?{quote(parts.query, safe=_SAFE_IN_PATH)}" if parts.query else ""
+    return Target(
+        scheme=parts.scheme,
+        host=_read_host(host, is_bracketed=parts.netloc.startswith("[")),
+        port=port or (443 if parts.scheme == "https" else 80),
+        path=path + query,
+    )
+
+
+def _read_host(host: str, *, is_bracketed: bool) -> str:
+    if is_bracketed:
+        try:
+            address = ipaddress.IPv6Address(host)
+        except ValueError:
+            raise AddressError("it has no IPv6 address within its brackets") from None
+        if address.scope_id is not None:
+            raise AddressError("it names an interface of this machine")
+        return str(address)
+    import idna
+
+    try:
+        name = host if host.isascii() else idna.encode(host, uts46=True).decode("ascii")
+    except (idna.IDNAError, UnicodeError):
+        raise AddressError("its host is no name") from None
+    name = name.casefold()
+    if not _HOST.fullmatch(name) or len(name) > 253:
+        raise AddressError("its host is no name")
+    if _NUMBER.fullmatch(name.rstrip(".").rpartition(".")[2]):
+        return _read_ipv4(name)
+    return name
+
+
+def _read_ipv4(name: str) -> str:
+    """Four decimal numbers, and nothing that only some programs read as an address."""
+    try:
+        return str(ipaddress.IPv4Address(name))
+    except ValueError:
+        raise AddressError("it writes an IP address in an unusual way") from None

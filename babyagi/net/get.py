@@ -1,8 +1,9 @@
-"""The one door of tools to the network: a JSON object is asked for, and nothing is taken on trust.
+"""The door of tools to a service that the program or the person named: one request, and nothing
+that comes back is taken on trust.
 
-Covers: one address that the program chose, a deadline, a bound on the body, no redirects, no
-compression. A secret among the parameters
-stands in no error and no log. Does not cover: addresses that a model chose.
+Covers: a deadline, a bound on the body, no redirects, no compression. A secret among the parameters
+or headers stands in no error and no log. Does not cover: addresses that a model chose, which
+`door` does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -54,19 +56,27 @@ def require_https(url: str) -> str:
     return url.rstrip("/")
 
 
-async def get_json(
-    url: str,
-    params: Mapping[str, str],
-    *,
-    secret: str = "",
-    timeout_s: float = 20.0,
-    proxies: Proxies | None = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked: a GET, or with a `body` a POST of it as JSON.
+
+    `url` is as `require_https` gave it, with a path. `secret` is the value of a parameter or header
+    that nobody may see.
+    """
+
+    url: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    body: Mapping[str, Any] | None = None
+    secret: str = field(default="", repr=False)
+
+
+async def ask_json(
+    request: Request, *, timeout_s: float = 20.0, proxies: Proxies | None = None
 ) -> dict[str, Any]:
-    """Return the JSON object at the address.
+    """Return the JSON object that answers the request.
 
     Args:
-        url: as `require_https` gave it, with a path.
-        secret: one of the parameters' values, that nobody may see.
         timeout_s: seconds that all of it may take.
         proxies: through which it is asked; the environment names none.
 
@@ -74,29 +84,46 @@ async def get_json(
         ToolError: one line: unreachable, too slow, too long, an error status with a piece of what
         was said, or no JSON object.
     """
-    host = urlsplit(url).netloc
+    found = _parse(await _ask(request, timeout_s, proxies))
+    if not isinstance(found, dict):
+        raise ToolError(f"{_host(request)} answered with something that is no JSON object")
+    return found
+
+
+async def ask_page(
+    request: Request, *, timeout_s: float = 20.0, proxies: Proxies | None = None
+) -> dict[str, Any]:
+    """Return the text that answers the request as `page`; the same errors as `ask_json`."""
+    return {"page": (await _ask(request, timeout_s, proxies)).decode("utf-8", "replace")}
+
+
+async def _ask(request: Request, timeout_s: float, proxies: Proxies | None) -> bytes:
+    """The body of an answer with status 200."""
+    host = _host(request)
     try:
         with _unlogged():
             async with asyncio.timeout(timeout_s):
-                status, body = await _fetch(url, params, (proxies or Proxies()).find(url))
+                status, body = await _fetch(request, (proxies or Proxies()).find(request.url))
     except TimeoutError:
         raise ToolError(f"{host} gave no answer in {timeout_s:g} s") from None
     except _FetchError as error:
         raise ToolError(f"{host} {error}") from None
-    found = _parse(body)
     if status != 200:
+        found = _parse(body)
         said = found.get("error") if isinstance(found, dict) else body.decode("utf-8", "replace")
-        raise ToolError(f"{host} answered {status}: {_show(said, secret)}")
-    if not isinstance(found, dict):
-        raise ToolError(f"{host} answered with something that is no JSON object")
-    return found
+        raise ToolError(f"{host} answered {status}: {_show(said, request.secret)}")
+    return body
+
+
+def _host(request: Request) -> str:
+    return urlsplit(request.url).netloc
 
 
 class _FetchError(Exception):
     """What went wrong on the way, as it follows the name of the host."""
 
 
-async def _fetch(url: str, params: Mapping[str, str], proxy: str | None) -> tuple[int, bytes]:
+async def _fetch(request: Request, proxy: str | None) -> tuple[int, bytes]:
     """The status and the body. No error of the client leaves here: each of them may hold the
     address with the secret."""
     import httpx2
@@ -109,10 +136,15 @@ async def _fetch(url: str, params: Mapping[str, str], proxy: str | None) -> tupl
                 transport=httpx2.AsyncHTTPTransport(proxy=proxy),
             ) as client,
             client.stream(
-                "GET",
-                url,
-                params=dict(params),
-                headers={"accept-encoding": "identity", "user-agent": "babyagi"},
+                "GET" if request.body is None else "POST",
+                request.url,
+                params=dict(request.params) or None,
+                json=request.body,
+                headers={
+                    **request.headers,
+                    "accept-encoding": "identity",
+                    "user-agent": "babyagi",
+                },
             ) as response,
         ):
             if response.headers.get("content-encoding", "identity") != "identity":

@@ -50,11 +50,25 @@ _PROTOCOLS = ("auto", "native", "json", "text")
 _APPROVALS = ("once", "none")
 _MEMORIES = ("objective", "shared")
 _PLANNINGS = ("separate", "combined")
+SEARCH_ENGINES = (
+    "auto",
+    "serper",
+    "brave",
+    "tavily",
+    "serpapi",
+    "searchapi",
+    "searxng",
+    "keyless",
+)
 _USD = "a number of US dollars"
 
 
 def _declare_model(name: str, help: str) -> dict[str, Declared]:
     return declare(name, help, default_text="LLM_MODEL", untrusted=anything)
+
+
+def _declare_search_key(name: str, help: str) -> dict[str, Declared]:
+    return declare(name, help, parse=parse_secret, key_for=("search_url",))
 
 
 def _declare_price(name: str, tokens: str) -> dict[str, Declared]:
@@ -112,8 +126,22 @@ class ObjectiveFields:
         default=(),
         metadata=declare(
             "BABYAGI_TOOLS --tools",
-            "More tools that tasks may use: calculator, write_file.",
-            parse=names_of("calculator", "write_file"),
+            "More tools that tasks may use, by name or by set: web (web_search, open_page; extra "
+            "`web`), python (run_python), calculator, write_file, files; `babyagi tools` lists "
+            "them.",
+            parse=names_of(
+                "web",
+                "web_search",
+                "open_page",
+                "python",
+                "run_python",
+                "calculator",
+                "write_file",
+                "files",
+                "list_files",
+                "read_file",
+                "search_files",
+            ),
             metavar="NAMES",
             default_text="those that read the folder, if there is one",
         ),
@@ -663,13 +691,65 @@ class Settings(ObjectiveFields):
             default_text="OPENAI_BASE_URL",
         ),
     )
+    search_engine: str = field(
+        default="auto",
+        metadata=declare(
+            "BABYAGI_SEARCH",
+            "Who is asked when the web is searched: auto takes the first one below that has its "
+            "key or address, else free services that need none, one after the other.",
+            choices=SEARCH_ENGINES,
+        ),
+    )
+    searxng_url: str = field(
+        default="",
+        metadata=declare(
+            "SEARXNG_URL",
+            "The address of a SearXNG server, which must give JSON.",
+            parse=parse_url,
+            metavar="URL",
+        ),
+    )
+    search_url: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_SEARCH_URL",
+            "Another address for the engine that BABYAGI_SEARCH names.",
+            parse=parse_url,
+            metavar="URL",
+            default_text="the engine's own",
+        ),
+    )
+    serper_api_key: Secret = field(
+        default=NO_SECRET,
+        metadata=_declare_search_key("SERPER_API_KEY", "The key for Serper."),
+    )
+    brave_api_key: Secret = field(
+        default=NO_SECRET,
+        metadata=_declare_search_key("BRAVE_API_KEY", "The key for Brave's search."),
+    )
+    tavily_api_key: Secret = field(
+        default=NO_SECRET,
+        metadata=_declare_search_key("TAVILY_API_KEY", "The key for Tavily."),
+    )
     serpapi_api_key: Secret = field(
         default=NO_SECRET,
+        metadata=_declare_search_key(
+            "SERPAPI_API_KEY", "The key for SerpAPI, which an agent from a file may use as well."
+        ),
+    )
+    searchapi_api_key: Secret = field(
+        default=NO_SECRET,
+        metadata=_declare_search_key("SEARCHAPI_API_KEY", "The key for SearchApi."),
+    )
+    web_allow: tuple[str, ...] = field(
+        default=(),
         metadata=declare(
-            "SERPAPI_API_KEY",
-            "The key of the search that an agent from a file may have.",
-            parse=parse_secret,
-            key_for=(),
+            "BABYAGI_WEB_ALLOW",
+            "Hosts, addresses and networks beside the public internet that pages may be opened "
+            "from, each perhaps with :PORT.",
+            parse=split_exceptions,
+            metavar="HOSTS",
+            default_text="none",
         ),
     )
     agent_hosts: tuple[str, ...] = field(

@@ -146,7 +146,7 @@ _PREFIX = "BABYAGI_"
 # and who wrote it there may think it has.
 _OF_THE_ENVIRONMENT = re.compile(
     r"\w+_PROXY|SSL\w+|\w+_CA_BUNDLE|(?:LD|DYLD|XDG|OTEL|CHROMA|OPENAI|WEAVIATE|PINECONE"
-    r"|SERPAPI)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
+    r"|SERPAPI|SERPER|BRAVE|TAVILY|SEARCHAPI|SEARXNG)_\w+|(?:PG|PYTHON)\w+|HOME|PATH|TMPDIR|"
     r"[A-Z0-9_]+_PARAMS_\w+",
     re.IGNORECASE,
 )

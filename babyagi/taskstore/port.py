@@ -51,6 +51,32 @@ class Claimable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deferral:
+    """Which duties are better done later: an order where every task is begun soon, that is, where
+    fewer can be started, or fewer were added since the last one; a planning that may take more
+    results together, while there are tasks to start."""
+
+    min_startable: int
+    min_unordered: int
+    min_recorded: int
+
+    def covers(self, duty: Duty, claimable: Claimable) -> bool:
+        match duty:
+            case Duty.ORDER:
+                return (
+                    claimable.n_startable < self.min_startable
+                    or claimable.n_unordered < self.min_unordered
+                )
+            case Duty.PLAN:
+                return claimable.has_task and claimable.n_recorded < self.min_recorded
+        return False
+
+    def leaves(self, claimable: Claimable) -> Duty | None:
+        """The first duty that is not better done later."""
+        return next((duty for duty in claimable.duties if not self.covers(duty, claimable)), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """A worker's lease of `length_s` as it stands in the store. By the store's clock it has run
     out, or not: that clock may have jumped, or nobody could write for a while, so it alone says
@@ -74,6 +100,18 @@ class WorkerStore(Protocol):
 
     async def claimable(self, objective_id: int) -> Claimable:
         """Look whether a claim is worth its while. One read; raises `NotFoundError`."""
+        ...
+
+    async def claim_next(
+        self, objective_id: int, worker_id: str, *, deferral: Deferral
+    ) -> tuple[Claimable, Claim | DutyClaim | None]:
+        """Look as `claimable` does, and claim what comes first in what is seen: the first duty that
+        is not better done later, as `claim_duty` would, else a task, as `claim_task` would.
+
+        Returns:
+            What was seen before the claim; and the claim, None when there was nothing for the
+            worker, or it may not claim here.
+        """
         ...
 
     async def register_worker(self, worker: Worker, *, lease_s: float) -> None:

@@ -606,6 +606,7 @@ class PostgresDatabase:
                     connection, line, first="lock_for_writing", objective_id=objective_id
                 )
                 done = work(tx)
+                tx.finish()
                 transaction = tx.first()["transaction"]
                 self._commit(connection, line, transaction)
             return done

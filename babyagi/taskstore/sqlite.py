@@ -237,9 +237,9 @@ class SqliteEngine:
         connection = self._open() if connection is None else connection
         connection.execute(begin)
         try:
-            done = work(
-                Transaction(connection, queries=self._queries, now_us=from_time(self._clock()))
-            )
+            tx = Transaction(connection, queries=self._queries, now_us=from_time(self._clock()))
+            done = work(tx)
+            tx.finish()
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from babyagi.errors import SettingsError, ToolError
 from babyagi.files import Folder
 from babyagi.offload import Offload
+from babyagi.retrieval.engines import Searcher
+from babyagi.retrieval.pages import Pages
 from babyagi.tasks import Effect, Passage, ToolGrant
 from babyagi.tools.base import Tool, takes_text
 from babyagi.tools.calculator import build_calculator
 from babyagi.tools.files import build_file_tools, build_write_file
+from babyagi.tools.python import build_python
+from babyagi.tools.search import OPEN_PAGE, WEB_SEARCH, build_open_page, build_web_search
 
 ASK_USER = "ask_user"
 
@@ -38,24 +43,37 @@ async def _run(arguments: Mapping[str, Any]) -> Passage:
 # --------------------------------------------------------------------------------------------------
 
 READING = ("list_files", "read_file", "search_files")
-ON_DEMAND = ("calculator", "write_file")
+WEB = (WEB_SEARCH, OPEN_PAGE)
+RUN_PYTHON = "run_python"
+SETS = {"files": READING, "web": WEB, "python": (RUN_PYTHON,)}
 NEED_A_FOLDER = frozenset({*READING, "write_file"})
-TOOL_NAMES = (*READING, *ON_DEMAND, ASK_USER)
+TOOL_NAMES = (*READING, "write_file", "calculator", *WEB, RUN_PYTHON, ASK_USER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What tools work on here; a tool that needs what is None is not opened."""
+
+    offload: Offload
+    folder: Folder | None = None
+    searcher: Searcher | None = None
+    pages: Pages | None = None
 
 
 def grant_tools(*, has_folder: bool, more: Sequence[str], may_ask: bool) -> tuple[ToolGrant, ...]:
-    """Return what a new objective may use: reading where it has a folder, what was named, asking
-    where that is allowed.
+    """Return what a new objective may use: reading where it has a folder, what was named (by itself
+    or by its set), asking where that is allowed.
 
     Raises:
         SettingsError: a tool was named that needs a folder, and there is none.
     """
-    if not has_folder and (lacking := [name for name in more if name in NEED_A_FOLDER]):
+    named = [name for one in more for name in SETS.get(one, (one,))]
+    if not has_folder and (lacking := [name for name in named if name in NEED_A_FOLDER]):
         raise SettingsError(
             f"the tool {lacking[0]} needs a folder", fix="name it: --files FOLDER", guide="tools"
         )
     names = dict.fromkeys(
-        [*(READING if has_folder else ()), *more, *([ASK_USER] if may_ask else [])]
+        [*(READING if has_folder else ()), *named, *([ASK_USER] if may_ask else [])]
     )
     return tuple(ToolGrant(name=name, effect=effect_of(name)) for name in names)
 
@@ -64,16 +82,25 @@ def effect_of(name: str) -> Effect:
     return {"write_file": Effect.ONCE, ASK_USER: Effect.IDEMPOTENT}.get(name, Effect.READ)
 
 
-def open_tools(
-    names: Collection[str], *, folder: Folder | None, offload: Offload
-) -> tuple[Tool, ...]:
-    """Return the tools of these names that can be opened here; without a folder none that needs
-    one."""
-    on_folder = (
-        ()
-        if folder is None
-        else (*build_file_tools(folder, offload=offload), build_write_file(folder, offload=offload))
+def open_tools(names: Collection[str], context: ToolContext) -> tuple[Tool, ...]:
+    """Return the tools of these names that can be opened here."""
+    return tuple(tool for tool in _open_all(context) if tool.name in names)
+
+
+def _open_all(context: ToolContext) -> Iterator[Tool]:
+    if context.folder is not None:
+        yield from build_file_tools(context.folder, offload=context.offload)
+        yield build_write_file(context.folder, offload=context.offload)
+    yield build_calculator()
+    if context.searcher is not None and context.pages is not None:
+        yield build_web_search(context.searcher, context.pages)
+    if context.pages is not None:
+        yield build_open_page(context.pages)
+    yield build_python(
+        name=RUN_PYTHON,
+        description=(
+            "Run Python that computes: statistics, dates, text, tables. It has no files and no "
+            "network, and each call begins afresh."
+        ),
     )
-    return tuple(
-        tool for tool in (*on_folder, build_calculator(), build_ask_user()) if tool.name in names
-    )
+    yield build_ask_user()

@@ -1,25 +1,57 @@
-"""Searching the web through SerpAPI: the first results, as the search engine shows them. No page is
-opened.
-
-Source: https://serpapi.com/search-api, the Google engine, and its error texts; read in November
-2026.
-"""
+"""The tools that look things up on the web: a search, and a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from babyagi.errors import ToolError
 from babyagi.net.addresses import Proxies
-from babyagi.net.get import get_json, require_https
+from babyagi.retrieval.engines import ENGINES, TOP_K, Answering, Hit, HitKind, Searcher
+from babyagi.retrieval.pages import Document, Pages
+from babyagi.retrieval.rank import rank, split_parts
+from babyagi.retrieval.web import WebPart, WebRetriever
 from babyagi.tasks import Effect, Passage
-from babyagi.tools.base import Tool, takes_text
+from babyagi.tools.base import Tool, takes
 
-SERPAPI_URL = "https://serpapi.com"
-MAX_QUERY_CHARS = 2000
-MAX_FIELD_CHARS = 1000
-_NOTHING_FOUND = "hasn't returned any results"
+WEB_SEARCH = "web_search"
+OPEN_PAGE = "open_page"
+SERPAPI_URL = ENGINES["serpapi"].base_url
+MAX_DOMAINS = 10
+MAX_PAGES = 5
+MAX_PAGE_CHARS = 12_000
+NOTHING_FOUND = "The search found nothing."
+_QUERY = {"type": "string", "description": "What to search for."}
+_DOMAINS = {
+    "type": "array",
+    "items": {"type": "string"},
+    "maxItems": MAX_DOMAINS,
+    "description": "Only pages of these domains, such as docs.python.org.",
+}
+
+
+def build_search(searcher: Searcher, *, name: str, description: str, top_k: int = TOP_K) -> Tool:
+    """Return a tool that gives the first `top_k` results: the engine's own short answer, pages with
+    their snippets, what people also ask. No page is opened.
+
+    Raises:
+        ValueError: no tool can have that name.
+    """
+
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        engine, hits = await searcher.search(
+            arguments["query"], domains=arguments.get("domains", ()), top_k=top_k
+        )
+        return _as_passage(render_hits(hits), name, engine)
+
+    return Tool(
+        name=name,
+        description=description,
+        parameters=takes("query", query=_QUERY, domains=_DOMAINS),
+        effect=Effect.READ,
+        run=run,
+        timeout_s=120.0,
+    )
 
 
 def build_serpapi_search(
@@ -27,87 +59,159 @@ def build_serpapi_search(
     *,
     name: str,
     description: str,
-    top_k: int = 10,
+    top_k: int = TOP_K,
     base_url: str = SERPAPI_URL,
     proxies: Proxies | None = None,
 ) -> Tool:
-    """Return a tool that gives the first `top_k` of: the answer box, the organic results, what
-    people also ask.
+    """Return the search through SerpAPI alone.
 
     Raises:
         SettingsError: the address is not https, and not on this machine.
         ValueError: no tool can have that name.
     """
-    url = require_https(base_url) + "/search.json"
+    engine = Answering(engine=ENGINES["serpapi"], base_url=base_url, key=api_key)
+    searcher = Searcher([engine], monotonic=time.monotonic, proxies=proxies)
+    return build_search(searcher, name=name, description=description, top_k=top_k)
+
+
+def build_web_search(searcher: Searcher, pages: Pages) -> Tool:
+    """Return the search of the loop, which can open the first results as well."""
+    retriever = WebRetriever(searcher, pages)
 
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        query = arguments["query"].strip()[:MAX_QUERY_CHARS]
-        if not query:
-            raise ToolError("there is nothing to search for: the query is empty")
-        found = await get_json(
-            url,
-            {"engine": "google", "q": query, "api_key": api_key},
-            secret=api_key,
-            proxies=proxies,
-        )
-        return Passage(
-            text=_render(found, top_k) or "The search found nothing.", origin=f"tool:{name}"
-        )
+        query, domains = arguments["query"], arguments.get("domains", ())
+        n_pages = arguments.get("pages", 0)
+        if not n_pages:
+            engine, hits = await searcher.search(query, domains=domains)
+            return _as_passage(render_hits(hits), WEB_SEARCH, engine)
+        engine, parts = await retriever.find_parts(query, n_pages=n_pages, domains=domains)
+        opened = {f"web:{part.document.url}": None for part in parts if part.document}
+        return _as_passage(render_parts(parts), WEB_SEARCH, engine, *opened)
 
     return Tool(
-        name=name,
-        description=description,
-        parameters=takes_text("query", "What to search for."),
+        name=WEB_SEARCH,
+        description=(
+            "Search the web. Gives titles, addresses and snippets; with `pages` it also opens that "
+            "many of the first results, and gives the parts of them that bear on the query."
+        ),
+        parameters=takes(
+            "query",
+            query=_QUERY,
+            pages={
+                "type": "integer",
+                "minimum": 0,
+                "maximum": MAX_PAGES,
+                "description": "How many results to open; 0 for snippets alone.",
+            },
+            domains=_DOMAINS,
+        ),
         effect=Effect.READ,
         run=run,
+        timeout_s=180.0,
     )
 
 
-def _render(found: Mapping[str, Any], top_k: int) -> str:
-    entries = [*_answer_box(found), *_organic(found), *_people_also_ask(found)][:top_k]
-    said = found.get("error")
-    if not entries and isinstance(said, str) and _NOTHING_FOUND not in said:
-        raise ToolError("the search engine gave an error in place of results")
-    return "\n\n".join(f"{n}. {entry}" for n, entry in enumerate(entries, start=1))
+def build_open_page(pages: Pages) -> Tool:
+    """Return the tool that opens a page of the web."""
 
-
-def _answer_box(found: Mapping[str, Any]) -> Iterator[str]:
-    box = found.get("answer_box")
-    if isinstance(box, dict):
-        answer = next(
-            (text for key in ("answer", "result", "snippet") if (text := _field(box, key))), ""
+    async def run(arguments: Mapping[str, Any]) -> Passage:
+        document = await pages.open(arguments["url"])
+        about = arguments.get("about", "").strip()
+        text = (
+            find_about(document, about) if about else cut_part(document, arguments.get("part", 1))
         )
-        if answer:
-            yield _lines(f"Answer: {answer}", _field(box, "title"), _field(box, "link"))
+        return Passage(text=f"{describe(document)}\n\n{text}", origin=f"web:{document.url}")
+
+    return Tool(
+        name=OPEN_PAGE,
+        description="Open a page of the web, or a PDF there, and read its text.",
+        parameters=takes(
+            "url",
+            url={"type": "string", "description": "Its address, as a search gave it."},
+            about={
+                "type": "string",
+                "description": "Give only the parts that bear on this, such as `licence`.",
+            },
+            part={
+                "type": "integer",
+                "minimum": 1,
+                "description": "Which part of a long page; the first one says how many there are.",
+            },
+        ),
+        effect=Effect.READ,
+        run=run,
+        timeout_s=90.0,
+    )
 
 
-def _organic(found: Mapping[str, Any]) -> Iterator[str]:
-    for entry in _entries(found, "organic_results"):
-        if text := _lines(_field(entry, "title"), _field(entry, "link"), _field(entry, "snippet")):
-            yield text
+# -- what a model reads
+# --------------------------------------------------------------------------------------------------
 
 
-def _people_also_ask(found: Mapping[str, Any]) -> Iterator[str]:
-    for entry in _entries(found, "related_questions"):
-        question = _field(entry, "question")
-        if question:
-            yield _lines(
-                f"People also ask: {question}", _field(entry, "link"), _field(entry, "snippet")
-            )
+def _as_passage(text: str, name: str, engine: str, *sources: str) -> Passage:
+    return Passage(
+        text=text or NOTHING_FOUND, origin=f"tool:{name}", sources=(*sources, f"search:{engine}")
+    )
 
 
-def _entries(found: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    given = found.get(key)
-    return [entry for entry in given if isinstance(entry, dict)] if isinstance(given, list) else []
+def render_hits(hits: Sequence[Hit]) -> str:
+    return "\n\n".join(f"{n}. {_render_hit(hit)}" for n, hit in enumerate(hits, start=1))
 
 
-def _field(entry: Mapping[str, Any], key: str) -> str:
-    """A field as one line of text; empty when it is none."""
-    value = entry.get(key)
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return ""
-    return " ".join(str(value).split())[:MAX_FIELD_CHARS]
+def _render_hit(hit: Hit) -> str:
+    match hit.kind:
+        case HitKind.ANSWER:
+            lines = (f"Answer: {hit.snippet}", hit.title, hit.url)
+        case HitKind.QUESTION:
+            lines = (f"People also ask: {hit.title}", hit.url, hit.snippet)
+        case _:
+            lines = (hit.title, hit.url, hit.snippet)
+    return "\n".join(filter(None, lines))
 
 
-def _lines(*texts: str) -> str:
-    return "\n".join(filter(None, texts))
+def render_parts(parts: Sequence[WebPart]) -> str:
+    return "\n\n".join(f"{n}. {_render_part(part)}" for n, part in enumerate(parts, start=1))
+
+
+def _render_part(part: WebPart) -> str:
+    if part.document is None:
+        where = f"{part.hit.title}\n{part.hit.url} (not opened: {part.fault}; its snippet)"
+    else:
+        where = describe(part.document)
+    return f"{where}\n{part.text}"
+
+
+def describe(document: Document) -> str:
+    """The title, the address, when it was fetched, and the digest of what was fetched."""
+    at = f"{document.fetched_at:%Y-%m-%d %H:%M} UTC"
+    cut = ", only its beginning" if document.is_cut else ""
+    place = f"{document.url} (fetched {at}, sha256 {document.digest[:16]}{cut})"
+    return "\n".join(filter(None, [document.title, place]))
+
+
+def cut_part(document: Document, n: int) -> str:
+    """The n-th part of the text, with which one it is where there are more."""
+    text = document.text
+    n_parts = max(1, -(-len(text) // MAX_PAGE_CHARS))
+    shown = text[(n - 1) * MAX_PAGE_CHARS : n * MAX_PAGE_CHARS]
+    if n_parts == 1 and n == 1:
+        return shown
+    if not shown:
+        return f"There is no part {n}: the page has {n_parts}."
+    return f"{shown}\n\n(part {n} of {n_parts})"
+
+
+def find_about(document: Document, about: str) -> str:
+    """The parts that bear on something, in the order of the page."""
+    parts = split_parts(document.text)
+    texts = ["\n".join(filter(None, [" > ".join(part.headings), part.text])) for part in parts]
+    kept: list[int] = []
+    n_chars = 0
+    for one in rank(about, texts):
+        n_chars += len(texts[one.index])
+        if kept and n_chars > MAX_PAGE_CHARS // 2:
+            break
+        kept.append(one.index)
+    if not kept:
+        return f"No part of the page bears on {about[:200]!r}; it begins:\n{texts[0][:2000]}"
+    return "\n\n[…]\n\n".join(texts[index] for index in sorted(kept))

@@ -44,7 +44,7 @@ from babyagi.tasks import (
     Role,
     StopReason,
 )
-from babyagi.taskstore.port import Claimable, TaskStore
+from babyagi.taskstore.port import Claimable, Deferral, TaskStore
 from babyagi.worker.lease import WorkerLease
 
 MAX_BACKOFF_S = 60.0
@@ -358,6 +358,7 @@ class Serving:
         self._gate = Gate()
         self._is_draining = False
         self._running: set[asyncio.Task[None]] = set()
+        self._expects_work = True
         self._wake = asyncio.Event()
         self._fatal: BabyagiError | None = None
         self._scout: asyncio.Task[None] | None = None  # what was begun last after an outage
@@ -517,44 +518,39 @@ class Serving:
             await self._wait(IDLE_WAIT_S)
 
     async def _claim_one(self) -> Coroutine[Any, Any, None] | None:
-        """Claim what comes first, duties before tasks, and return the work on it. Looking costs a
-        read; only what is there is claimed."""
+        """Claim what comes first, duties before tasks, and return the work on it. Where something
+        is expected, because work of ours has ended or more was seen, looking and claiming are one
+        transaction; else looking is a read, and locks nobody out."""
         # nobody works on what we did not hear of: our lease must not keep it
         if self._must_rejoin and not self._running:
             await self._store.leave_objective(self._worker_lease.identity.id, self._objective_id)
             await self._worker_lease.serve(self._objective_id)
             self._must_rejoin = False
-        self._claimable = claimable = await self._store.claimable(self._objective_id)
-        if self._must_not_claim() or self._is_scouting():
-            return None
-        for duty in claimable.duties:
-            if self._can_wait(duty, claimable):
-                continue
-            duty_claim = await self._store.claim_duty(
-                self._objective_id, self._worker_lease.identity.id, duty
-            )
-            if duty_claim is not None:
-                return self._guard_duty(duty_claim, claimable.objective)
-        claim = (
-            await self._store.claim_task(self._objective_id, self._worker_lease.identity.id)
-            if claimable.has_task
-            else None
+        if not self._expects_work or self._must_not_claim() or self._is_scouting():
+            self._claimable = await self._store.claimable(self._objective_id)
+            is_owed = self._claimable.has_task or self._deferral.leaves(self._claimable) is not None
+            if not is_owed or self._must_not_claim() or self._is_scouting():
+                return None
+        self._claimable, claim = await self._store.claim_next(
+            self._objective_id, self._worker_lease.identity.id, deferral=self._deferral
         )
-        return None if claim is None else self._guard_turn(claim, claimable.objective)
+        self._expects_work = claim is not None and self._claimable.n_startable > 1
+        objective = self._claimable.objective
+        match claim:
+            case Claim():
+                return self._guard_turn(claim, objective)
+            case DutyClaim():
+                return self._guard_duty(claim, objective)
+        return None
 
-    def _can_wait(self, duty: Duty, claimable: Claimable) -> bool:
-        """Whether a duty is better done later: an order where every task is begun soon, a planning
-        that may take more results together."""
-        match duty:
-            case Duty.ORDER:
-                n_free = self._pace.concurrency - len(self._running)
-                return (
-                    claimable.n_startable < max(MIN_ORDERED, n_free + 1)
-                    or claimable.n_unordered < MIN_ORDERED
-                )
-            case Duty.PLAN:
-                return claimable.has_task and claimable.n_recorded < MIN_PLANNED
-        return False
+    @property
+    def _deferral(self) -> Deferral:
+        n_free = self._pace.concurrency - len(self._running)
+        return Deferral(
+            min_startable=max(MIN_ORDERED, n_free + 1),
+            min_unordered=MIN_ORDERED,
+            min_recorded=MIN_PLANNED,
+        )
 
     async def _is_finished(self) -> bool:
         """Whether there is nothing left to do here, when nothing could be claimed."""
@@ -594,6 +590,7 @@ class Serving:
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         self._running.discard(task)
+        self._expects_work = True
         self._process.slots.release()
         self.wake()
 

@@ -21,7 +21,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -78,13 +78,13 @@ def _run_nothing(piece: str) -> None:
 
 
 def _drop_event(kind: str) -> None:
-    run = Transaction.run
+    run_later = Transaction.run_later
 
-    def run_some(self: Transaction, named: str, **values: Any) -> None:
-        if named != "insert_event" or values.get("kind") != kind:
-            run(self, named, **values)
+    def run_some(self: Transaction, named: str, row: Mapping[str, Any]) -> None:
+        if row["kind"] != kind:
+            run_later(self, named, row)
 
-    Transaction.run = run_some  # type: ignore[assignment,method-assign]
+    Transaction.run_later = run_some  # type: ignore[method-assign]
 
 
 def _look_up_nothing() -> None:
@@ -136,8 +136,8 @@ def _check_no_limit() -> None:
 
 def _settle_nothing() -> None:
     def only_ask(tx: Transaction, objective_id: int, owner: str) -> bool:
-        rows = tx.all("unsettled_steps", objective_id=objective_id, owner=owner)
-        return any(lifecycle.is_open(step_from_row(row)) for row in rows)
+        rows = tx.all("unsettled_steps", objective_id=objective_id)
+        return any(lifecycle.is_open(step_from_row(row)) for row in rows if row["owner"] == owner)
 
     transitions.settle = only_ask
 

@@ -130,10 +130,10 @@ def check_that_nothing_is_invented(text: str) -> bool:
 
 
 def test_no_random_text_loses_or_renames_a_task_as_the_prioritizers_reply_or_the_creation_agents():
-    lists = asyncio.run(fuzz(1500, seed=7))
+    lists = asyncio.run(fuzz(200, seed=7))
 
     assert lists.n_lost == 0
-    assert lists.n_orders > 25 and lists.n_added > 250 and lists.n_malformed > 25
+    assert lists.n_orders > 3 and lists.n_added > 33 and lists.n_malformed > 3
 
 
 def test_a_mutated_reply_is_read_or_malformed_and_invents_nothing():
@@ -148,7 +148,7 @@ def test_a_mutated_reply_is_read_or_malformed_and_invents_nothing():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_reading_a_reply_takes_linear_time_whatever_its_shape(shape):
-    assert not grows_faster_than_linearly(lambda n: read_s(SHAPES[shape](n)), 200_000)
+    assert not grows_faster_than_linearly(lambda n: read_s(SHAPES[shape](n)), 25_000)
 
 
 @pytest.mark.parametrize("name", UNENDING)
@@ -156,5 +156,5 @@ def test_reading_what_never_ends_takes_linear_time(name):
     piece = UNENDING[name]
 
     assert not grows_faster_than_linearly(
-        lambda n: check_that_nothing_is_invented(piece * (n // len(piece))), 200_000
+        lambda n: check_that_nothing_is_invented(piece * (n // len(piece))), 25_000
     )

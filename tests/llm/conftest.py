@@ -10,7 +10,7 @@ async def no_sleep(seconds):
 
 @pytest.fixture
 async def server():
-    async with LocalServer(echo_answer, slow_body_s=3.0) as server:
+    async with LocalServer(echo_answer, slow_body_s=8.0) as server:
         yield server
 
 
@@ -40,5 +40,14 @@ async def endpoint(server, waits):
 async def hasty(server):
     """An endpoint that gives up after half a second."""
     endpoint = Endpoint(base_url=server.base_url, timeout_s=0.5, sleep=no_sleep, random=lambda: 0.5)
+    yield endpoint
+    await endpoint.close()
+
+
+@pytest.fixture
+async def patient(server):
+    """An endpoint that gives up after two seconds: by then an answer has begun, however busy the
+    machine is."""
+    endpoint = Endpoint(base_url=server.base_url, timeout_s=2.0, sleep=no_sleep, random=lambda: 0.5)
     yield endpoint
     await endpoint.close()

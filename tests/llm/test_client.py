@@ -1,8 +1,10 @@
 """Both dialects against a real server, fault by fault."""
 
 import json
+import ssl
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,7 @@ from babyagi.errors import (
     ToolsUnsupportedError,
 )
 from babyagi.llm.client import Endpoint, OpenAIModel
+from babyagi.llm.errors import ModelAddress
 from babyagi.llm.prices import Price
 from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, ToolSpec, bound_tokens
 from babyagi.tasks import Effect, Role
@@ -254,12 +257,12 @@ async def test_tools_that_a_model_does_not_take_are_offered_once_and_it_answers_
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("fault", ["200-50mb", "c-slow-body", "c-hang"])
 async def test_nothing_takes_more_than_its_memory_or_its_time(
-    server, hasty, endpoint, dialect, fault
+    server, hasty, patient, endpoint, dialect, fault
 ):
     server.fail_next(fault)
 
     with pytest.raises(EndlessAnswerError if fault == "200-50mb" else OverdueError) as caught:
-        await ask(endpoint if fault == "200-50mb" else hasty, dialect=dialect)
+        await ask({"200-50mb": endpoint, "c-slow-body": patient}.get(fault, hasty), dialect=dialect)
 
     assert not isinstance(caught.value, OverdueError) or caught.value.has_begun == (
         fault == "c-slow-body"
@@ -465,3 +468,23 @@ def test_a_reservation_covers_the_prompt_and_the_largest_output():
 
     assert held.calls == 1 and held.tokens == bound_tokens(PROMPT) + 500
     assert held.cost_usd == pytest.approx((bound_tokens(PROMPT) + 1000) / 1e6, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "wanted"),
+    [
+        ("https", ssl.CERT_REQUIRED),
+        ("HTTPS", ssl.CERT_REQUIRED),
+        ("http", ssl.CERT_NONE),
+        ("HTTP", ssl.CERT_NONE),
+    ],
+)
+async def test_the_certificate_of_an_encrypted_endpoint_is_checked(scheme, wanted):
+    endpoint = Endpoint(
+        base_url=f"{scheme}://127.0.0.1:1/v1", timeout_s=1, sleep=no_sleep, random=lambda: 0.5
+    )
+    client: Any = endpoint._open(ModelAddress(model="m", url=endpoint.base_url, secret=""))
+
+    assert client._transport._pool._ssl_context.verify_mode is wanted
+
+    await endpoint.close()

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.net.get import MAX_BODY_BYTES, get_json, require_https
+from babyagi.net.get import MAX_BODY_BYTES, Request, ask_json, require_https
 from tests.search_server import ENDLESS, HANG, SearchServer
 
 KEY = "k3y+with/signs="
@@ -48,9 +48,9 @@ BAD = {
 
 
 async def fetch(server, **options):
-    return await get_json(
-        f"{server.base_url}/search.json", {"q": "x", "api_key": KEY}, secret=KEY, **options
-    )
+    params = {"q": "x", "api_key": KEY}
+    request = Request(url=f"{server.base_url}/search.json", params=params, secret=KEY)
+    return await ask_json(request, **options)
 
 
 async def test_a_json_object_comes_back_and_the_secret_stays_out_of_every_log(caplog):
@@ -91,7 +91,7 @@ async def test_a_server_that_is_not_there_cannot_be_reached():
         free.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{free.getsockname()[1]}/search.json"
     with pytest.raises(ToolError, match="cannot be reached"):
-        await get_json(url, {})
+        await ask_json(Request(url=url))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from babyagi.index.vendors.pinecone import PineconeIndex
 from babyagi.index.vendors.weaviate import WeaviateIndex
 from babyagi.llm.client import Endpoint
 from babyagi.net.addresses import Proxies
-from babyagi.net.get import get_json
+from babyagi.net.get import Request, ask_json
 from babyagi.notify import UndeliveredError, make_sender
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")
@@ -32,7 +32,8 @@ async def ask_model(base, proxies):
 
 
 async def search(base, proxies):
-    await get_json(f"{base}/search.json", {"q": "tea"}, timeout_s=2.0, proxies=proxies)
+    request = Request(url=f"{base}/search.json", params={"q": "tea"})
+    await ask_json(request, timeout_s=2.0, proxies=proxies)
 
 
 async def notify(base, proxies):

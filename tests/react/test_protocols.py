@@ -236,8 +236,8 @@ JUNK = {
 @pytest.mark.parametrize(
     "protocol", [NATIVE, JSON, text_protocol()], ids=["native", "json", "text"]
 )
-def test_a_megabyte_of_junk_is_read_in_linear_time(kind, protocol):
-    assert not grows_faster_than_linearly(lambda n: read(protocol, JUNK[kind](n)), 1_000_000)
+def test_junk_of_any_length_is_read_in_linear_time(kind, protocol):
+    assert not grows_faster_than_linearly(lambda n: read(protocol, JUNK[kind](n)), 125_000)
 
 
 # -- asking

@@ -1,7 +1,6 @@
 """Code from a model computes and does nothing else; each of its ends is one answer or one line."""
 
 import asyncio
-import gc
 import json
 import platform
 import re
@@ -64,10 +63,9 @@ def secret(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _no_child_and_no_descriptor_is_left():
-    gc.collect()  # what an earlier test left may close its descriptors at any time
     before = children(), descriptors()
     yield
-    assert children() == before[0]
+    assert children() <= before[0]  # what an earlier test left may end at any time
     assert descriptors() <= before[1]
 
 

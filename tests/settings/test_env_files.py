@@ -34,14 +34,18 @@ ONE_VALUE = {"embedding_model"}
 KEYS = {
     "openai_api_key": ("openai_base_url", "embedding_base_url"),
     "weaviate_api_key": ("weaviate_url",),
-    "serpapi_api_key": (),
+    "serper_api_key": ("search_url",),
+    "brave_api_key": ("search_url",),
+    "tavily_api_key": ("search_url",),
+    "serpapi_api_key": ("search_url",),
+    "searchapi_api_key": ("search_url",),
 }
 WAITS = set(
     """http_proxy https_proxy no_proxy
     files tools ask approve memory openai_base_url price_in price_out lease_s notify cooperative_mode join_existing_objective
     use_my_model home task_store result_store chroma_url weaviate_url weaviate_grpc_port weaviate_use_embedded pinecone_api_key
     pinecone_cloud pinecone_region pinecone_environment embedding_base_url agent_hosts log_file log_level extra_env_files trust_env_file
-    llama gpt_4""".split()
+    llama gpt_4 search_engine search_url searxng_url web_allow""".split()
 )
 
 
@@ -120,6 +124,10 @@ HARMFUL = {
     "pinecone_environment": "us-east-1-aws",
     "embedding_base_url": "http://127.0.0.1:9",
     "agent_hosts": "evil.example",
+    "search_engine": "searxng",
+    "search_url": "http://127.0.0.1:9",
+    "searxng_url": "http://127.0.0.1:9",
+    "web_allow": "10.0.0.0/8",
     "log_file": "x.log",
     "log_level": "debug",
     "extra_env_files": "more.env",

@@ -3,6 +3,7 @@ nothing lost, nothing doubled."""
 
 import asyncio
 import json
+import os
 import re
 from pathlib import Path
 
@@ -77,7 +78,12 @@ async def test_of_n_finished_tasks_n_results_are_in_the_memory_store(shape):
     await check_that_nothing_is_lost(shape, MemoryTaskStore(Clock()), concurrency=1)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape["name"])
+# the same SQL, on a disk and in a thread
+@pytest.mark.parametrize(
+    "shape",
+    SHAPES if "LONG_TESTS" in os.environ else SHAPES[::6],
+    ids=lambda shape: shape["name"],
+)
 async def test_of_n_finished_tasks_n_results_are_in_the_sqlite_store(shape, sqlite):
     await check_that_nothing_is_lost(shape, sqlite, concurrency=4)
 

@@ -40,7 +40,16 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Checked, Intention, Kept, Lease, Outcome, Plan, Planned
+from babyagi.taskstore.port import (
+    Checked,
+    Deferral,
+    Intention,
+    Kept,
+    Lease,
+    Outcome,
+    Plan,
+    Planned,
+)
 from support.workers import join
 
 NO_LIMITS = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
@@ -52,6 +61,7 @@ UNCONFIRMED = Usage(
 )
 
 NEXT_CALL = Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+NOTHING_WAITS = Deferral(min_startable=0, min_unordered=0, min_recorded=0)
 KEPT = Kept(key="inputs", kind="inputs", request_hash="h", output='"kept"')
 
 
@@ -1775,6 +1785,60 @@ class TaskStoreContract:
         assert (await look(), await store.open_objectives()) == ((False, 0, (), False), [])
         with pytest.raises(NotFoundError):
             await store.claimable(99)
+
+    async def test_the_events_of_one_change_keep_their_order_and_every_character(self, store):
+        objective_id = await begin(store)
+        names = [f'{number} \\u0000 "\\" \'%s :now_us é 🙂 \u2028' for number in range(30)]
+        plan = await store.add_tasks(objective_id, [Proposal(name=name) for name in names])
+        await store.append_event(
+            objective_id, kind="odd", task_id=None, data={"said": "\x00\ud800", "n": 2**60}
+        )
+        *added, odd = (await store.events(objective_id))[-31:]
+        assert [event.data["name"] for event in added] == [task.name for task in plan.added]
+        assert [event.task_id for event in added] == [task.id for task in plan.added]
+        assert (odd.data, odd.task_id) == ({"said": "\x00\ud800", "n": 2**60}, None)
+        assert (await store.verify()).damages == ()
+
+    async def test_what_comes_first_is_claimed_in_the_same_breath_as_it_is_seen(self, store):
+        objective_id = await begin(store, "B", "C")
+        seen, claim = await store.claim_next(objective_id, "w", deferral=NOTHING_WAITS)
+        assert seen == replace(await store.claimable(objective_id), duties=(Duty.ORDER,))
+        assert (claim.duty, claim.fence.claim_no) == (Duty.ORDER, 1)
+        first = (await store.claim_next(objective_id, "w", deferral=NOTHING_WAITS))[1]
+        assert (first.task.name, first.fence.owner) == ("Make a list", "task:1")
+        await store.record_result(first, text="r", origins=[])
+        planning = (await store.claim_next(objective_id, "w", deferral=NOTHING_WAITS))[1]
+        assert planning.duty is Duty.PLAN
+        await store.record_plan(planning, task_ids=[1], plan=Planned())
+        assert (await store.task(objective_id, 1)).status is TaskStatus.DONE
+
+    async def test_a_duty_that_is_better_done_later_is_passed_over(self, store):
+        objective_id = await begin(store, "B", "C")
+        later = Deferral(min_startable=4, min_unordered=0, min_recorded=2)
+        claim = (await store.claim_next(objective_id, "w", deferral=later))[1]
+        assert claim.task.id == 1
+        await store.record_result(claim, text="r", origins=[])
+        seen, claim = await store.claim_next(objective_id, "w", deferral=later)
+        assert (seen.duties, claim.task.id) == ((Duty.PLAN, Duty.ORDER), 2)
+        await store.record_result(claim, text="r", origins=[])
+        seen, claim = await store.claim_next(objective_id, "w", deferral=later)
+        assert (seen.n_recorded, claim.duty) == (2, Duty.PLAN)
+
+    async def test_a_planning_waits_for_no_result_that_nobody_is_to_bring(self, store):
+        objective_id = await begin(store)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        later = Deferral(min_startable=4, min_unordered=0, min_recorded=2)
+        assert (await store.claim_next(objective_id, "w", deferral=later))[1].duty is Duty.PLAN
+
+    async def test_who_may_not_claim_sees_what_there_is_and_is_given_nothing(self, store, clock):
+        objective_id = await begin(store)
+        seen, claim = await store.claim_next(objective_id, "nobody", deferral=NOTHING_WAITS)
+        assert (seen.has_task, claim) == (True, None)
+        clock.tick(31)
+        assert (await store.claim_next(objective_id, "w", deferral=NOTHING_WAITS))[1] is None
+        assert (await store.task(objective_id, 1)).status is TaskStatus.QUEUED
+        with pytest.raises(NotFoundError):
+            await store.claim_next(99, "w", deferral=NOTHING_WAITS)
 
     async def test_an_order_that_is_owed_keeps_no_end_off(self, store):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))

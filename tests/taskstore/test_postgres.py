@@ -768,7 +768,7 @@ async def test_a_zombie_on_another_connection_records_nothing(store, other):
 LOOKED_UP = (
     "best_queued tally blocked_lacking blockers task_names "
     "queue_head last_finished objective task step"
-    " counts can_serve events"
+    " counts standing events"
 ).split()
 
 

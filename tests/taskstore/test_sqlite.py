@@ -706,7 +706,10 @@ LOOKED_UP = (
 
 
 # what a plan says of how its parts lie together
-PARTS = r"CO-ROUTINE \w+|SCAN (unblocked|h)|MATERIALIZE h|SCALAR SUBQUERY \d|MERGE .*|LEFT|RIGHT"
+PARTS = (
+    r"CO-ROUTINE \w+|SCAN (unblocked|h)|MATERIALIZE h|SCALAR SUBQUERY \d|MERGE .*|LEFT|RIGHT|"
+    r"COMPOUND QUERY|LEFT-MOST SUBQUERY|UNION ALL"
+)
 
 
 def plan_of(database, query):
@@ -802,6 +805,31 @@ async def test_a_write_of_another_connection_wakes_who_waits(tmp_path):
         await writing.pause_objective(objective_id)
     await waiting.close()
     await writing.close()
+
+
+@pytest.mark.parametrize("n_turns", range(5))
+async def test_a_wait_that_is_cancelled_as_something_is_written_ends_at_once(tmp_path, n_turns):
+    store = await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(store)
+    last = await store.last_event_id(objective_id)
+    waiting = asyncio.create_task(
+        store.wait_for_events(objective_id, after_id=last + 100, timeout_s=60)
+    )
+    await take_turns(20)
+    await store.pause_objective(objective_id)
+    await take_turns(n_turns)
+
+    waiting.cancel()
+    await take_turns(20)
+
+    assert waiting.done()
+    await store.close()
+
+
+async def take_turns(n):
+    """Let the event loop go round."""
+    for _ in range(n):
+        await asyncio.sleep(0)
 
 
 @pytest.fixture(params=["in a thread", "inline"])

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -9,11 +10,18 @@ from babyagi.errors import SettingsError
 from babyagi.files import Folder
 from babyagi.inbox import Decision, decide
 from babyagi.llm.prompt import ToolCall
+from babyagi.net.door import Door
+from babyagi.retrieval.engines import Searcher
+from babyagi.retrieval.pages import Pages
+from babyagi.settings.fields import declared_fields
 from babyagi.tasks import Role, TaskStatus
 from babyagi.tools.catalog import (
     NEED_A_FOLDER,
     READING,
+    SETS,
     TOOL_NAMES,
+    WEB,
+    ToolContext,
     effect_of,
     grant_tools,
     open_tools,
@@ -23,12 +31,22 @@ from support.scripted import ScriptedModel
 from support.world import World
 
 
+def everything(folder):
+    pages = Pages(Door(), clock=lambda: datetime.now(UTC))
+    return ToolContext(
+        offload=asyncio.to_thread,
+        folder=folder,
+        searcher=Searcher([], monotonic=lambda: 0.0),
+        pages=pages,
+    )
+
+
 def names(grants):
     return [grant.name for grant in grants]
 
 
 def test_every_tool_opens_and_has_the_effect_that_its_grant_says(tmp_path):
-    tools = open_tools(TOOL_NAMES, folder=Folder(tmp_path), offload=asyncio.to_thread)
+    tools = open_tools(TOOL_NAMES, everything(Folder(tmp_path)))
 
     assert {tool.name for tool in tools} == set(TOOL_NAMES)
     assert {tool.name: tool.effect for tool in tools} == {
@@ -37,9 +55,24 @@ def test_every_tool_opens_and_has_the_effect_that_its_grant_says(tmp_path):
 
 
 def test_without_a_folder_nothing_that_needs_one_opens():
-    tools = open_tools(TOOL_NAMES, folder=None, offload=asyncio.to_thread)
+    tools = open_tools(TOOL_NAMES, everything(None))
 
     assert {tool.name for tool in tools} == set(TOOL_NAMES) - NEED_A_FOLDER
+
+
+def test_every_tool_and_set_can_be_named_but_the_question_which_has_a_setting_of_its_own():
+    parse = declared_fields()["tools"].parse
+    names = [*SETS, *(name for name in TOOL_NAMES if name != "ask_user")]
+
+    assert parse(",".join(names)) == tuple(names)
+    with pytest.raises(ValueError, match="names of web, web_search"):
+        parse("ask_user")
+
+
+def test_where_nothing_is_searched_with_and_no_page_opens_there_is_no_web():
+    tools = open_tools(TOOL_NAMES, ToolContext(offload=asyncio.to_thread))
+
+    assert {tool.name for tool in tools} == {"calculator", "run_python", "ask_user"}
 
 
 def test_an_objective_is_granted_what_it_was_started_with_and_nothing_else():
@@ -47,6 +80,9 @@ def test_an_objective_is_granted_what_it_was_started_with_and_nothing_else():
     assert names(grant_tools(has_folder=True, more=(), may_ask=False)) == list(READING)
     assert names(grant_tools(has_folder=True, more=("write_file", "calculator"), may_ask=True)) == [
         *READING, "write_file", "calculator", "ask_user",
+    ]  # fmt: skip
+    assert names(grant_tools(has_folder=False, more=("web", "python"), may_ask=False)) == [
+        *WEB, "run_python",
     ]  # fmt: skip
     with pytest.raises(SettingsError, match="write_file needs a folder"):
         grant_tools(has_folder=False, more=("calculator", "write_file"), may_ask=False)

@@ -162,7 +162,7 @@ async def test_a_worker_that_was_declared_dead_records_no_result_but_its_paid_ca
     [
         "record_result",
         "record_plan",
-        "claim_task",
+        "claim_next",
         "conclude_objective",
         "renew_lease",
         "claimable",

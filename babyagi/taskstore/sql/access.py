@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from babyagi.errors import StoreUnavailableError
 from babyagi.offload import Offload, run_inline
-from babyagi.taskstore.sql import database, transitions
+from babyagi.taskstore.sql import transitions
 from babyagi.taskstore.sql.database import Database, Row, Transaction
 
 T = TypeVar("T")
@@ -85,14 +85,6 @@ class SqlAccess:
                 return self._database.read_at_once(work)
         return await self._offload(lambda: self._database.read(work))
 
-    def _require_known_schema(self, tx: Transaction) -> None:
-        """Raises `StoreUnusableError` when the schema was made newer under this process: it must
-        end its work, and not take more."""
-        row = tx.all("schema_version")[0]
-        database.require_known(
-            int(row["value"]), known=self._database.known_version, where=self._database.where
-        )
-
     async def _look(
         self, objective_id: int, work: Callable[[Transaction], T], *, n_rows: int = 1
     ) -> T:
@@ -157,7 +149,9 @@ class Waiting(SqlAccess):
         """Return when this store has written, or another process has."""
         while not written.is_set():
             try:
-                await asyncio.wait_for(written.wait(), POLL_S)
+                # `wait_for` of Python 3.11 swallows a cancellation that comes with the event
+                async with asyncio.timeout(POLL_S):
+                    await written.wait()
             except TimeoutError:
                 if await self._data_version() != version:
                     return

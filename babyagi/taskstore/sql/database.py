@@ -3,6 +3,7 @@ read from the `.sql` files beside this module."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ class Transaction:
         self._queries = queries
         self._now_us = now_us
         self._known: dict[Question, Sequence[Row]] = {}
+        self._later: dict[str, list[Mapping[str, Any]]] = {}
 
     @property
     def now_us(self) -> int:
@@ -70,6 +72,10 @@ class Transaction:
     def ask(self, query: str, **values: Any) -> None:
         """Say that this will be read: where a server is far, the questions that were asked before
         the next answer is needed travel together."""
+
+    def know(self, query: str, row: Row | None, **values: Any) -> None:
+        """Say what this would answer, where something else that was read has told."""
+        self._known[(query, frozenset(values.items()))] = () if row is None else (row,)
 
     def run(self, query: str, **values: Any) -> None:
         """Write; it has happened when the next answer is there, or the transaction has ended."""
@@ -83,6 +89,17 @@ class Transaction:
         sql = self._queries[query]
         self._forget(find_tables(sql).written)
         self._connection.cursor().executemany(sql, [self._complete(sql, row) for row in rows])
+
+    def run_later(self, query: str, row: Mapping[str, Any]) -> None:
+        """Write a row with all others of this query in one statement, whose `:rows` they are, as
+        JSON: before the transaction ends, or something is read that it changes."""
+        self._later.setdefault(query, []).append(row)
+
+    def finish(self) -> None:
+        """Write what was left for later; for the driver, before it commits."""
+        later, self._later = self._later, {}
+        for query, rows in later.items():
+            self._execute(query, {"rows": json.dumps(rows)})
 
     def one(self, query: str, **values: Any) -> Row | None:
         """The first row; for a query that gives at most one."""
@@ -112,8 +129,17 @@ class Transaction:
 
     def _execute(self, query: str, values: Mapping[str, Any]) -> Cursor:
         sql = self._queries[query]
+        if self._later and self._is_awaited(sql):
+            self.finish()
         self._forget(find_tables(sql).written)
         return self._connection.execute(sql, self._complete(sql, values))
+
+    def _is_awaited(self, sql: str) -> bool:
+        """Whether the query reads what is left for later."""
+        read = find_tables(sql).read
+        return any(
+            not read.isdisjoint(find_tables(self._queries[query]).written) for query in self._later
+        )
 
     def _complete(self, sql: str, values: Mapping[str, Any]) -> Mapping[str, Any]:
         return {**values, "now_us": self.now_us} if ":now_us" in sql else values

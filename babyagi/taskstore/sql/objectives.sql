@@ -73,8 +73,9 @@ UPDATE objective SET n_barren = 0, n_fruitless = 0, checks = '{}' WHERE id = :ob
 UPDATE objective SET n_begun = n_begun + 1 WHERE id = :objective_id;
 
 -- finish_plan --
--- What was recorded is planned from; the next planning is a new one.
-UPDATE objective SET plan_no = plan_no + 1 WHERE id = :objective_id;
+-- What was recorded is planned from; the next planning is a new one. And what `count_progress` says.
+UPDATE objective SET plan_no = plan_no + 1, n_barren = :n_tasks_without_progress, n_fruitless = :n_tries_without_answer, n_answers = :n_answers
+ WHERE id = :objective_id;
 
 -- set_claimed_met --
 -- Somebody says that the objective is met.
@@ -107,11 +108,6 @@ SELECT 1 FROM worker AS w
    AND (EXISTS (SELECT 1 FROM task AS t WHERE t.objective_id = :objective_id AND t.worker_id = w.id)
         OR EXISTS (SELECT 1 FROM duty AS d WHERE d.objective_id = :objective_id AND d.worker_id = w.id))
  LIMIT 1;
-
--- insert_event --
--- Append an event; nothing when its objective is gone.
-INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
-SELECT id, :task_id, :kind, :data, :at_us, :seal FROM objective WHERE id = :objective_id;
 
 -- events --
 -- Events after an id, oldest first.

@@ -4,7 +4,7 @@ for what, and what a check of the objective adds or ends."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -151,10 +151,9 @@ def bears_on(name: str, text: str) -> bool:
 def ask(tx: Transaction, fence: Fence, task_ids: Sequence[int]) -> None:
     """Ask for what is read when the holder of the planning records a plan."""
     objective_id = fence.objective_id
-    transitions.ask_to_put_down(tx, objective_id, fence.owner)
+    transitions.ask_to_put_down(tx, objective_id)
     for task_id in task_ids:
         tx.ask("task", objective_id=objective_id, task_id=task_id)
-        tx.ask("unsettled_steps", objective_id=objective_id, owner=f"task:{task_id}")
 
 
 # -- the proposals of one commit
@@ -375,9 +374,20 @@ MAX_WOKEN = 200  # tasks that wait for what they lacked, and are looked at for e
 # --------------------------------------------------------------------------------------------------
 
 
-def apply(tx: Transaction, objective_id: int, tasks: Sequence[Task], plan: Planned) -> Plan:
+def apply(
+    tx: Transaction,
+    objective_id: int,
+    tasks: Sequence[Task],
+    plan: Planned,
+    *,
+    ends_planning: bool = False,
+) -> Plan:
     """Let the recorded tasks go on: the answered ones are done, the others wait for what they lack;
-    the proposals enter the list."""
+    the proposals enter the list.
+
+    Args:
+        ends_planning: the next planning is a new one.
+    """
     row = transitions.objective_row(tx, objective_id)
     progress = transitions.Progress.of(row)
     is_open = row["status"] != ObjectiveStatus.ENDED
@@ -418,7 +428,9 @@ def apply(tx: Transaction, objective_id: int, tasks: Sequence[Task], plan: Plann
             is_repeat = task.id in plan.repeats and not _is_awaited(tx, task)
             progress = progress.after_answer(n_added=n_added, is_repeat=is_repeat)
             _finish(tx, row, task, n_added=n_added, n_duplicates=len(own) - n_added, after=progress)
-    if progress != transitions.Progress.of(row):
+    if ends_planning:
+        tx.run("finish_plan", objective_id=objective_id, **asdict(progress))
+    elif progress != transitions.Progress.of(row):
         transitions.put_progress(tx, objective_id, progress)
     if plan.is_met and is_open:
         claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)

@@ -48,6 +48,14 @@ DISCARD PLANS;
 -- Whether the server is still there.
 SELECT 1;
 
+-- insert_events --
+-- Append events, in their order; none whose objective is gone.
+INSERT INTO event (objective_id, task_id, kind, data, at_us, seal)
+SELECT o.id, e.task_id, e.kind, e.data, e.at_us, e.seal
+  FROM ROWS FROM (json_to_recordset(CAST(:rows AS JSON)) AS (objective_id BIGINT, task_id BIGINT, kind TEXT, data TEXT, at_us BIGINT, seal BIGINT))
+  WITH ORDINALITY AS e (objective_id, task_id, kind, data, at_us, seal, place)
+  JOIN objective AS o ON o.id = e.objective_id ORDER BY e.place;
+
 -- word_counts --
 -- How many results of the objective have each of the words, counted up to a bound. The planner must see neither the bound nor an index
 -- on the objective: it would read the objective's results one by one, seconds at 20,000 of them.

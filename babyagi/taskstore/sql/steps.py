@@ -37,8 +37,16 @@ class Steps(SqlAccess):
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept
     ) -> Step:
         def work(tx: Transaction) -> Step:
+            keys = {"key": first.key, "other_key": intention.key}
+            owned = {"objective_id": fence.objective_id, "owner": fence.owner}
+            tx.ask("two_steps", **owned, **keys)
+            transitions.check_fence(tx, fence)
+            row_by_key = {row["key"]: row for row in tx.all("two_steps", **owned, **keys)}
+            for key in keys.values():
+                tx.know("step", row_by_key.get(key), **owned, key=key)
+            found = _find(tx, fence, intention.key)  # which recording the other does not change
             record_first(tx, fence, first)
-            return _intend(tx, fence, intention)
+            return _intend_found(tx, fence, intention, *found)
 
         return await self._write(work, fence.objective_id)
 
@@ -130,7 +138,13 @@ def _intend(tx: Transaction, fence: Fence, intention: Intention) -> Step:
     tx.ask("objective", objective_id=fence.objective_id)
     tx.ask("step", objective_id=fence.objective_id, owner=fence.owner, key=intention.key)
     transitions.check_fence(tx, fence)
-    known, is_held = _find(tx, fence, intention.key)
+    return _intend_found(tx, fence, intention, *_find(tx, fence, intention.key))
+
+
+def _intend_found(
+    tx: Transaction, fence: Fence, intention: Intention, known: Step | None, is_held: bool
+) -> Step:
+    """Intend what was found so, under a fence that holds."""
     if known is not None and (
         known.state is StepState.DONE or (is_held and known.claim_no == fence.claim_no)
     ):

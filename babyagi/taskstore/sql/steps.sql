@@ -19,12 +19,15 @@ SELECT s.* FROM step AS s
  WHERE s.state IN ('unknown', 'asked') AND (CAST(:objective_id AS BIGINT) IS NULL OR s.objective_id = :objective_id)
  ORDER BY s.id;
 
+-- two_steps --
+-- Two steps of one owner, as far as they are there.
+SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND key IN (:key, :other_key);
+
 -- unsettled_steps --
--- An owner's steps that still hold their reservation, or of which a person must say something.
-SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND is_held = 1
+-- The steps, of whatever owner, that still hold their reservation, or of which a person must say something.
+SELECT * FROM step WHERE objective_id = :objective_id AND is_held = 1
  UNION ALL
-SELECT * FROM step WHERE objective_id = :objective_id AND owner = :owner AND state IN ('unknown', 'asked') AND is_held = 0
- ORDER BY id;
+SELECT * FROM step WHERE objective_id = :objective_id AND state IN ('unknown', 'asked') AND is_held = 0;
 
 -- put_step --
 -- Write a step whole.

@@ -24,8 +24,17 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore import lifecycle, limits
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Claimable, Kept, Outcome, Plan, Planned
-from babyagi.taskstore.sql import planning, transitions
+from babyagi.taskstore.port import (
+    NOTHING_CHECKED,
+    Checked,
+    Claimable,
+    Deferral,
+    Kept,
+    Outcome,
+    Plan,
+    Planned,
+)
+from babyagi.taskstore.sql import database, planning, transitions
 from babyagi.taskstore.sql import planning as proposals_
 from babyagi.taskstore.sql.access import SqlAccess
 from babyagi.taskstore.sql.database import Row, Transaction
@@ -54,77 +63,55 @@ class Claims(SqlAccess):
             tx.ask("duties", objective_id=objective_id)
             transitions.ask_tally(tx, objective_id)
             _ask_for_task(tx, objective_id, worker_id="")
-            row, objective = (
-                transitions.objective_row(tx, objective_id),
-                transitions.read_objective(tx, objective_id),
-            )
-            duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
-            has_task = _find_task(tx, objective, worker_id="") is not None
-            # then there is nothing to order, and an order that is owed must not keep the end off
-            if not has_task:
-                duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
-            is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
-            can_conclude = (
-                is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
-            )
-            found = transitions.tally(tx, objective_id)
-            return Claimable(
-                objective=objective,
-                has_task=has_task,
-                n_startable=found["n_unblocked"] if has_task else 0,
-                n_unordered=row["last_task_id"] - row["ordered_upto"],
-                n_recorded=int(found["n_recorded"]),
-                duties=duties,
-                can_conclude=can_conclude,
-            )
+            return _look_for_work(tx, objective_id, worker_id="")[0]
 
         return await self._read(work)
+
+    async def claim_next(
+        self, objective_id: int, worker_id: str, *, deferral: Deferral
+    ) -> tuple[Claimable, Claim | DutyClaim | None]:
+        def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
+            _ask_for_standing(tx, objective_id, worker_id)
+            tx.ask("duties", objective_id=objective_id)
+            transitions.ask_tally(tx, objective_id)
+            _ask_for_task(tx, objective_id, worker_id)
+            self._require_known_schema(tx, objective_id, worker_id)
+            claimable, task = _look_for_work(tx, objective_id, worker_id)
+            if not _can_serve(tx, objective_id, worker_id):
+                return claimable, None
+            duty = deferral.leaves(claimable)
+            if duty is not None:
+                return claimable, _claim_duty(tx, objective_id, worker_id, duty)
+            return claimable, None if task is None else _claim_task(tx, task, worker_id)
+
+        return await self._write(work, objective_id, is_lasting=False)
 
     # -- tasks
     # ----------------------------------------------------------------------------------------------
 
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         def work(tx: Transaction) -> Claim | None:
-            tx.ask("can_serve", objective_id=objective_id, worker_id=worker_id)
-            tx.ask("schema_version")
+            _ask_for_standing(tx, objective_id, worker_id)
             _ask_for_task(tx, objective_id, worker_id)
-            self._require_known_schema(tx)
+            self._require_known_schema(tx, objective_id, worker_id)
             objective = transitions.read_objective(tx, objective_id)
             found = (
                 _find_task(tx, objective, worker_id)
                 if _can_serve(tx, objective_id, worker_id)
                 else None
             )
-            if found is None:
-                return None
-            if found.started_at is None:
-                tx.run("count_begun", objective_id=objective_id)
-            task = lifecycle.claimed(found, at=to_time(tx.now_us))
-            tx.run(
-                "claim_task",
-                objective_id=objective_id,
-                task_id=task.id,
-                worker_id=worker_id,
-                claim_no=task.claim_no,
-            )
-            transitions.append_event(
-                tx,
-                objective_id,
-                events.TASK_CLAIMED,
-                task.id,
-                worker_id=worker_id,
-                try_no=task.try_no,
-                claim_no=task.claim_no,
-            )
-            fence = Fence(
-                objective_id=objective_id,
-                owner=f"task:{task.id}",
-                claim_no=task.claim_no,
-                worker_id=worker_id,
-            )
-            return Claim(task=task, fence=fence)
+            return None if found is None else _claim_task(tx, found, worker_id)
 
         return await self._write(work, objective_id, is_lasting=False)
+
+    def _require_known_schema(self, tx: Transaction, objective_id: int, worker_id: str) -> None:
+        """Raises `StoreUnusableError` when the schema was made newer under this process: it must
+        end its work, and not take more."""
+        database.require_known(
+            int(_standing(tx, objective_id, worker_id)["schema_version"]),
+            known=self._database.known_version,
+            where=self._database.where,
+        )
 
     async def record_result(
         self,
@@ -139,7 +126,7 @@ class Claims(SqlAccess):
         def work(tx: Transaction) -> Result:
             try:
                 record_first(tx, claim.fence, first)  # which may change the task
-                transitions.ask_to_put_down(tx, claim.fence.objective_id, claim.fence.owner)
+                transitions.ask_to_put_down(tx, claim.fence.objective_id)
                 planning.ask_lacking(tx, claim.fence.objective_id)
                 task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             except LeaseLostError:
@@ -196,8 +183,8 @@ class Claims(SqlAccess):
                 objective_id,
                 [task for task in tasks if task.status is TaskStatus.RECORDED],
                 plan,
+                ends_planning=True,
             )
-            tx.run("finish_plan", objective_id=objective_id)
             transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
             return made
 
@@ -227,29 +214,13 @@ class Claims(SqlAccess):
 
     async def claim_duty(self, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim | None:
         def work(tx: Transaction) -> DutyClaim | None:
-            tx.ask("can_serve", objective_id=objective_id, worker_id=worker_id)
+            _ask_for_standing(tx, objective_id, worker_id)
             tx.ask("duties", objective_id=objective_id)
             transitions.ask_tally(tx, objective_id)
             row = transitions.objective_row(tx, objective_id)
             if not (_can_serve(tx, objective_id, worker_id) and _may_claim_duty(tx, row, duty)):
                 return None
-            owner = lifecycle.duty_owner(duty, row)
-            known = _known_duty(tx, objective_id, duty)
-            claim_no = 1 if known is None else known["claim_no"] + 1
-            values = {
-                "objective_id": objective_id,
-                "duty": duty,
-                "owner": owner,
-                "worker_id": worker_id,
-                "upto": row["last_task_id"],
-            }
-            tx.run("claim_duty", **values, claim_no=claim_no)
-            return DutyClaim(
-                duty=duty,
-                fence=Fence(
-                    objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id
-                ),
-            )
+            return _claim_duty(tx, objective_id, worker_id, duty)
 
         return await self._write(work, objective_id, is_lasting=False)
 
@@ -349,10 +320,88 @@ class Claims(SqlAccess):
         await self._write(work, claim.fence.objective_id, is_lasting=False)
 
 
+def _ask_for_standing(tx: Transaction, objective_id: int, worker_id: str) -> None:
+    tx.ask("standing", objective_id=objective_id, worker_id=worker_id)
+
+
+def _standing(tx: Transaction, objective_id: int, worker_id: str) -> Row:
+    return tx.all("standing", objective_id=objective_id, worker_id=worker_id)[0]
+
+
 def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     """Whoever does not serve the objective, or whose lease has run out, is given nothing: it would
     be taken away at once."""
-    return tx.has("can_serve", objective_id=objective_id, worker_id=worker_id)
+    return bool(_standing(tx, objective_id, worker_id)["can_serve"])
+
+
+def _look_for_work(
+    tx: Transaction, objective_id: int, worker_id: str
+) -> tuple[Claimable, Task | None]:
+    """What a claim could find, and the task that the worker would get."""
+    row = transitions.objective_row(tx, objective_id)
+    objective = transitions.read_objective(tx, objective_id)
+    duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
+    task = _find_task(tx, objective, worker_id)
+    # what one worker must not have, another one may
+    has_task = task is not None or (
+        bool(worker_id) and _find_task(tx, objective, worker_id="") is not None
+    )
+    # then there is nothing to order, and an order that is owed must not keep the end off
+    if not has_task:
+        duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
+    is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
+    can_conclude = is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
+    found = transitions.tally(tx, objective_id)
+    claimable = Claimable(
+        objective=objective,
+        has_task=has_task,
+        n_startable=found["n_unblocked"] if has_task else 0,
+        n_unordered=row["last_task_id"] - row["ordered_upto"],
+        n_recorded=int(found["n_recorded"]),
+        duties=duties,
+        can_conclude=can_conclude,
+    )
+    return claimable, task
+
+
+def _claim_task(tx: Transaction, found: Task, worker_id: str) -> Claim:
+    if found.started_at is None:
+        tx.run("count_begun", objective_id=found.objective_id)
+    task = lifecycle.claimed(found, at=to_time(tx.now_us))
+    tx.run(
+        "claim_task",
+        objective_id=task.objective_id,
+        task_id=task.id,
+        worker_id=worker_id,
+        claim_no=task.claim_no,
+    )
+    data = {"worker_id": worker_id, "try_no": task.try_no, "claim_no": task.claim_no}
+    transitions.append_event(tx, task.objective_id, events.TASK_CLAIMED, task.id, **data)
+    fence = Fence(
+        objective_id=task.objective_id,
+        owner=f"task:{task.id}",
+        claim_no=task.claim_no,
+        worker_id=worker_id,
+    )
+    return Claim(task=task, fence=fence)
+
+
+def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) -> DutyClaim:
+    """Lease a duty that may be claimed."""
+    row, known = transitions.objective_row(tx, objective_id), _known_duty(tx, objective_id, duty)
+    owner = lifecycle.duty_owner(duty, row)
+    claim_no = 1 if known is None else known["claim_no"] + 1
+    tx.run(
+        "claim_duty",
+        objective_id=objective_id,
+        duty=duty,
+        owner=owner,
+        worker_id=worker_id,
+        upto=row["last_task_id"],
+        claim_no=claim_no,
+    )
+    fence = Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id)
+    return DutyClaim(duty=duty, fence=fence)
 
 
 def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:

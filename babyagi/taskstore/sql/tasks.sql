@@ -283,8 +283,9 @@ SELECT * FROM worker_objective WHERE worker_id = :worker_id ORDER BY objective_i
 -- The worker serves the objective no more.
 DELETE FROM worker_objective WHERE worker_id = :worker_id AND objective_id = :objective_id;
 
--- can_serve --
--- A row when the worker has a living lease, serves the objective and is not hindered there.
-SELECT 1 FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
- WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
-   AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us;
+-- standing --
+-- The version of the schema, and whether the worker has a living lease, serves the objective and is not hindered there.
+SELECT (SELECT value FROM meta WHERE key = 'schema_version') AS schema_version,
+       EXISTS (SELECT 1 FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
+                WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
+                  AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS can_serve;

@@ -162,7 +162,7 @@ def append_event(
         "data": to_json(data),
         "at_us": tx.now_us,
     }
-    tx.run("insert_event", **sealed("event", values))
+    tx.run_later("insert_events", sealed("event", values))
 
 
 def charge(
@@ -214,7 +214,7 @@ def note_overspending(tx: Transaction, step: Step, usage: Usage, reserved: Reser
 def note_progress(tx: Transaction, objective_id: int, owner: str) -> None:
     """A step was recorded: what the owner is about does not kill its workers."""
     task_id = lifecycle.task_of(owner)
-    if task_id is not None:
+    if task_id is not None and read_task(tx, objective_id, task_id).n_lost:
         tx.run("note_progress", objective_id=objective_id, task_id=task_id)
 
 
@@ -222,7 +222,9 @@ def settle(tx: Transaction, objective_id: int, owner: str) -> bool:
     """A claim ends: the calls it left open may have been paid, so what they hold becomes usage.
     Returns whether a person must say something about a step of the owner."""
     is_asking = False
-    for row in tx.all("unsettled_steps", objective_id=objective_id, owner=owner):
+    unsettled = tx.all("unsettled_steps", objective_id=objective_id)
+    own = [row for row in unsettled if row["owner"] == owner]
+    for row in sorted(own, key=lambda row: int(row["id"])):
         step = step_from_row(row)
         is_asking |= lifecycle.is_open(step)
         if not row["is_held"]:
@@ -303,7 +305,7 @@ def fenced_task(tx: Transaction, fence: Fence, *statuses: TaskStatus) -> Task:
 
 def fenced_duty(tx: Transaction, fence: Fence) -> Row:
     """The duty of the fence, for a verb that frees it."""
-    tx.ask("unsettled_steps", objective_id=fence.objective_id, owner=fence.owner)
+    tx.ask("unsettled_steps", objective_id=fence.objective_id)
     return _duty_of(tx, fence)
 
 
@@ -322,10 +324,10 @@ def _duty_of(tx: Transaction, fence: Fence) -> Row:
 # -------------------------------------------------------------------------------------
 
 
-def ask_to_put_down(tx: Transaction, objective_id: int, owner: str) -> None:
+def ask_to_put_down(tx: Transaction, objective_id: int) -> None:
     """Ask for what is read when a claim of a task ends."""
     tx.ask("objective", objective_id=objective_id)
-    tx.ask("unsettled_steps", objective_id=objective_id, owner=owner)
+    tx.ask("unsettled_steps", objective_id=objective_id)
 
 
 def put_down(tx: Transaction, task: Task, *, row: Row | None = None, delay_s: float = 0.0) -> Task:

@@ -1,0 +1,357 @@
+"""The door to addresses that a model or a page chose: what comes out is a bounded page, or one line
+that says why not.
+
+Covers: http and https to public addresses only, however they are spelled, looked up or redirected
+to: a name is looked up once for each request, every address that it has must be public, and the
+connection goes to one of those. No credentials, no cookies, no proxy but the one that was named.
+The whole takes at most `timeout_s`, and a page has at most `max_bytes`, packed and unpacked.
+robots.txt is kept, and each host is asked at most once in `pause_s`.
+
+Does not cover: what a named proxy looks up; what a page says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+import ssl
+import zlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
+from urllib.robotparser import RobotFileParser
+
+from babyagi.errors import ToolError
+from babyagi.net.addresses import (
+    Address,
+    AddressError,
+    Proxies,
+    Target,
+    covers,
+    is_public,
+    read_target,
+)
+
+if TYPE_CHECKING:
+    from httpcore2 import AsyncNetworkBackend, AsyncNetworkStream, Response
+
+USER_AGENT = "babyagi"
+MAX_REDIRECTS = 5
+MAX_ADDRESSES = 4  # of a name that are tried
+MAX_ROBOTS_BYTES = 512_000  # a reader must take at least 500 KiB (RFC 9309)
+MAX_HOSTS = 256  # whose rules and last visit are remembered
+MAX_ACCEPTED_PAUSE_S = 10.0  # that a robots.txt may ask for
+_REDIRECTS = (301, 302, 303, 307, 308)
+_HEADERS = (
+    (b"User-Agent", USER_AGENT.encode()),
+    (b"Accept", b"text/html, application/xhtml+xml, text/*, application/pdf, application/json"),
+    (b"Accept-Encoding", b"gzip, deflate"),
+    (b"Accept-Language", b"en, *;q=0.5"),
+)
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What an address gave: at most `max_bytes` of it; `is_cut` says that there was more. `url` is
+    where the redirects led to, `content_type` what the server said, perhaps nothing."""
+
+    url: str
+    content_type: str
+    body: bytes
+    is_cut: bool = False
+
+
+async def look_up(host: str, port: int) -> Sequence[str]:
+    """Return the addresses of a name, as this machine looks them up."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+@dataclass(slots=True)
+class _Host:
+    """What is remembered of a host: its rules, and when it may be asked again."""
+
+    pause_s: float
+    rules: RobotFileParser | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    free_at: float = 0.0
+
+
+class Door:
+    """Fetches pages. `allow` names hosts, addresses and networks that are not public and may be
+    fetched nevertheless, each perhaps with `:PORT`."""
+
+    def __init__(
+        self,
+        *,
+        allow: Sequence[str] = (),
+        proxies: Proxies | None = None,
+        timeout_s: float = 25.0,
+        max_bytes: int = 8 * 2**20,
+        pause_s: float = 0.5,
+        resolve: Resolve = look_up,
+    ) -> None:
+        self._allow = tuple(allow)
+        self._proxies = proxies or Proxies()
+        self._timeout_s = timeout_s
+        self._max_bytes = max_bytes
+        self._pause_s = pause_s
+        self._resolve = resolve
+        self._tls: ssl.SSLContext | None = None
+        self._host_by_origin: OrderedDict[str, _Host] = OrderedDict()
+
+    async def fetch(self, url: str) -> Page:
+        """Return the page at the address.
+
+        Raises:
+            ToolError: one line: the address may not be fetched, cannot be reached, is too slow,
+            answers with an error.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._follow(url)
+        except TimeoutError:
+            raise ToolError(f"{_shown(url)} gave no answer in {self._timeout_s:g} s") from None
+
+    async def _follow(self, first_url: str) -> Page:
+        url = first_url
+        for _ in range(MAX_REDIRECTS + 1):
+            found = await self._fetch_one(url, led_from=first_url)
+            if isinstance(found, Page):
+                return found
+            url = found
+        raise ToolError(f"{_shown(first_url)} redirects more than {MAX_REDIRECTS} times")
+
+    async def _fetch_one(self, url: str, *, led_from: str) -> Page | str:
+        """The page, or where it redirects to."""
+        try:
+            target = read_target(url)
+            await self._require_allowed_by_robots(target)
+            async with self._turn(target), self._ask(target) as response:
+                location = _header(response, b"location")
+                if response.status in _REDIRECTS and location:
+                    return _join(target.url, location)
+                if response.status != 200:
+                    raise ToolError(f"{target.url} answered {response.status}")
+                body, is_cut = await _read_body(response, self._max_bytes)
+        except AddressError as error:
+            way = "" if url == led_from else f"{_shown(led_from)} redirects to "
+            raise ToolError(f"{way}{_shown(url)}: {error}") from None
+        content_type = _header(response, b"content-type")
+        return Page(url=target.url, content_type=content_type, body=body, is_cut=is_cut)
+
+    # -- good manners ------------------------------------------------------------------------------
+
+    async def _require_allowed_by_robots(self, target: Target) -> None:
+        host = self._remembered(target)
+        if host.rules is None:
+            host.rules = await self._read_rules(target)
+            asked_s = float(host.rules.crawl_delay(USER_AGENT) or 0)
+            host.pause_s = max(host.pause_s, min(asked_s, MAX_ACCEPTED_PAUSE_S))
+        if not host.rules.can_fetch(USER_AGENT, target.url):
+            raise AddressError("its robots.txt asks programs not to fetch it")
+
+    async def _read_rules(self, target: Target) -> RobotFileParser:
+        """The rules of the host; none where it has no such file. While it answers with errors of
+        its own, nothing of it may be fetched (RFC 9309, 2.3.1.4)."""
+        rules = RobotFileParser()
+        url = f"{target.origin}/robots.txt"
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._ask(read_target(url)) as response:
+                if response.status in _REDIRECTS and (location := _header(response, b"location")):
+                    url = _join(url, location)
+                    continue
+                if response.status >= 500:
+                    raise ToolError(f"{target.origin} answered {response.status}")
+                body = b""
+                if response.status == 200:
+                    body, _ = await _read_body(response, MAX_ROBOTS_BYTES)
+                rules.parse(body.decode("utf-8", "replace").splitlines())
+                return rules
+        rules.parse([])
+        return rules
+
+    def _remembered(self, target: Target) -> _Host:
+        host = self._host_by_origin.setdefault(target.origin, _Host(pause_s=self._pause_s))
+        self._host_by_origin.move_to_end(target.origin)
+        while len(self._host_by_origin) > MAX_HOSTS:
+            self._host_by_origin.popitem(last=False)
+        return host
+
+    @asynccontextmanager
+    async def _turn(self, target: Target) -> AsyncIterator[None]:
+        """Wait until the host may be asked again; others wait behind."""
+        host, loop = self._remembered(target), asyncio.get_running_loop()
+        async with host.turn:
+            await asyncio.sleep(max(0.0, host.free_at - loop.time()))
+            host.free_at = loop.time() + host.pause_s
+        yield
+
+    # -- one request -------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _ask(self, target: Target) -> AsyncIterator[Response]:
+        import httpcore2
+
+        try:
+            async with (
+                self._open_pool(target) as pool,
+                pool.stream("GET", target.url, headers=[*_HEADERS]) as response,
+            ):
+                yield response
+        except httpcore2.ConnectError:
+            raise ToolError(f"{target.origin} cannot be reached") from None
+        except (
+            httpcore2.ProtocolError,
+            httpcore2.NetworkError,
+            httpcore2.UnsupportedProtocol,
+            httpcore2.TimeoutException,
+            httpcore2.ProxyError,
+        ) as error:
+            raise ToolError(f"{target.origin} breaks off ({type(error).__name__})") from None
+
+    def _open_pool(self, target: Target) -> Any:
+        import httpcore2
+        import httpx2
+
+        self._tls = context = self._tls or httpx2.create_ssl_context()
+        proxy = self._proxies.find(target.url)
+        if proxy is None:
+            backend = guard(self._require_public, self._resolve)
+            return httpcore2.AsyncConnectionPool(ssl_context=context, network_backend=backend)
+        self._require_public_literal(target)
+        return httpcore2.AsyncHTTPProxy(proxy, ssl_context=context)
+
+    def _require_public_literal(self, target: Target) -> None:
+        """Of what goes through a proxy, which looks names up by itself, only an address in numbers
+        can be judged."""
+        try:
+            address = ipaddress.ip_address(target.host)
+        except ValueError:
+            return
+        self._require_public(target.host, target.port, [address])
+
+    def _require_public(self, host: str, port: int, addresses: Iterable[Address]) -> None:
+        if any(covers(allowed, host, port) for allowed in self._allow):
+            return
+        for address in addresses:
+            if not is_public(address) and not any(
+                covers(allowed, str(address), port) for allowed in self._allow
+            ):
+                raise AddressError(
+                    "it is not on the public internet, and only such pages are fetched"
+                )
+
+
+def guard(
+    require: Callable[[str, int, Iterable[Address]], None], resolve: Resolve
+) -> AsyncNetworkBackend:
+    """Return the network of an HTTP client that connects only to addresses that `require` lets
+    pass, and to those that were judged, not to what a second look-up gives."""
+    from httpcore2 import AnyIOBackend, AsyncNetworkBackend, ConnectError
+
+    class Guarded(AsyncNetworkBackend):
+        def __init__(self) -> None:
+            self._network = AnyIOBackend()
+
+        async def connect_tcp(
+            self,
+            host: str,
+            port: int,
+            timeout: float | None = None,  # noqa: ASYNC109  the client's own signature
+            local_address: str | None = None,
+            socket_options: Any = None,
+        ) -> AsyncNetworkStream:
+            addresses = await _addresses_of(host, port, resolve)
+            require(host, port, addresses)
+            for address in addresses[:MAX_ADDRESSES]:
+                try:
+                    return await self._network.connect_tcp(str(address), port, timeout)
+                except ConnectError:
+                    continue
+            raise ConnectError(f"{host} cannot be reached")
+
+        async def connect_unix_socket(self, *_: Any, **__: Any) -> AsyncNetworkStream:
+            raise ConnectError("no socket of this machine is connected to")
+
+        async def sleep(self, seconds: float) -> None:
+            await asyncio.sleep(seconds)
+
+    return Guarded()
+
+
+async def _addresses_of(host: str, port: int, resolve: Resolve) -> list[Address]:
+    try:
+        return [ipaddress.ip_address(host)]
+    except ValueError:
+        pass  # a name
+    try:
+        return [ipaddress.ip_address(one) for one in await resolve(host, port)]
+    except (OSError, UnicodeError, ValueError):
+        return []
+
+
+# -- the body: bounded as it comes, and as it is unpacked
+# --------------------------------------------------------------------------------------------------
+
+
+async def _read_body(response: Response, max_bytes: int) -> tuple[bytes, bool]:
+    """The body without its packing, and whether it goes on after `max_bytes`."""
+    unpack = _unpacker(_header(response, b"content-encoding"))
+    body, n_packed = bytearray(), 0
+    async for chunk in response.aiter_stream():
+        n_packed += len(chunk)
+        try:
+            body += unpack(chunk, max_bytes + 1 - len(body))
+        except zlib.error:
+            raise ToolError("the page is packed in a way that cannot be unpacked") from None
+        if len(body) > max_bytes or n_packed > max_bytes:
+            return bytes(body[:max_bytes]), True
+    return bytes(body), False
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    match encoding.strip().casefold():
+        case "" | "identity":
+            return lambda chunk, n_bytes: chunk[:n_bytes]
+        case "gzip" | "x-gzip":
+            return zlib.decompressobj(wbits=31).decompress
+        case "deflate":
+            return _Deflated()
+    raise ToolError(f"the page is packed as {encoding[:40]!r}, which was not asked for")
+
+
+class _Deflated:
+    """`deflate` is zlib by the standard, and bare deflate from some servers: the first byte says
+    which."""
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+
+    def __call__(self, chunk: bytes, n_bytes: int) -> bytes:
+        if self._stream is None and chunk:
+            self._stream = zlib.decompressobj(wbits=15 if chunk[0] & 0x0F == 8 else -15)
+        return self._stream.decompress(chunk, n_bytes) if chunk else b""
+
+
+def _join(url: str, location: str) -> str:
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        raise AddressError("it redirects to what cannot be read as an address") from None
+
+
+def _header(response: Response, name: bytes) -> str:
+    headers: Mapping[bytes, bytes] = {key.lower(): value for key, value in response.headers}
+    return headers.get(name, b"").decode("latin-1")
+
+
+def _shown(url: str) -> str:
+    """The address for one line; a person and a model see no control characters in it."""
+    return "".join(one if one.isprintable() else "?" for one in url)[:200]

@@ -1,0 +1,158 @@
+"""Pages of the web as text: fetched through the door, read in a process apart, kept for a day."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from babyagi.errors import ToolError
+from babyagi.net.door import Door, Page
+from babyagi.private import make_folder, write_file
+from babyagi.text import clean
+
+READ_TIMEOUT_S = 20.0
+MAX_SAID_BYTES = 6 * 2**20
+KEPT_FOR = timedelta(days=1)
+MAX_KEPT_PAGES = 500
+MAX_READ_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A page as text: where it was found, when, and the digest of its bytes. The text is Markdown;
+    `is_cut` says that the page was longer than what was fetched."""
+
+    url: str
+    title: str
+    text: str
+    fetched_at: datetime
+    digest: str
+    is_cut: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps({**asdict(self), "fetched_at": self.fetched_at.isoformat()})
+
+    @classmethod
+    def from_json(cls, text: str) -> Document:
+        fields = json.loads(text)
+        return cls(**{**fields, "fetched_at": datetime.fromisoformat(fields["fetched_at"])})
+
+
+Read = Callable[[Page], Awaitable[Mapping[str, str]]]
+
+
+class Pages:
+    """Opens pages, and reads them by `read`, in a process apart unless another one is handed in.
+
+    What was fetched is kept in `folder` for a day, if there is one, so that no two tasks and no
+    repetition of a try fetch the same page.
+    """
+
+    def __init__(
+        self,
+        door: Door,
+        *,
+        clock: Callable[[], datetime],
+        folder: Path | None = None,
+        read: Read | None = None,
+    ) -> None:
+        self._door = door
+        self._read_page = read or read_apart
+        self._clock = clock
+        self._folder = folder
+        self._slots = asyncio.Semaphore(MAX_READ_AT_ONCE)
+
+    async def open(self, url: str) -> Document:
+        """Return the document at the address.
+
+        Raises:
+            ToolError: one line: it cannot be fetched, or has no text.
+        """
+        url = url.strip().partition("#")[0]
+        if (kept := self._find_kept(url)) is not None:
+            return kept
+        page = await self._door.fetch(url)
+        async with self._slots:
+            document = replace(await self._read(page), is_cut=page.is_cut)
+        self._keep(url, document)
+        return document
+
+    async def _read(self, page: Page) -> Document:
+        said = await self._read_page(page)
+        if "error" in said:
+            raise ToolError(f"{page.url} cannot be read: {said['error']}")
+        text = clean(said["text"]).strip()
+        if not text:
+            raise ToolError(f"{page.url} has no text; it may need a browser to be seen")
+        return Document(
+            url=page.url,
+            title=" ".join(clean(said["title"]).split()),
+            text=text,
+            fetched_at=self._clock(),
+            digest=hashlib.sha256(page.body).hexdigest(),
+        )
+
+    # -- what is kept ------------------------------------------------------------------------------
+
+    def _find_kept(self, url: str) -> Document | None:
+        if self._folder is None:
+            return None
+        try:
+            document = Document.from_json(_path(self._folder, url).read_text(encoding="utf-8"))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # none, or a broken one
+        return document if self._clock() - document.fetched_at < KEPT_FOR else None
+
+    def _keep(self, url: str, document: Document) -> None:
+        if self._folder is None:
+            return
+        try:
+            make_folder(self._folder)
+            others = sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+            for path in others[: max(0, len(others) - MAX_KEPT_PAGES + 1)]:
+                path.unlink(missing_ok=True)
+            write_file(_path(self._folder, url), document.to_json())
+        except OSError:
+            pass  # a full disk costs a second fetch, no more
+
+
+def _path(folder: Path, url: str) -> Path:
+    return folder / f"{hashlib.sha256(url.encode('utf-8', 'replace')).hexdigest()[:32]}.json"
+
+
+async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[str, str]:
+    """Return what `page_text` says of the page, from a process that has no more than its time and
+    memory.
+
+    Raises:
+        ToolError: it took too long, too much memory, or broke.
+    """
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-W", "ignore", "-m", "babyagi.retrieval.page_text",
+        page.content_type[:200], page.url,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        start_new_session=True, env={},
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(timeout_s):
+            said, _ = await process.communicate(page.body)
+    except TimeoutError:
+        raise ToolError(f"{page.url} takes too long to read") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    try:
+        found = json.loads(said[:MAX_SAID_BYTES])
+        return {key: str(found[key]) for key in ("title", "text", "error") if key in found}
+    except (ValueError, TypeError):
+        raise ToolError(
+            f"{page.url} cannot be read: its text takes too much time or memory"
+        ) from None

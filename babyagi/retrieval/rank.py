@@ -1,0 +1,133 @@
+"""Which parts of documents bear on a question: split, rank by words (BM25), keep the best."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+PART_CHARS = 900
+# Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), 3.1
+_K1, _B = 1.2, 0.75
+_WORD = re.compile(r"\w+")
+_MIN_STEM = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A part of a document: the headings that it stands under, and its text. `index` counts the
+    parts of the document."""
+
+    index: int
+    headings: tuple[str, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """The place of a text among those that were ranked, its score, and its share of all scores,
+    which add up to 1."""
+
+    index: int
+    score: float
+    share: float
+
+
+def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
+    """Split a text at its paragraphs into parts of about `max_chars`, each under its headings."""
+    parts: list[Part] = []
+    headings: dict[int, str] = {}
+    held: list[str] = []
+
+    def end_part() -> None:
+        if held:
+            path = tuple(headings[level] for level in sorted(headings))
+            parts.append(Part(index=len(parts), headings=path, text="\n\n".join(held)))
+            held.clear()
+
+    for paragraph in filter(None, (one.strip() for one in re.split(r"\n\s*\n", markdown))):
+        heading = re.fullmatch(r"(#{1,6})\s+(.+)", paragraph)
+        if heading:
+            end_part()
+            level = len(heading[1])
+            headings = {one: name for one, name in headings.items() if one < level}
+            headings[level] = heading[2].strip()
+            continue
+        for piece in _pieces(paragraph, max_chars):
+            if held and sum(map(len, held)) + len(piece) > max_chars:
+                end_part()
+            held.append(piece)
+    end_part()
+    return parts
+
+
+def _pieces(paragraph: str, max_chars: int) -> list[str]:
+    """A paragraph that is too long is cut at its lines, then at blanks."""
+    pieces: list[str] = []
+    while len(paragraph) > max_chars:
+        at = max(paragraph.rfind("\n", 0, max_chars), paragraph.rfind(". ", 0, max_chars) + 1)
+        at = at if at > max_chars // 3 else paragraph.rfind(" ", 0, max_chars)
+        at = at if at > max_chars // 3 else max_chars
+        pieces.append(paragraph[:at].strip())
+        paragraph = paragraph[at:].strip()
+    return [*pieces, paragraph] if paragraph else pieces
+
+
+def rank(question: str, texts: Sequence[str]) -> list[Scored]:
+    """Return the texts that share a word with the question, the best first; equal ones in their
+    order."""
+    documents = [Counter(_words(text)) for text in texts]
+    n_of = Counter(word for document in documents for word in document)
+    lengths = [sum(document.values()) for document in documents]
+    mean_length = sum(lengths) / len(lengths) if lengths else 1.0
+    asked = set(_words(question))
+    scores = [
+        sum(
+            _weight(n_of[word], len(texts))
+            * _frequency(document[word], length / (mean_length or 1))
+            for word in sorted(asked & document.keys())
+        )
+        for document, length in zip(documents, lengths, strict=True)
+    ]
+    total = sum(scores) or 1.0
+    found = [
+        Scored(index=at, score=score, share=score / total)
+        for at, score in enumerate(scores)
+        if score > 0
+    ]
+    return sorted(found, key=lambda one: (-one.score, one.index))
+
+
+def _weight(n_with: int, n_all: int) -> float:
+    return math.log(1 + (n_all - n_with + 0.5) / (n_with + 0.5))
+
+
+def _frequency(n: int, relative_length: float) -> float:
+    return n * (_K1 + 1) / (n + _K1 * (1 - _B + _B * relative_length))
+
+
+def _words(text: str) -> list[str]:
+    """The words, folded, without the endings of plurals and verb forms."""
+    return [_stem(word) for word in _WORD.findall(text.casefold())]
+
+
+def _stem(word: str) -> str:
+    for ending in ("ing", "ies", "ed", "es", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
+            return word.removesuffix(ending)
+    return word
+
+
+def top_p(ranked: Sequence[Scored], p: float) -> list[Scored]:
+    """Return the smallest number of the best whose shares together reach `p`; all for 1, one at
+    least."""
+    kept: list[Scored] = []
+    reached = 0.0
+    for one in ranked:
+        kept.append(one)
+        reached += one.share
+        if reached >= p - 1e-9:
+            break
+    return kept

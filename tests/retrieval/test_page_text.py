@@ -1,0 +1,111 @@
+"""The text of a page, whatever its bytes are."""
+
+import codecs
+
+import pytest
+
+from babyagi.retrieval.page_text import MAX_CHARS, UnreadableError, read_text
+
+OPS = """<!doctype html><html><head><title> Backups &amp; more </title><style>p{}</style></head><body>
+<nav><a href="/">Home</a></nav><h1>Ops</h1><h2>Backups</h2>
+<p>Nightly snapshots go to <a href="../fra?x=1#y">Frankfurt</a> and are<br>kept 30&nbsp;days.</p>
+<ul><li>one<li>two</ul><table><tr><th>a<th>b<tr><td>1<td>2</table>
+<script>evil("<p>shown</p>")</script><template>hidden</template><noscript>no</noscript></body>"""
+
+
+def read(body, content_type="text/html", url="https://site.test/a/b"):
+    return read_text(
+        body if isinstance(body, bytes) else body.encode(), content_type=content_type, url=url
+    )
+
+
+def test_a_page_is_read_with_its_headings_items_rows_and_links():
+    page = read(OPS)
+
+    assert page.title == "Backups & more"
+    assert page.text.split("\n\n") == [
+        "[Home](https://site.test/)",
+        "# Ops",
+        "## Backups",
+        "Nightly snapshots go to [Frankfurt](https://site.test/fra?x=1#y) and are\nkept 30 days.",
+        "- one\n- two",
+        "| a | b",
+        "| 1 | 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        ("<p>café €".encode(), "text/html; charset=utf-8"),
+        ("<p>café €".encode("cp1252"), 'text/html; charset="ISO-8859-1"'),
+        ("<p>café €".encode("cp1252"), "text/html"),
+        ("<p>café €".encode(), "text/html"),
+        ("<p>café €".encode(), "text/html; charset=zlib_codec"),
+        ("<p>café €".encode(), "text/html; charset=punycode"),
+        ("<p>café €".encode(), "text/html; charset=no-such"),
+        (codecs.BOM_UTF8 + "<p>café €".encode(), "text/html; charset=latin-1"),
+        ("<p>café €".encode("utf-16"), "text/html"),
+        (b'<meta charset="utf-8">' + "<p>café €".encode(), "text/html"),
+        (b'<meta http-equiv=x content="text/html; charset=cp1252"><p>caf\xe9 \x80', "text/html"),
+        ("café €".encode(), "text/plain"),
+        ("café €".encode(), ""),
+        ("<p>café €".encode(), "application/octet-stream"),
+        ('"café €"'.encode(), "application/json"),
+    ],
+)
+def test_the_characters_are_read_whatever_is_said_of_them(body, content_type):
+    assert read(body, content_type).text.strip('"') == "café €"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "why"),
+    [
+        (b"\x89PNG\r\n\0", "image/png", "it is image/png"),
+        (b"\0\0\0", "application/octet-stream", "octet-stream, which has no text"),
+        (b"PK\x03\x04", "application/zip", "application/zip"),
+        (b"x", "video/mp4", "video/mp4"),
+        (b"\0", "", "an unknown type"),
+        (b"%PDF-1.7 junk", "application/pdf", "a PDF that cannot be read"),
+        (b"%PDF-1.7 junk", "text/html", "a PDF that cannot be read"),
+    ],
+)
+def test_what_has_no_text_says_so(body, content_type, why):
+    with pytest.raises(UnreadableError, match=why):
+        read(body, content_type)
+
+
+ODD = {
+    "nothing": b"",
+    "blanks": b" \n" * 9,
+    "only tags": b"<p><div><br>" * 900,
+    "deep": b"<div>" * 20_000 + b"deep",
+    "never closed": b"<p " + b"a=b " * 20_000,
+    "a comment without end": b"<!-- x" * 900,
+    "a script without end": b"<script>" + b"x" * 90_000,
+    "nested scripts": b"<svg><svg></svg>in</svg>out",
+    "ends of what never began": b"</p></a></script></li>" * 900 + b"end",
+    "entities": b"&amp;&#x41;&nosuch;&#9999999;&#0;" * 900,
+    "control characters": b"<p>a\x00b\x1b[31mc\x7f",
+    "a frame": b"<frameset><frame src=x></frameset>",
+    "XML": b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "b">]><x>&a;</x>',
+    "declarations": b"<![CDATA[ x ]]><!foo><?php ?>" * 90,
+    "a broken link": b"<a href='http://[::1'>x</a><a href='//[z'>y</a>",
+    "surrogates": b"<p>\xed\xa0\x80 x",
+    "half a character": "<p>é".encode()[:-1],
+    "long words": b"<p>" + b"w" * 900_000,
+    "many links": b"<a href=/x>y</a>" * 5000,
+    "tables in tables": b"<table><tr><td>" * 3000 + b"x",
+    "a title only": b"<title>t</title>",
+    "two titles": b"<title>a</title><title>b</title><p>x",
+    "attributes twice": b"<a href=/1 href=/2>x</a>",
+    "null bytes": b"<p>\0\0x",
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_no_page_is_too_odd_to_be_read(name):
+    page = read(ODD[name])
+
+    assert len(page.text) <= MAX_CHARS
+    assert len(page.title) <= 300

@@ -1,0 +1,148 @@
+"""The web as tools: search and pages, against servers on this machine."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from babyagi.errors import ToolError
+from babyagi.net.door import Door
+from babyagi.retrieval.engines import ENGINES, Answering, Searcher
+from babyagi.retrieval.page_text import UnreadableError, read_text
+from babyagi.retrieval.pages import Pages
+from babyagi.tools.base import parse_arguments
+from babyagi.tools.search import MAX_PAGE_CHARS, build_open_page, build_web_search
+from tests.web_server import Reply, WebServer
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+PAGES = {
+    "/django": "<title>Django</title><h1>About</h1><p>Django is a framework.</p>"
+    "<h2>Licence</h2><p>Django is under the BSD licence.</p><h2>Parking</h2><p>None.</p>",
+    "/flask": "<h2>Licence</h2><p>Flask is under the BSD licence with 3 clauses.</p>",
+    "/long": "<p>" + "</p><p>".join(f"sentence {n} of a long page" for n in range(1500)),
+}
+
+
+async def read_here(page):
+    try:
+        found = read_text(page.body, content_type=page.content_type, url=page.url)
+        return {"title": found.title, "text": found.text}
+    except UnreadableError as error:
+        return {"error": str(error)}
+
+
+class Web:
+    """A search engine and its pages on one server; `/gone` is found and cannot be opened."""
+
+    def __init__(self):
+        self.server = WebServer(self._answer)
+
+    def _answer(self, asked):
+        if asked.path == "/search":
+            found = [*PAGES, "/gone"][: 2 if "two" in asked.params["q"] else 9]
+            if "gone" in asked.params["q"]:
+                found = ["/gone", "/flask"]
+            base = self.server.base_url
+            return Reply(
+                {
+                    "results": [
+                        {"title": one, "url": base + one, "content": f"of {one}"} for one in found
+                    ]
+                }
+            )
+        return Reply(PAGES[asked.path]) if asked.path in PAGES else None
+
+    async def __aenter__(self):
+        await self.server.__aenter__()
+        base = self.server.base_url
+        door = Door(allow=[f"127.0.0.1:{self.server.port}"], pause_s=0.0)
+        pages = Pages(door, clock=lambda: NOW, read=read_here)
+        engine = Answering(engine=ENGINES["searxng"], base_url=base)
+        self.search = build_web_search(Searcher([engine], monotonic=lambda: 0.0), pages)
+        self.open_page = build_open_page(pages)
+        self.base = base
+        return self
+
+    async def __aexit__(self, *exc):
+        await self.server.__aexit__(*exc)
+
+
+async def test_a_search_gives_titles_addresses_and_snippets_and_opens_nothing():
+    async with Web() as web:
+        passage = await web.search.run({"query": "two frameworks"})
+
+    assert passage.text == (
+        f"1. /django\n{web.base}/django\nof /django\n\n2. /flask\n{web.base}/flask\nof /flask"
+    )
+    assert passage.origins == ("tool:web_search", "search:searxng")
+    assert web.server.paths() == ["/search"]
+
+
+async def test_a_search_that_opens_pages_gives_the_parts_that_bear_on_it_with_their_origins():
+    async with Web() as web:
+        passage = await web.search.run({"query": "two licence BSD", "pages": 2})
+
+    assert "Django is under the BSD licence." in passage.text
+    assert "Flask is under the BSD licence with 3 clauses." in passage.text
+    assert "Parking" not in passage.text
+    assert "(fetched 2026-11-22 12:00 UTC, sha256 " in passage.text
+    assert set(passage.sources) == {
+        f"web:{web.base}/django",
+        f"web:{web.base}/flask",
+        "search:searxng",
+    }
+
+
+async def test_the_snippet_stands_in_for_a_page_that_cannot_be_opened():
+    async with Web() as web:
+        passage = await web.search.run({"query": "gone of", "pages": 2})
+
+    assert "/gone (not opened: " in passage.text
+    assert "answered 404; its snippet)\nof /gone" in passage.text
+    assert f"web:{web.base}/gone" not in passage.sources
+
+
+async def test_a_page_is_opened_whole_or_in_the_parts_that_bear_on_something():
+    async with Web() as web:
+        whole = await web.open_page.run({"url": f"{web.base}/django"})
+        parts = await web.open_page.run({"url": f"{web.base}/django", "about": "licences"})
+        none = await web.open_page.run({"url": f"{web.base}/django", "about": "zebra"})
+
+    assert whole.origin == f"web:{web.base}/django"
+    assert whole.text.startswith(
+        f"Django\n{web.base}/django (fetched 2026-11-22 12:00 UTC, sha256 "
+    )
+    assert "Parking" in whole.text
+    assert parts.text.endswith("About > Licence\nDjango is under the BSD licence.")
+    assert "No part of the page bears on 'zebra'; it begins:" in none.text
+
+
+async def test_a_long_page_is_read_in_parts_and_no_word_of_it_is_lost():
+    async with Web() as web:
+        url = f"{web.base}/long"
+        texts = [(await web.open_page.run({"url": url, "part": n})).text for n in (1, 2, 3, 4, 9)]
+
+    assert "(part 1 of 4)" in texts[0] and "(part 4 of 4)" in texts[3]
+    assert all(len(text) <= MAX_PAGE_CHARS + 300 for text in texts)
+    assert "There is no part 9: the page has 4." in texts[4]
+    joined = "".join(text.split("\n\n", 1)[1].rsplit("\n\n(part", 1)[0] for text in texts[:4])
+    assert joined.count("of a long page") == 1500
+
+
+async def test_what_cannot_be_fetched_is_one_line():
+    async with Web() as web:
+        for url in (f"{web.base}/none", "http://10.0.0.1/", "file:///etc/passwd", ""):
+            with pytest.raises(ToolError) as raised:
+                await web.open_page.run({"url": url})
+            assert "\n" not in raised.value.what
+
+
+def test_the_arguments_of_a_model_are_checked():
+    tool = build_open_page(Pages(Door(), clock=lambda: NOW))
+
+    assert parse_arguments(tool, '{"url": "https://x", "part": "2"}') == {
+        "url": "https://x",
+        "part": 2,
+    }
+    for wrong in ('{"url": "x", "part": 0}', '{"about": "x"}', '{"url": "x", "depth": 3}'):
+        with pytest.raises(ToolError):
+            parse_arguments(tool, wrong)
