@@ -83,7 +83,7 @@ async def answer(request):
 def server_url():
     """A local server in a thread of its own, since the program runs its own event loop."""
     ready, ended = threading.Event(), asyncio.Event()
-    found = {}
+    found: dict = {}
 
     async def serve():
         async with LocalServer(answer) as server:
@@ -103,10 +103,10 @@ def server_url():
 class Shell:
     """As much of a shell as the pages use, with the program in this process."""
 
-    monkeypatch: object
+    monkeypatch: pytest.MonkeyPatch
     server_url: str
     said: str = ""
-    faults: list = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
 
     def run(self, text):
         lines = iter(re.sub(r"\\\n\s*", " ", text).splitlines())

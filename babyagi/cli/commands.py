@@ -299,7 +299,9 @@ def guide(topic: str | None) -> None:
     from babyagi.cli.about import list_topics, read_page
 
     if topic is not None:
-        echo(read_page(topic).rstrip("\n"))
+        from babyagi.cli.paging import show_page
+
+        show_page(read_page(topic))
         return
     topics = list_topics()
     for name, title in topics:

@@ -135,6 +135,13 @@ def echo_lines(lines: Iterable[Line]) -> None:
         echo(line.text, line.style)
 
 
+def put_rendered(lines: str) -> None:
+    """Write lines that were rendered from text that `safe` has seen; the colours in them are
+    ours."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print(lines.encode(encoding, "replace").decode(encoding), flush=True)
+
+
 def terminal_width() -> int:
     """Cells in a row of the terminal; 100 where there is none."""
     return shutil.get_terminal_size((100, 24)).columns
