@@ -19,7 +19,7 @@ from babyagi.tools.files import build_file_tools
 from support.world import World
 
 FOLDERS = Path(__file__).parent.parent / "tests" / "data" / "demo_folders"
-QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)', re.MULTILINE)
+QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under .+)?$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ import shutil
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ async def answer(request):
 def server_url():
     """A local server in a thread of its own, since the program runs its own event loop."""
     ready, ended = threading.Event(), asyncio.Event()
-    found: dict = {}
+    found: dict[str, Any] = {}
 
     async def serve():
         async with LocalServer(answer) as server:

@@ -68,7 +68,7 @@ _COMPARE_TASK = re.compile(r"^\d+: Compare what documents [\d, to]+ say")
 _LISTED = re.compile(
     r"^- (.+) \((?:document )?(\d+) of (\d+), ([\d.]+ (?:B|kB|MB))\)$", re.MULTILINE
 )
-_QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)(?: under (.+))?$', re.MULTILINE)
+_QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under (.+))?$', re.MULTILINE)
 _COUNTED = re.compile(
     (
         r"^(.+): \d+ lines read, (\d+) passages; "

@@ -142,6 +142,15 @@ async def test_of_a_folder_with_many_documents_those_with_the_rare_words_are_rea
     assert len(read) == MAX_DOCUMENTS
 
 
+@pytest.mark.parametrize("name", ["notes (1).md", "über mich.txt", "a:b.md", "no_suffix", "-x.csv"])
+async def test_a_document_may_have_any_name(name, tmp_path):
+    (tmp_path / name).write_text("head\nThe heron breeds in the reeds.\n", encoding="utf-8")
+
+    report = await ask_demo(tmp_path, "Where does the heron breed?")
+
+    assert [path for _, path, _ in quotes_in(report)] == [name]
+
+
 async def test_a_large_document_is_searched_and_read_where_the_words_stand(tmp_path):
     lines = [f"On day {n} the water stood at {n % 90} centimetres." for n in range(5000)]
     lines[4321] = "On this day the sluice broke and the meadow was flooded."
