@@ -46,7 +46,6 @@ NOT_RUN = {
 RUNS_ALL_THE_SAME = re.compile(r"babyagi worker --objective")
 A_SERVER = re.compile(r"http://(?:127\.0\.0\.1|localhost):(?:11434|8000|8080|1234)/v1")
 ENDINGS = (0, 3)  # a run that reached a limit says so with 3
-PRICES = {"tea": "2.5"}
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -125,6 +124,7 @@ class Shell:
     def _run_one(self, command):
         if not is_run(command):
             return
+        command = command.partition(" | ")[0]  # what a pager or a filter makes of it is not ours
         command, _, target = command.partition(" > ")
         words = shlex.split(command)
         assignments = {}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from babyagi.cli.text import echo, has_colour, put_rendered, safe, terminal_width
 
@@ -56,12 +56,6 @@ def render_page(text: str, *, width: int, is_coloured: bool) -> str:
 
     class Heading(TextElement):
         """At the left, on a line of its own."""
-
-        @classmethod
-        def create(cls, markdown: Markdown, token: Any) -> MarkdownElement:
-            heading = cls()
-            heading.style_name = f"markdown.{token.tag}"
-            return heading
 
         def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
             yield Text(str(self.text), style="bold")

@@ -34,6 +34,7 @@ from babyagi.llm.quoting import (
     rank_quotes,
     read_question,
     split_document,
+    words_of,
 )
 from babyagi.tasks import Reservation, Role, Usage
 
@@ -120,7 +121,7 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
         case "prioritization":
             return _prioritize(blocks), ()
         case "check":
-            return _check(blocks), ()
+            return _check(blocks, instructions=_instructions(prompt)), ()
         case "report":
             return _report(blocks), ()
         case _:
@@ -398,13 +399,12 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def _check(blocks: Sequence[tuple[str, str]]) -> str:
-    """The objective as its only part, with the line that comes closest: what a rehearsal takes for
+def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
+    """The objective as its only part, with a passage that comes close: what a rehearsal takes for
     an answer."""
     objective = _block(blocks, "objective")
     results = [text.split("\n", 1) for label, text in blocks if label == "result"]
-    ranked = [quote for _, quote in _ranked(blocks, read_question(objective))]
-    best = ranked or _quotes(blocks)
+    best = _plainest(_ranked(blocks, read_question(objective)), instructions) or _quotes(blocks)
     said = (
         best[0].text
         if best
@@ -421,6 +421,22 @@ def _check(blocks: Sequence[tuple[str, str]]) -> str:
         {"parts": parts, "missing": [] if parts else [objective[:300]], "met": bool(parts)},
         ensure_ascii=False,
     )
+
+
+def _plainest(ranked: Sequence[tuple[float, Quote]], instructions: str) -> list[Quote]:
+    """Of the best passages those that share fewest words with the instructions: what speaks of
+    objectives and of what is reached is no evidence. A doubting look begins with the next one, and
+    a third look with the one after it."""
+    near = [quote for value, quote in ranked[:QUOTES_IN_REPORT] if value >= ranked[0][0] / 4]
+    told = {word for word in words_of(instructions) if len(word) > 3}
+    n_shared = {quote: len(told & set(words_of(quote.text))) for quote in near}
+    plain = [quote for quote in near if n_shared[quote] == min(n_shared.values())]
+    n_looks = 2 if "contested parts" in instructions else int("overlooked" in instructions)
+    return plain[max(0, min(n_looks, len(plain) - 1)) :]
+
+
+def _instructions(prompt: Prompt) -> str:
+    return _BLOCK.sub(" ", _system(prompt))
 
 
 def _report(blocks: Sequence[tuple[str, str]]) -> str:

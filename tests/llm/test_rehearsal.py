@@ -142,6 +142,19 @@ async def test_of_a_folder_with_many_documents_those_with_the_rare_words_are_rea
     assert len(read) == MAX_DOCUMENTS
 
 
+async def test_a_passage_that_speaks_of_what_is_reached_does_not_keep_a_run_from_its_end(tmp_path):
+    (tmp_path / "limits.md").write_text(
+        "The limits of money bound an objective; the first one that is reached ends it.\n\n"
+        "The limit of money is one dollar if nobody gives another.\n\n"
+        "A limit of money holds for all workers together, on any machine.\n",
+        encoding="utf-8",
+    )
+
+    _, objective = await rehearse(tmp_path, "What is the limit of money?")
+
+    assert objective.stop_reason is StopReason.FINISHED
+
+
 @pytest.mark.parametrize("name", ["notes (1).md", "über mich.txt", "a:b.md", "no_suffix", "-x.csv"])
 async def test_a_document_may_have_any_name(name, tmp_path):
     (tmp_path / name).write_text("head\nThe heron breeds in the reeds.\n", encoding="utf-8")
