@@ -427,12 +427,15 @@ def _plainest(ranked: Sequence[tuple[float, Quote]], instructions: str) -> list[
     """Of the best passages those that share fewest words with the instructions: what speaks of
     objectives and of what is reached is no evidence. A doubting look begins with the next one, and
     a third look with the one after it."""
-    near = [quote for value, quote in ranked[:QUOTES_IN_REPORT] if value >= ranked[0][0] / 4]
     told = {word for word in words_of(instructions) if len(word) > 3}
-    n_shared = {quote: len(told & set(words_of(quote.text))) for quote in near}
-    plain = [quote for quote in near if n_shared[quote] == min(n_shared.values())]
+    n_shared = {
+        quote: len(told & set(words_of(quote.text))) for _, quote in ranked[:QUOTES_IN_REPORT]
+    }
+    plain = [quote for quote, n in n_shared.items() if n == min(n_shared.values())]
+    near = [quote for value, quote in ranked if quote in plain and value >= ranked[0][0] / 4]
     n_looks = 2 if "contested parts" in instructions else int("overlooked" in instructions)
-    return plain[max(0, min(n_looks, len(plain) - 1)) :]
+    chosen = near or plain
+    return chosen[max(0, min(n_looks, len(chosen) - 1)) :]
 
 
 def _instructions(prompt: Prompt) -> str:
