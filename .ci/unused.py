@@ -9,10 +9,11 @@ _download_model_if_not_exists  # chromadb's
 
 # Python or a library reads them
 __stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_factory
+style_name, parsed, validateLink, handle_starttag, handle_startendtag, handle_endtag
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
 # Arguments that a driver's method or a tool's schema names
-sql, month, tags, local_address, socket_options
+sql, month, tags, street, age, local_address, socket_options
 
 # Methods that a library calls
 connect_unix_socket, handle_starttag, handle_endtag, handle_data
@@ -27,7 +28,24 @@ not_before
 extra_env_files, trust_env_file, llama_model_path, llama_ctx_max, llama_threads_num
 
 # For programs that embed this one
-add_tool, run_batch, as_tool, keep_last, tools_of, TOOL_LABELS, JAPANESE, FORCE, duplicates
+(
+    __dir__,
+    by_hand,
+    why_no_output,
+    is_given_up,
+    is_approval,
+    max_cost,
+    max_time,
+    add_tool,
+    run_batch,
+    as_tool,
+    keep_last,
+    tools_of,
+    TOOL_LABELS,
+    JAPANESE,
+    FORCE,
+    duplicates,
+)
 
 # What tests and campaigns ask the program
 close_log, n_rebuilds, OURS, mend

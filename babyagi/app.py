@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import secrets
@@ -10,13 +11,13 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from babyagi.agents.prompting import prompt_version
-from babyagi.backends import open_index, open_store, require_result_store, utc_now
+from babyagi.backends import open_index, open_store, utc_now
 from babyagi.errors import CredentialsError, SettingsError
 from babyagi.files import Folder
 from babyagi.home import (
@@ -33,7 +34,7 @@ from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate
 from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
-from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, fetch_files, missing_files
+from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
@@ -41,6 +42,7 @@ from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.net.door import Door
 from babyagi.notify import Notifier, make_sender
+from babyagi.react.outputs import OutputType, require_json
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
@@ -50,7 +52,7 @@ from babyagi.settings.fields import (
     ONNX_EMBEDDING_MODEL,
     Settings,
 )
-from babyagi.settings.load import bare_environment, load_for_program
+from babyagi.settings.load import bare_environment
 from babyagi.tasks import (
     Approval,
     Limits,
@@ -58,8 +60,8 @@ from babyagi.tasks import (
     Objective,
     ObjectiveSpec,
     Planning,
-    Result,
     Role,
+    ToolGrant,
     Worker,
 )
 from babyagi.taskstore.port import TaskStore
@@ -85,13 +87,16 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectiveOutcome:
-    """What came of `babyagi.run`: the objective with its stop reason, its report as Markdown, and
-    every result."""
+class Given:
+    """What a program hands in that no setting can name: functions as tools, models by their names,
+    and what it wants of the report."""
 
-    objective: Objective
-    report: str
-    results: tuple[Result, ...]
+    tools: tuple[Tool, ...] = ()
+    model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
+    output: OutputType | None = None
+
+
+NOTHING_GIVEN = Given()
 
 
 class App:
@@ -108,7 +113,10 @@ class App:
         identity: Worker,
         ask_human: AskHuman | None = None,
         tell: Callable[[str], None] = lambda _: None,
+        given: Given = NOTHING_GIVEN,
     ) -> None:
+        self._given = given
+        self._worker: WorkerLoop | None = None
         self.settings = settings
         self.store = store
         self.notices: list[str] = []
@@ -223,9 +231,15 @@ class App:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
             index = open_index(settings, stack)
-            yield WorkerLoop(
+            self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
             )
+            yield self._worker
+
+    def stop(self) -> None:
+        """As the first signal does: no further call, what is in flight may end within `drain_s`."""
+        if self._worker is not None:
+            self._worker.stop()
 
     @property
     def name(self) -> str:
@@ -268,14 +282,20 @@ class App:
             has_price=not self._unpriced(settings.model_by_role),
             embedding_space=self._open_embedder(embedding).space,
             results_store_name=settings.results_store_name,
-            tools=grant_tools(
-                has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
-            ),
+            tools=self._grants(),
             approval=Approval(settings.approve),
             memory=Memory(settings.memory),
             planning=Planning(settings.planning),
+            output_schema=self._given.output.schema if self._given.output else None,
             prompt_version=prompt_version(),
         )
+
+    def _grants(self) -> tuple[ToolGrant, ...]:
+        settings = self.settings
+        shipped = grant_tools(
+            has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
+        )
+        return (*shipped, *map(grant_given, self._given.tools))
 
     def _note_free_vectors(self, embedding: str) -> None:
         """Raises `SettingsError` where a person set the limit of money: with vectors of unknown
@@ -314,7 +334,8 @@ class App:
         return self._without_price(self.settings.model_by_role[role] for role in roles)
 
     def _without_price(self, names: Iterable[str]) -> list[str]:
-        asked = set(names) - set(MODELS_WITHOUT_ENDPOINT)
+        # a model that is handed in says itself what a call may cost
+        asked = set(names) - set(MODELS_WITHOUT_ENDPOINT) - set(self._given.model_by_name)
         return sorted(
             name for name in asked if self._price(name, self.settings.openai_base_url) is None
         )
@@ -379,6 +400,7 @@ class App:
                 max_new_tasks=settings.max_new_tasks,
                 max_depth=settings.max_depth,
                 protocol=settings.protocol,
+                read_output=self._given.output.read if self._given.output else require_json,
             ),
             clock=utc_now,
         )
@@ -403,7 +425,7 @@ class App:
                 f"{which}: {_listed(mine.values())}"
             )
         missing = missing_key(
-            names.values(),
+            [name for name in names.values() if name not in self._given.model_by_name],
             has_key=bool(self.settings.openai_api_key),
             base_url=self.settings.openai_base_url,
         )
@@ -433,6 +455,8 @@ class App:
             )
 
     def _open_model(self, name: str, temperature: float | None, endpoint: Endpoint) -> ChatModel:
+        if name in self._given.model_by_name:
+            return self._given.model_by_name[name]
         if name == "rehearsal":
             return RehearsalModel()
         if name == "human":
@@ -499,7 +523,7 @@ class App:
 
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
-        granted = {grant.name for grant in objective.spec.tools}
+        granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
         pages_folder = self.settings.home / "pages" / objective.uid
         tools = open_tools(granted, open_tool_context(self.settings, folder, pages=pages_folder))
@@ -512,7 +536,30 @@ class App:
                 ),
                 guide="machines",
             )
-        return tools
+        functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
+        return (*tools, *(self._find_given(grant, objective) for grant in functions))
+
+    def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
+        """The function of this program that the objective was started with."""
+        tool = next((one for one in self._given.tools if one.name == grant.name), None)
+        if tool is None:
+            raise SettingsError(
+                f"objective {objective.id} needs the tool {grant.name}, and this worker has it not",
+                why="it is a function of the Python program that started the objective",
+                fix=f"start it again from that program: babyagi.run(…, tools=[{grant.name}])",
+                guide="tools",
+            )
+        mine = grant_given(tool)
+        if (mine.effect, mine.parameters) != (grant.effect, grant.parameters):
+            what = "effect" if mine.parameters == grant.parameters else "parameters"
+            raise SettingsError(
+                f"the tool {grant.name} has other {what} than when objective {objective.id} was "
+                "started",
+                why="what a tool takes and does is frozen with its objective",
+                fix="give the function as it was, or start anew: babyagi.run(…, new=True)",
+                guide="tools",
+            )
+        return replace(tool, description=grant.description)
 
     def _open_folder(self, objective: Objective) -> Folder:
         folder = self.settings.files or remembered_folder(self.settings.home, objective.uid)
@@ -582,6 +629,7 @@ async def open_app(
     *,
     ask_human: AskHuman | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    given: Given = NOTHING_GIVEN,
 ) -> AsyncIterator[App]:
     """The whole, closed again in the reverse order. What an earlier process of our name left behind
     is queued again.
@@ -589,6 +637,7 @@ async def open_app(
     Args:
         ask_human: shows a prompt and returns what was typed, for LLM_MODEL=human; None where nobody
             is there.
+        given: what a program hands in besides settings.
         tell: says to a person what the store (see `open_sqlite`) or this worker is in trouble with.
     """
     async with open_store(settings, tell=tell) as store:
@@ -603,28 +652,19 @@ async def open_app(
                 home=home,
                 lease_until=now,
             )
-            yield App(settings, store, identity=identity, ask_human=ask_human, tell=tell)
+            yield App(
+                settings, store, identity=identity, ask_human=ask_human, tell=tell, given=given
+            )
 
 
-async def run_objective(
-    options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path
-) -> ObjectiveOutcome:
-    """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment,
-    as on the command line."""
-    settings = load_for_program(options, environ=environ, cwd=cwd)
-    require_result_store(settings)
-    if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
-        await asyncio.to_thread(fetch_files)
-    async with open_app(settings) as app:
-        objective, _ = await app.start_objective()
-        if not objective.has_report:
-            objective = (await app.run(objective.id)).objective
-        report = await app.store.report(objective.id)
-        return ObjectiveOutcome(
-            objective=objective,
-            report=report or "",
-            results=tuple(await app.store.results(objective.id)),
-        )
+def grant_given(tool: Tool) -> ToolGrant:
+    """What is frozen with an objective of a tool that a program hands in."""
+    return ToolGrant(
+        name=tool.name,
+        effect=tool.effect,
+        description=tool.description,
+        parameters=json.loads(json.dumps(dict(tool.parameters))),
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

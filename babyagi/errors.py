@@ -13,7 +13,8 @@ BabyagiError
 ├── the task ends with it, the others go on
 │   ├── ContextTooLongError     the prompt does not fit the model
 │   ├── RequestRefusedError     this request can never work (content filter, refusal)
-│   └── EndlessAnswerError      an answer that is too long, or that does not end
+│   ├── EndlessAnswerError      an answer that is too long, or that does not end
+│   └── NoAnswerError           an agent's run without an answer of the type that was asked for
 ├── a person mends it: four lines on stderr, an exit code, no traceback
 │   ├── SettingsError           usage: a wrong flag, variable or file
 │   ├── CredentialsError        no key, or a key that is refused
@@ -136,6 +137,10 @@ class RequestRefusedError(BabyagiError):
 class EndlessAnswerError(BabyagiError):
     """An answer was longer than we take, or still coming at the deadline from a model that answers
     others; it is asked for once more."""
+
+
+class NoAnswerError(BabyagiError):
+    """A run ended without an answer of the type that was asked for; `why` says for what reason."""
 
 
 class SettingsError(BabyagiError):

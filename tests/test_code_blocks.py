@@ -42,6 +42,7 @@ NOT_RUN = {
     "export BABYAGI_TASK_STORE=postgresql": "a database of yours",
     "babyagi worker": "works until it is stopped",
     "babyagi answer 12": "the number of a question of yours",
+    "babyagi report --output report.pdf": "the extra for PDF starts other programs",
 }
 RUNS_ALL_THE_SAME = re.compile(r"babyagi worker --objective")
 A_SERVER = re.compile(r"http://(?:127\.0\.0\.1|localhost):(?:11434|8000|8080|1234)/v1")

@@ -75,7 +75,7 @@ def _head(state: LiveState, width: int) -> list[Line]:
 
 
 def _progress(state: LiveState) -> str:
-    n_known = sum(state.counts.values())
+    n_known = sum(state.counts.values()) - state.counts.get(TaskStatus.CANCELLED, 0)
     n_over = sum(state.counts.get(status, 0) for status in render.FINISHED)
     filled = BAR_WIDTH * n_over // n_known if n_known else 0
     return (

@@ -12,7 +12,18 @@ from types import FrameType
 import click
 
 from babyagi import __version__
-from babyagi.cli import ask, commands, inbox, index, lists, steering, toolbox, trusting
+from babyagi.cli import (
+    ask,
+    commands,
+    inbox,
+    index,
+    lists,
+    looking,
+    report,
+    steering,
+    toolbox,
+    trusting,
+)
 from babyagi.cli.exits import ExitCode, code_of_error
 from babyagi.cli.text import Style, echo, warn
 from babyagi.errors import BabyagiError
@@ -56,8 +67,10 @@ COMMANDS = (
     lists.status,
     lists.tasks,
     lists.results,
-    lists.show,
-    lists.report,
+    looking.show,
+    looking.why,
+    looking.log,
+    report.report,
     inbox.inbox,
     inbox.answer,
     inbox.approve,

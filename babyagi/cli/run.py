@@ -8,25 +8,35 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from babyagi.backends import open_store, require_result_store
+from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import code_of_objective
-from babyagi.cli.json_shapes import is_rehearsal, models_of
+from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
 from babyagi.cli.preflight import (
     require_credentials,
     require_embedder,
     require_listener,
     require_living_models,
 )
+from babyagi.cli.report import MARKDOWN, Output, give_report
 from babyagi.cli.session import LATEST, NOTHING, is_over, load, pick_objective, pick_unfinished
-from babyagi.cli.text import Style, echo, fit, is_live_terminal, is_person_there, warn
+from babyagi.cli.text import (
+    Style,
+    echo,
+    fit,
+    is_live_terminal,
+    is_person_there,
+    print_json_line,
+    warn,
+)
 from babyagi.cli.views import JsonView, PlainView, describe_event, serving
 from babyagi.errors import NotFoundError, SettingsError, StoreUnavailableError
 from babyagi.index.indexer import find_trouble
+from babyagi.reporting import load_report
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Event, Objective, ObjectiveStatus
@@ -184,13 +194,13 @@ WATCH_CHECK_S = 1.0
 
 
 def run_objective(
-    flags: Mapping[str, Any], *, always_new: bool, as_json: bool, selector: str = ""
+    flags: Mapping[str, Any], *, always_new: bool, output: Output, selector: str = ""
 ) -> int:
     """Run the objective that flags, environment and files describe, or join the one that `selector`
     names, and return the exit code."""
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
-        return join_objective(flags, selector=selector, as_json=as_json)
+        return join_objective(flags, selector=selector, output=output)
     if selector:
         raise SettingsError(
             f"--objective {selector} goes with --join",
@@ -202,11 +212,16 @@ def run_objective(
     require_living_models(loaded.settings)
     require_result_store(loaded.settings)
     require_embedder(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
+    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
 
 
 def run_demo(
-    folder: Path | None, question: str, *, flags: Mapping[str, Any], always_new: bool, as_json: bool
+    folder: Path | None,
+    question: str,
+    *,
+    flags: Mapping[str, Any],
+    always_new: bool,
+    output: Output,
 ) -> int:
     """Run the demo's objective on the folder, print its report, and return the exit code."""
     from babyagi.cli.about import guide_folder
@@ -229,22 +244,20 @@ def run_demo(
     # what it is to show is the same wherever it is typed
     loaded = load(settings, reads_files=False)
     require_result_store(loaded.settings)
-    return asyncio.run(
-        _start_and_work(loaded, always_new=always_new, as_json=as_json, is_demo=True)
-    )
+    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
 
 
-def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) -> int:
+def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
     """Go on with an unfinished objective, and return the exit code."""
     loaded = load(flags)
     require_result_store(loaded.settings)
     require_embedder(loaded.settings)
-    return asyncio.run(_resume(loaded, selector, as_json=as_json))
+    return asyncio.run(_resume(loaded, selector, output=output))
 
 
-def watch_objective(selector: str, *, as_json: bool) -> int:
+def watch_objective(selector: str, *, output: Output) -> int:
     """Watch an objective until it ends, and return the exit code of its stop reason."""
-    return asyncio.run(_watch(load(needs=NOTHING).settings, selector, as_json=as_json))
+    return asyncio.run(_watch(load(needs=NOTHING).settings, selector, output=output))
 
 
 def require_objective(settings: Settings) -> None:
@@ -260,7 +273,7 @@ def require_objective(settings: Settings) -> None:
 
 
 async def _start_and_work(
-    loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False
+    loaded: Loaded, *, always_new: bool, output: Output, is_demo: bool = False
 ) -> int:
     from babyagi.app import open_app
 
@@ -270,12 +283,10 @@ async def _start_and_work(
             objective, is_new = await app.start_objective(always_new=True)
         tell_notices((*loaded.notices, *app.notices))
         after_id = 0 if is_new else await app.store.last_event_id(objective.id)
-        return await work_on(
-            app, objective, app.run, as_json=as_json, after_id=after_id, shows_report=is_demo
-        )
+        return await work_on(app, objective, app.run, output=output, after_id=after_id)
 
 
-async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
+async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
     from babyagi.app import open_app
 
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
@@ -287,13 +298,12 @@ async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
             app,
             objective,
             app.run,
-            as_json=as_json,
+            output=output,
             after_id=await app.store.last_event_id(objective.id),
         )
 
 
-async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
-
+async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
     async with open_store(settings) as store:
         objective = await pick_objective(store, selector)
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
@@ -308,44 +318,74 @@ async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
             )
         if trouble := await find_trouble(store, objective.id):
             tell(f"results do not get into the result store: {trouble}")
-        view = _open_view(store, objective, as_json=as_json)
-        after_id = 0 if as_json else await store.last_event_id(objective.id)
+        view = _open_view(store, objective, as_json=output.as_json)
+        after_id = 0 if output.as_json else await store.last_event_id(objective.id)
         await _follow_while(
             _wait_for_end(store, objective.id),
             Follower(store, objective.id, view, after_id=after_id),
             view,
         )
-        objective = await store.objective(objective.id)
-        await _say_closing(store, objective, home=settings.home, as_json=as_json)
-        return code_of_objective(objective)
+        return await _end(store, await store.objective(objective.id), output)
 
 
 async def work_on(
-    app: App,
-    objective: Objective,
-    work: Work,
-    *,
-    as_json: bool,
-    after_id: int,
-    shows_report: bool = False,
+    app: App, objective: Objective, work: Work, *, output: Output, after_id: int
 ) -> int:
-    """Work on the objective while a view follows, say how it came out, and return the exit code.
-    One that is over is only told of."""
+    """Work on the objective while a view follows, give its report, say how it came out, and return
+    the exit code. Of one that is over only the report is given."""
     stopped_by_signal = None
     if is_over(objective):
-        say = warn if as_json else echo
-        say("This objective has ended already; no model is asked. To start it afresh: --new")
+        warn("This objective has ended already; no model is asked. To start it afresh: --new")
     else:
         require_listener(app.settings, models_of(objective))
-        view = LoggedView(_open_view(app.store, objective, as_json=as_json))
+        view = LoggedView(_open_view(app.store, objective, as_json=output.as_json))
         outcome = await _follow_while(
             work(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view
         )
         objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
-    if shows_report and not as_json:
-        await _print_report(app.store, objective)
-    await _say_closing(app.store, objective, home=app.settings.home, as_json=as_json)
-    return code_of_objective(objective, stopped_by_signal=stopped_by_signal)
+    return await _end(app.store, objective, output, stopped_by_signal=stopped_by_signal)
+
+
+async def _end(
+    store: TaskStore,
+    objective: Objective,
+    output: Output,
+    *,
+    stopped_by_signal: int | None = None,
+) -> int:
+    """Give the report where there is one, say how it came out, and return the exit code. A run that
+    was paused or stopped only says how it stands."""
+    code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
+    has_report = objective.status is ObjectiveStatus.ENDED and (
+        objective.has_report or not stopped_by_signal
+    )
+    on_screen = replace(output, path=None, format=MARKDOWN) if output.path else output
+    if output.as_json:
+        await _print_outcome(store, objective, code=code, has_report=has_report)
+    elif has_report:
+        if sys.stdout.isatty():
+            echo()
+        await give_report(store, objective, on_screen, now=utc_now())
+        warn()
+    await _say_closing(store, objective)
+    if has_report and output.path is not None:
+        await give_report(store, objective, output, now=utc_now())
+        warn(f"The report is in {output.path}")
+    return code
+
+
+async def _print_outcome(
+    store: TaskStore, objective: Objective, *, code: int, has_report: bool
+) -> None:
+    """The last line of JSON: how it came out."""
+    shape = outcome_shape(
+        objective,
+        await store.counts(objective.id),
+        results=await store.results(objective.id),
+        report=await load_report(store, objective) if has_report else None,
+        exit_code=code,
+    )
+    print_json_line(shape)
 
 
 async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: View) -> T:
@@ -397,9 +437,9 @@ def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View
 
 def _say_opening(objective: Objective) -> None:
     if is_rehearsal(objective):
-        echo(render.REHEARSAL_LINE, Style.YELLOW)
-    echo(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
+        warn(render.REHEARSAL_LINE, Style.YELLOW)
+    warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
 
 
 def tell_notices(notices: Iterable[str]) -> None:
@@ -411,23 +451,12 @@ def tell(notice: str) -> None:
     warn(f"note: {notice}", Style.YELLOW)
 
 
-async def _say_closing(
-    store: TaskStore, objective: Objective, *, home: Path, as_json: bool
-) -> None:
-    say = warn if as_json else echo
+async def _say_closing(store: TaskStore, objective: Objective) -> None:
     trouble = await find_trouble(store, objective.id)
     for line in render.render_closing(
-        objective, await store.counts(objective.id), home=str(home), index_trouble=trouble
+        objective, await store.counts(objective.id), index_trouble=trouble
     ):
-        say(line.text, line.style)
-
-
-async def _print_report(store: TaskStore, objective: Objective) -> None:
-    markdown = await store.report(objective.id)
-    if markdown is not None:
-        echo()
-        echo(markdown.rstrip("\n"))
-        echo()
+        warn(line.text, line.style)
 
 
 CHANGE_WAIT_S = 5.0
@@ -471,7 +500,7 @@ class Wanted:
         )
 
 
-def join_objective(flags: Mapping[str, Any], *, selector: str = "", as_json: bool) -> int:
+def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
     """Work on an objective that somebody else started or will start, and return the exit code of
     its stop reason."""
     loaded = load(flags)
@@ -482,17 +511,17 @@ def join_objective(flags: Mapping[str, Any], *, selector: str = "", as_json: boo
         text=loaded.settings.objective,
         instance_name=loaded.settings.instance_name,
     )
-    return asyncio.run(_join(loaded, wanted, as_json=as_json))
+    return asyncio.run(_join(loaded, wanted, output=output))
 
 
-async def _join(loaded: Loaded, wanted: Wanted, *, as_json: bool) -> int:
+async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
     from babyagi.app import open_app
 
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
         tell_notices(loaded.notices)
         objective = await _wait_for(wanted, app.store)
         after_id = await app.store.last_event_id(objective.id)
-        return await work_on(app, objective, app.join, as_json=as_json, after_id=after_id)
+        return await work_on(app, objective, app.join, output=output, after_id=after_id)
 
 
 async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:

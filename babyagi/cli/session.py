@@ -169,6 +169,19 @@ def load(
         needs,
     )
     settings = loaded.settings
+    open_log(
+        settings.effective_log_file,
+        level=settings.log_level,
+        home=settings.home,
+        secrets=find_secrets(settings),
+    )
+    if loaded.settings.no_color:
+        os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
+    return loaded
+
+
+def find_secrets(settings: Settings) -> list[str]:
+    """The keys of the settings, which stand in no log and on no screen."""
     keys = (
         settings.openai_api_key,
         settings.pinecone_api_key,
@@ -179,15 +192,7 @@ def load(
         settings.tavily_api_key,
         settings.searchapi_api_key,
     )
-    open_log(
-        settings.effective_log_file,
-        level=settings.log_level,
-        home=settings.home,
-        secrets=[key.reveal() for key in keys],
-    )
-    if loaded.settings.no_color:
-        os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
-    return loaded
+    return [key.reveal() for key in keys if key]
 
 
 def with_store(

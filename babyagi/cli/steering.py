@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from babyagi.cli.render import Row
     from babyagi.tasks import Objective, Place, Task
     from babyagi.taskstore.port import TaskStore
+
+REPORT_LEASE_S = 60.0
 
 
 @click.command()
@@ -38,8 +42,9 @@ def pause(objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def cancel(objective: str, as_json: bool) -> None:
-    """End an objective; what was found is kept."""
+    """End an objective; what was found is kept, with a report."""
     from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.views import serving
     from babyagi.tasks import StopReason
 
     async def change(store: TaskStore) -> Row:
@@ -47,9 +52,28 @@ def cancel(objective: str, as_json: bool) -> None:
         found = await store.end_objective(
             found.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
         )
-        return found, await store.counts(found.id)
+        if not found.has_report and not serving(await store.workers(), found.id):
+            await _write_report(store, found.id)
+        return await store.objective(found.id), await store.counts(found.id)
 
     _say(with_store(change, changes=True), as_json)
+
+
+async def _write_report(store: TaskStore, objective_id: int) -> None:
+    """Nobody is at work who would do it, and no model is asked."""
+    from babyagi.backends import utc_now
+    from babyagi.home import new_worker_id
+    from babyagi.reporting import write_without_model
+    from babyagi.tasks import Worker
+
+    writer = Worker(
+        id=new_worker_id("cancel"),
+        name="cancel",
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        lease_until=utc_now(),
+    )
+    await write_without_model(store, objective_id, writer=writer, lease_s=REPORT_LEASE_S)
 
 
 @click.command()

@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
@@ -23,6 +23,8 @@ from babyagi.text import JOINERS, harmless, is_mark, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
 
 # since Unicode 16
 _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
@@ -67,6 +69,8 @@ def safe_line(text: str) -> str:
 def cell_width(text: str) -> int:
     """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide
     character, none for a combining one."""
+    if text.isascii():  # nearly every text, and a list may hold very many
+        return len(text)
     return sum(_character_width(character) for character in text)
 
 
@@ -102,6 +106,36 @@ def pad(text: str, width: int) -> str:
     return cut + " " * (width - cell_width(cut))
 
 
+def wrap(text: str, width: int) -> Iterator[str]:
+    """The text in safe lines of at most `width` cells, broken between words where it can be; every
+    line of it begins a new one."""
+    for line in safe(text, keep_newlines=True).split("\n"):
+        row, used = "", 0
+        for piece in re.findall(r"\s*\S+|\s+$", line):
+            n_cells = cell_width(piece)
+            if used and used + n_cells > width:
+                yield row
+                piece = piece.lstrip()  # noqa: PLW2901  # blanks between two rows are not shown
+                row, used, n_cells = "", 0, cell_width(piece)
+            while n_cells > width:  # one word is wider than a row
+                head = _head(piece, width)
+                yield head
+                piece = piece[len(head) :]  # noqa: PLW2901
+                n_cells = cell_width(piece)
+            row, used = row + piece, used + n_cells
+        yield row
+
+
+def _head(text: str, width: int) -> str:
+    """As many characters as fit, one at least."""
+    used = 0
+    for n, character in enumerate(text):
+        used += _character_width(character)
+        if used > width and n:
+            return text[:n]
+    return text
+
+
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether lines to this stream may be coloured: a terminal that can, and nobody who said no
     (https://no-color.org)."""
@@ -111,8 +145,8 @@ def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether standard output is a terminal on which a picture can be redrawn."""
-    return sys.stdout.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
+    """Whether standard error is a terminal on which a picture can be redrawn."""
+    return sys.stderr.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
 
 
 def is_person_there() -> bool:
@@ -135,11 +169,26 @@ def echo_lines(lines: Iterable[Line]) -> None:
         echo(line.text, line.style)
 
 
-def put_rendered(lines: str) -> None:
-    """Write lines that were rendered from text that `safe` has seen; the colours in them are
-    ours."""
-    encoding = sys.stdout.encoding or "utf-8"
-    print(lines.encode(encoding, "replace").decode(encoding), flush=True)
+def echo_markdown(text: str) -> None:
+    """Write the Markdown to standard output: rendered on a terminal, in a pipe as it stands."""
+    if not sys.stdout.isatty():
+        echo(text.rstrip("\n"))
+        return
+    from babyagi.cli.markdown import render_markdown
+
+    width = min(terminal_width(), MAX_TEXT_WIDTH)
+    _put(sys.stdout, render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write what is no text to standard output."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def terminal_height() -> int:
+    """Rows of the terminal; 24 where there is none."""
+    return shutil.get_terminal_size((100, 24)).lines
 
 
 def terminal_width() -> int:
@@ -160,21 +209,44 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 
+class JsonList:
+    """Writes values as one indented JSON list, each as it comes, so that a long list is never held
+    whole."""
+
+    def __init__(self) -> None:
+        self._n = 0
+
+    def add(self, values: Iterable[Any]) -> None:
+        for value in values:
+            text = json.dumps(value, indent=2, ensure_ascii=True).replace("\n", "\n  ")
+            print("[\n  " if self._n == 0 else ",\n  ", text, sep="", end="")
+            self._n += 1
+
+    def close(self) -> None:
+        print("\n]" if self._n else "[]", flush=True)
+
+
 def print_json_line(value: Any) -> None:
     """Write the value as JSON on one line, at once."""
     print(json.dumps(value, ensure_ascii=True), flush=True)
 
 
 def open_console() -> Console:
-    """A rich console on standard output; the caller hands it only text that `safe` has seen."""
+    """A rich console on standard error; the caller hands it only text that `safe` has seen."""
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, no_color=not has_colour(sys.stdout))
+    return Console(
+        stderr=True, highlight=False, markup=False, emoji=False, no_color=not has_colour(sys.stderr)
+    )
 
 
 def _write(stream: TextIO, text: str, style: Style) -> None:
     line = safe(text, keep_newlines=True)
     if style is not Style.PLAIN and has_colour(stream):
         line = f"\x1b[{style.value}m{line}\x1b[0m"
+    _put(stream, line)
+
+
+def _put(stream: TextIO, line: str) -> None:
     encoding = stream.encoding or "utf-8"
     print(line.encode(encoding, "replace").decode(encoding), file=stream, flush=True)

@@ -223,6 +223,11 @@ class WorkerLoop:
         except TimeoutError:
             return
 
+    def stop(self) -> None:
+        """As the first signal does."""
+        if self._stopped_by is None:
+            self._on_signal(signal.SIGTERM)
+
     # -- signals
     # ----------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from babyagi.cli.root import run_guarded
 from babyagi.cli.session import close_log
 from babyagi.inbox import write_request
 from babyagi.tasks import StopReason
+from babyagi.taskstore.port import Kept
 from support.workers import join
 from tests.cli import homes
 from tests.cli.samples import HOSTILE
@@ -151,11 +152,13 @@ def test_what_was_read_is_followed_through_results_to_where_it_came_from(capsys)
             assert claim is not None
             await store.put_step(
                 claim.fence,
-                key="1/inputs",
-                kind="inputs",
-                request_hash="ab",
-                output="{}",
-                origins=("result:1", "result:77", "result:x"),
+                kept=Kept(
+                    key="1/inputs",
+                    kind="inputs",
+                    request_hash="ab",
+                    output="{}",
+                    origins=("result:1", "result:77", "result:x"),
+                ),
             )
             await store.park_task(
                 claim.fence,

@@ -1,5 +1,6 @@
 from babyagi.cli.about import list_topics, read_page
-from babyagi.cli.paging import find_pager, render_page
+from babyagi.cli.markdown import render_markdown
+from babyagi.cli.paging import find_pager
 from babyagi.cli.root import run_guarded
 from babyagi.cli.text import cell_width
 
@@ -18,7 +19,7 @@ babyagi tools
 
 
 def test_a_page_is_rendered_for_a_terminal_and_stays_as_it_is_in_a_pipe(capsys):
-    shown = render_page(PAGE, width=40, is_coloured=False)
+    shown = render_markdown(PAGE, width=40, has_colour=False)
 
     assert "`" not in shown and "#" not in shown and "| ---" not in shown
     assert "    babyagi tools" in shown.splitlines()
@@ -27,15 +28,15 @@ def test_a_page_is_rendered_for_a_terminal_and_stays_as_it_is_in_a_pipe(capsys):
 
 
 def test_colour_is_there_only_where_it_is_wanted():
-    assert "\x1b" not in render_page(PAGE, width=40, is_coloured=False)
-    assert "\x1b[1m" in render_page(PAGE, width=40, is_coloured=True)
+    assert "\x1b" not in render_markdown(PAGE, width=40, has_colour=False)
+    assert "\x1b[1m" in render_markdown(PAGE, width=40, has_colour=True)
 
 
 def test_no_page_of_the_guide_is_wider_than_the_terminal_or_cut_within_a_word():
     for topic, _ in list_topics():
         text = read_page(topic)
         code = {line.strip() for line in text.splitlines()}
-        for line in render_page(text, width=80, is_coloured=False).splitlines():
+        for line in render_markdown(text, width=80, has_colour=False).splitlines():
             assert cell_width(line) <= 80 or line.strip() in code, (topic, line)
 
 

@@ -52,12 +52,12 @@ def status_of(capsys, *line):
 def test_the_demo_does_the_job_and_says_that_it_is_a_rehearsal(documents, capsys):
     assert run_guarded(["demo", str(documents), "--question", "At what does a run stop?"]) == 0
 
-    out = capsys.readouterr().out
-    assert out.startswith(REHEARSAL + "\n")
-    assert out.rindex(REHEARSAL) > out.index("# Report")
+    out, err = capsys.readouterr()
+    assert out.startswith("# Report: ") and REHEARSAL in out
+    assert err.startswith(REHEARSAL + "\n") and err.endswith(REHEARSAL + "\n")
     assert "limits.md:3" in out
     assert "A run stops at fifty tasks unless the limit is raised." in out
-    assert "babyagi report --objective 1" in out
+    assert "babyagi report --objective 1" in err
     assert status_of(capsys)["report"]["is_written"] is True
 
 
@@ -71,7 +71,9 @@ def test_a_second_demo_is_a_fresh_objective(documents, capsys):
 def test_the_demo_as_json_prints_events_and_nothing_else(documents, capsys):
     assert run_guarded(["demo", str(documents), "--json"]) == 0
 
-    kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
+    *events, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    kinds = [event["kind"] for event in events]
+    assert set(last) == {"v", "outcome"}
     assert kinds[0] == "objective.created"
     assert "report.written" in kinds
 
@@ -104,10 +106,9 @@ def test_an_objective_that_ended_is_not_run_again_however_often_it_is_started(do
 
     for _ in range(3):
         assert run_guarded(line) == 3
-        out = capsys.readouterr().out
-        assert "ended already" in out
-        assert "babyagi report --objective 1" in out
-        assert "--new" in out
+        out, err = capsys.readouterr()
+        assert out.startswith("# Report: Say what the limits are")
+        assert "ended already" in err and "--new" in err
 
     assert status_of(capsys) == before
     assert run_guarded([*line, "--new"]) == 3

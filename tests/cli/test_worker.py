@@ -87,7 +87,7 @@ def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys
     homes.fill_home("Learn", reason=StopReason.LIMIT_TASKS)
 
     assert run_guarded(["worker", "--objective", "1"]) == 3
-    assert "has ended already" in capsys.readouterr().out
+    assert "has ended already" in capsys.readouterr().err
 
 
 def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):

@@ -59,12 +59,12 @@ async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
         ended = await babyagi("demo", str(folder), "--question", QUESTION, env=env)
 
         assert ended.code == 0, ended.said
-        assert ended.out.startswith("REHEARSAL: no language model was asked")
+        assert ended.err.startswith("REHEARSAL: no language model was asked")
         tasks = await look("tasks", env=env)
         results = await look("results", env=env)
         assert len(tasks) == len(results) >= 8
         assert {task["status"] for task in tasks} == {"done"}
-        assert re.search(r"the list was ordered \([1-9]\d* moved\)", ended.out)
+        assert re.search(r"the list was ordered \([1-9]\d* moved\)", ended.err)
         report = (await look("report", env=env))["markdown"]
         assert "REHEARSAL" in report
         quotes.append(cited(report, folder))

@@ -163,7 +163,7 @@ def spec_from_row(row: Row) -> ObjectiveSpec:
     fields["limits"] = Limits(**fields["limits"])
     fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
     fields["tools"] = tuple(
-        ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"]
+        ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
     # those begun before there was a choice have none

@@ -20,6 +20,7 @@ from babyagi.tasks import (
     Objective,
     ObjectiveSpec,
     ObjectiveStatus,
+    Pending,
     Result,
     StopReason,
     Task,
@@ -27,10 +28,11 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Window
+from babyagi.taskstore.port import Plannable, Window
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql.access import Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.looking import Looking
 from babyagi.taskstore.sql.rows import (
     event_from_row,
     result_from_row,
@@ -135,7 +137,7 @@ def _load_postgres(url: str) -> ModuleType:
     return postgres
 
 
-class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying):
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, Verifying):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives
@@ -157,7 +159,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             }
             objective_id = tx.all("insert_objective", **sealed("objective", values))[0]["id"]
             transitions.append_event(tx, objective_id, events.OBJECTIVE_CREATED, uid=uid)
-            planning.enter(tx, objective_id, [lifecycle.first_task(spec)])
+            first = [lifecycle.first_task(spec)]
+            planning.enter(tx, objective_id, first, allow_duplicates=True)
             return transitions.read_objective(tx, objective_id), True
 
         return await self._write_all(work)
@@ -304,6 +307,28 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         return await self._read(work, n_rows=n_head + n_new + n_finished)
 
+    async def plannable(
+        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+    ) -> Plannable:
+        def work(tx: Transaction) -> Plannable:
+            at = {"objective_id": objective_id}
+            statuses = to_json([TaskStatus.RECORDED])
+            names = tx.all("task_names", **at, limit=n_names)
+            if not names:
+                transitions.objective_row(tx, objective_id)
+            recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+            task_ids = to_json([row["id"] for row in recorded[:n_results]])
+            results = tx.all("results_of", **at, task_ids=task_ids)
+            finished = tx.all("last_finished", **at, limit=n_finished)
+            return Plannable(
+                recorded=tuple(map(task_from_row, recorded)),
+                results=tuple(map(result_from_row, results)),
+                finished=tuple(map(task_from_row, finished)),
+                names=tuple(map(task_name_from_row, reversed(names))),
+            )
+
+        return await self._read(work, n_rows=n_names)
+
     async def task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
             try:
@@ -415,6 +440,32 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             objective_id, "unindexed_results", result_from_row, n_rows=limit, limit=limit
         )
 
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending:
+        def work(tx: Transaction) -> Pending:
+            n_results = int(tx.all("n_results", objective_id=objective_id)[0]["n"])
+            if not n_results:
+                transitions.objective_row(tx, objective_id)
+                return Pending(n_results=0, results=(), vectors={})
+            rows = tx.all("pending_results", objective_id=objective_id, space=space, limit=limit)
+            return Pending(
+                n_results=n_results,
+                results=tuple(map(result_from_row, rows)),
+                vectors={
+                    row["task_id"]: row["vector"] for row in rows if row["vector"] is not None
+                },
+                with_words=tuple(_find_words(tx, objective_id, words, limit=n_found)),
+            )
+
+        return await self._read(work, n_rows=limit)
+
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
             transitions.objective_row(tx, objective_id)
@@ -452,20 +503,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
         return await self._write(work, objective_id)
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
-        def work(tx: Transaction) -> list[int]:
-            counted = tx.all(
-                "word_counts",
-                objective_id=objective_id,
-                words=to_json(list(words)),
-                limit=COMMON_WORD + 1,
-            )
-            rare = choose_words({row["word"]: row["n"] for row in counted})
-            rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
-            return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[
-                :limit
-            ]
-
-        return await self._look(objective_id, work)
+        return await self._look(
+            objective_id, lambda tx: _find_words(tx, objective_id, words, limit=limit)
+        )
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
@@ -504,3 +544,21 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         n_rows = ALL_ROWS if task_ids is None else len(task_ids)
         return await self._look(objective_id, work, n_rows=n_rows)
+
+
+def _find_words(
+    tx: Transaction, objective_id: int, words: Sequence[str], *, limit: int
+) -> list[int]:
+    if not words:
+        return []
+    counted = tx.all(
+        "word_counts",
+        objective_id=objective_id,
+        words=to_json(list(words)),
+        limit=COMMON_WORD + 1,
+    )
+    rare = choose_words({row["word"]: row["n"] for row in counted})
+    if not rare:
+        return []
+    rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
+    return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[:limit]
