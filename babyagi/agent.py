@@ -387,7 +387,11 @@ class _Desk:
         await self.store.join_objective(self.worker.id, self.objective.id)
         claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
         if claim is None:
-            raise NotFoundError("the question can no longer be worked on")
+            raise NotFoundError(
+                "the question can no longer be worked on",
+                fix="ask it again with `run`",
+                guide="tools",
+            )
         return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
 
     async def settle(

@@ -16,15 +16,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from babyagi import events
 from babyagi.agents.prompting import prompt_version
 from babyagi.backends import open_index, open_store, utc_now
-from babyagi.errors import CredentialsError, SettingsError
+from babyagi.errors import (
+    CredentialsError,
+    LimitReachedError,
+    ModelRejectedError,
+    SettingsError,
+)
 from babyagi.files import Folder
 from babyagi.home import (
     home_id,
     is_bearer_dead,
     new_worker_id,
+    remember_concurrency,
     remember_folder,
+    remember_touch,
+    remembered_concurrency,
     remembered_folder,
     take_name,
 )
@@ -41,6 +50,7 @@ from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.net.door import Door
+from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
 from babyagi.react.outputs import OutputType, require_json
 from babyagi.results import Results
@@ -55,15 +65,20 @@ from babyagi.settings.fields import (
 from babyagi.settings.load import bare_environment
 from babyagi.tasks import (
     Approval,
+    Event,
     Limits,
     Memory,
     Objective,
     ObjectiveSpec,
     Planning,
     Role,
+    StopReason,
+    TaskStatus,
     ToolGrant,
     Worker,
 )
+from babyagi.taskstore.lifecycle import further_question
+from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, grant_tools, open_tools
@@ -73,6 +88,10 @@ from babyagi.worker.serving import Pace, Patience
 
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
+
+MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
+ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+MAX_SHOWN = 8  # results that a further question is sure to be shown
 
 AskHuman = Callable[[str], Awaitable[str]]
 
@@ -124,6 +143,7 @@ class App:
         self._ask_human = ask_human
         self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
+        self._concurrency = settings.concurrency
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the unfinished or ended one that
@@ -135,18 +155,94 @@ class App:
         objective, is_new = await self.store.create_objective(
             self._spec(), uid=secrets.token_hex(8), always_new=always_new
         )
-        if self.settings.files is not None:
-            remember_folder(self.settings.home, objective.uid, self.settings.files)
+        self._remember(objective)
         return objective, is_new
+
+    async def ask_further(
+        self, objective: Objective, question: str, *, limits: Limits | None = None
+    ) -> Objective:
+        """Ask something beside the objective's text, from the results that there are; it is open
+        again then. What was asked already is not asked again while the objective goes on, or where
+        it ended with everything answered.
+
+        Raises:
+            LimitReachedError: a limit lets no task begin, before anything is changed.
+            ObjectiveStoppedError, SettingsError: see `TaskStore.ask_further`.
+        """
+        self._remember(objective)
+        is_going_on = not objective.has_report or objective.stop_reason in ANSWERED
+        if is_going_on and further_question(question) in objective.spec.further:
+            return objective
+        require_room(objective, question=question, limits=limits)
+        tasks = await self.store.tasks(objective.id)
+        built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
+        last = [task.id for task in tasks if task.status is TaskStatus.DONE]
+        leaves = [task_id for task_id in sorted(last) if task_id not in built_on]
+        return await self.store.ask_further(
+            objective.id, question=question, after=leaves[-MAX_SHOWN:], limits=limits
+        )
 
     async def run(self, objective_id: int) -> RunOutcome:
         """Work on the objective until it has ended and its report is written, is paused, or a
         signal drains this worker.
 
-        A paused objective is resumed: asking for it to run is asking for that.
+        A paused objective is resumed: asking for it to run is asking for that. One that a person
+        must mend something for, and that got no answer in this run, is set aside: no worker takes
+        it up by itself.
         """
-        await self.store.resume_objective(objective_id)
-        return await self._serve_one(objective_id, Patience())
+        self._remember(await self.store.resume_objective(objective_id))
+        after_id = await self.store.last_event_id(objective_id)
+        try:
+            outcome = await self._serve_one(objective_id, Patience())
+        except (CredentialsError, ModelRejectedError, SettingsError) as error:
+            await self._set_aside(objective_id, after_id=after_id, why=error.what)
+            raise
+        if outcome.stopped_by_signal is not None:
+            why = await self._find_outage(objective_id, after_id=after_id)
+            if why:
+                await self._set_aside(objective_id, after_id=after_id, why=why)
+                objective = await self.store.objective(objective_id)
+                return replace(outcome, objective=objective)
+        return outcome
+
+    async def set_aside(self, objective_id: int, *, why: str) -> None:
+        """As `run` does, for one that cannot even be begun."""
+        after_id = await self.store.last_event_id(objective_id)
+        await self._set_aside(objective_id, after_id=after_id, why=why)
+
+    async def _set_aside(self, objective_id: int, *, after_id: int, why: str) -> None:
+        """Pause the objective, unless a model has answered or somebody else is at work on it."""
+        is_shared = any(
+            worker.id != self._identity.id and worker.lease_left_s >= 0
+            for worker in await self.store.workers()
+            for joined in worker.joined
+            if joined.objective_id == objective_id
+        )
+        steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
+        if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
+            await self.store.pause_objective(objective_id, detail=why)
+
+    async def _find_outage(self, objective_id: int, *, after_id: int) -> str:
+        """Why the model could not be reached in this run, '' where it could."""
+        found = await self._events_since(objective_id, events.MODEL_UNAVAILABLE, after_id)
+        return str(found[-1].data.get("reason", "")) if found else ""
+
+    async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
+        found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
+        return [event for event in found if event.id > after_id]
+
+    def _remember(self, objective: Objective) -> None:
+        """Keep what belongs to this worker and to the person here, so that `resume` finds it."""
+        settings = self.settings
+        remember_touch(settings.home, objective.uid, objective.id)
+        if settings.files is not None:
+            remember_folder(settings.home, objective.uid, settings.files)
+        if settings.concurrency_is_explicit:
+            remember_concurrency(settings.home, objective.uid, settings.concurrency)
+        else:
+            self._concurrency = (
+                remembered_concurrency(settings.home, objective.uid) or settings.concurrency
+            )
 
     async def join(self, objective_id: int) -> RunOutcome:
         """Work on the objective beside others until it has ended and its report is written, or a
@@ -214,7 +310,7 @@ class App:
     async def _open_worker(self, around: Around | None = None) -> AsyncIterator[WorkerLoop]:
         settings = self.settings
         pace = Pace(
-            concurrency=settings.concurrency,
+            concurrency=self._concurrency,
             lease_s=settings.lease_s,
             drain_s=settings.drain_s,
             max_failures=settings.max_failures,
@@ -534,6 +630,7 @@ class App:
                     f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
                     "worker has it not"
                 ),
+                fix="babyagi tools shows those that are here; babyagi run --new starts it afresh",
                 guide="machines",
             )
         functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
@@ -641,8 +738,9 @@ async def open_app(
         tell: says to a person what the store (see `open_sqlite`) or this worker is in trouble with.
     """
     async with open_store(settings, tell=tell) as store:
-        with take_name(settings.home, settings.worker_name) as name:
-            home, now = home_id(settings.home), utc_now()
+        home, now = home_id(settings.home), utc_now()
+        others = {worker.name for worker in await store.workers() if worker.home != home}
+        with take_name(settings.home, settings.worker_name, taken=others) as name:
             await reap_namesakes(store, name=name, home=home)
             identity = Worker(
                 id=new_worker_id(name),
@@ -664,6 +762,30 @@ def grant_given(tool: Tool) -> ToolGrant:
         effect=tool.effect,
         description=tool.description,
         parameters=json.loads(json.dumps(dict(tool.parameters))),
+    )
+
+
+def require_room(objective: Objective, *, question: str = "", limits: Limits | None = None) -> None:
+    """Raise where a limit lets no further task of the objective begin.
+
+    Args:
+        question: what is to be asked further, for what is to be typed. limits: those that the
+            objective is to get, where they are other ones.
+
+    Raises:
+        LimitReachedError: with what to type.
+    """
+    name = find_used_up(objective, limits)
+    if not name:
+        return
+    option, value = raise_limit(limits or objective.spec.limits, name)
+    raise LimitReachedError(
+        f"objective {objective.id} has used up its limit of {name}, so nothing is changed",
+        limit=name,
+        is_final=True,
+        fix=f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
+        if question
+        else f"babyagi extend --objective {objective.id} {option} {value}, then the same again",
     )
 
 

@@ -175,8 +175,8 @@ class LimitReachedError(BabyagiError):
         is_final: False while calls in flight hold a reservation that may come back.
     """
 
-    def __init__(self, what: str, *, limit: str, is_final: bool) -> None:
-        super().__init__(what, guide="limits")
+    def __init__(self, what: str, *, limit: str, is_final: bool, fix: str = "") -> None:
+        super().__init__(what, fix=fix, guide="limits")
         self.limit = limit
         self.is_final = is_final
 

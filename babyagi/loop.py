@@ -181,7 +181,10 @@ class Loop:
 
     async def _run_turn(self, claim: Claim, objective: Objective, journal: Journal) -> None:
         answer, shown = await self._execute(claim.task, objective, journal)
-        outcome, plan = answer.outcome, await self._plan_of(claim.task, answer, objective.spec.text)
+        outcome, plan = (
+            answer.outcome,
+            await self._plan_of(claim.task, answer, objective.spec.asked),
+        )
         if outcome.kind is OutcomeKind.LACKING:
             lack = Lack(what=outcome.lack, shown=shown)
             plan = await self._plan_for_lack(claim.task, lack, plan, journal)
@@ -296,7 +299,7 @@ class Loop:
 
         inputs = await journal.inputs(build_inputs)
         context = Context(
-            objective_text=objective.spec.text,
+            objective_text=objective.spec.asked,
             excerpts=await self._load_excerpts(inputs["excerpts"]),
             today=date.fromisoformat(inputs["today"]),
             gone=tuple(inputs.get("gone", ())),
@@ -531,7 +534,7 @@ class Loop:
         try:
             reply, origins = await create_tasks(
                 finished,
-                objective_text=objective.spec.text,
+                objective_text=objective.spec.asked,
                 known=choose_known(names, [one.text for one in finished]),
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
@@ -595,7 +598,7 @@ class Loop:
             unanswered=tuple(unanswered),
             is_met=reply.is_met
             and not all(
-                one.result and is_claim(one.result.text, objective.spec.text) for one in finished
+                one.result and is_claim(one.result.text, objective.spec.asked) for one in finished
             ),
             dropped=(*reply.dropped, *dropped),
         )
@@ -690,7 +693,7 @@ class Loop:
         if len(window.tasks) > 1:
             try:
                 task_ids = await order_tasks(
-                    window.tasks, objective_text=objective.spec.text, journal=journal
+                    window.tasks, objective_text=objective.spec.asked, journal=journal
                 )
             except FAULTS_OF_THE_TASK as error:
                 logger.warning("the list keeps its order: %s", error.what)
@@ -754,7 +757,7 @@ class Loop:
         results = await self._store.results(objective.id)
         excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
         look = partial(
-            check_objective, objective_text=objective.spec.text, excerpts=excerpts, journal=journal
+            check_objective, objective_text=objective.spec.asked, excerpts=excerpts, journal=journal
         )
         try:
             # a person's word needs no proof, and is not asked for twice
@@ -775,16 +778,18 @@ class Loop:
                     await look(path="check/doubt", stance=DOUBTING),
                 ]
             views = [
-                look_up(reply, results, objective_text=objective.spec.text) for reply in replies
+                look_up(reply, results, objective_text=objective.spec.asked) for reply in replies
             ]
-            known = still_shown(objective.checks.parts, results, objective_text=objective.spec.text)
+            known = still_shown(
+                objective.checks.parts, results, objective_text=objective.spec.asked
+            )
             settled = settle(views, known)
             if settled.contested:
                 replies.append(
                     await look(path="check/third", stance=SETTLING, contested=settled.contested)
                 )
                 settled = settle(
-                    [*views, look_up(replies[-1], results, objective_text=objective.spec.text)],
+                    [*views, look_up(replies[-1], results, objective_text=objective.spec.asked)],
                     known,
                 )
         except FAULTS_OF_THE_TASK as error:
@@ -810,7 +815,7 @@ class Loop:
         try:
             reply, origins = await create_tasks(
                 finished,
-                objective_text=objective.spec.text,
+                objective_text=objective.spec.asked,
                 known=choose_known(
                     [name for name in names if name.id not in known],
                     [*missing, *(one.text for one in finished)],
@@ -879,7 +884,7 @@ class Loop:
         }
         leaves = [result.task_id for result in results if result.task_id not in built_on]
         chosen, left_out = choose_for_objective(
-            results, objective.spec.text, budget_tokens=budget_tokens, leaf_ids=leaves
+            results, objective.spec.asked, budget_tokens=budget_tokens, leaf_ids=leaves
         )
         excerpts = [
             Excerpt(

@@ -117,6 +117,7 @@ class Duty(StrEnum):
     INDEX = "index"  # feed the result store
 
 
+ASKED_FURTHER = "Asked further: "  # begins the line of a question beside an objective's text
 MAX_SOURCES = 30  # that a text is said to be made from
 _OUTSIDE = re.compile(r"file:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 
@@ -258,7 +259,8 @@ class ObjectiveSpec:
     are the worker's.
 
     `text`, `initial_task` and `instance_name` together say which objective this is: starting the
-    same three again goes on with it.
+    same three again goes on with it. `further` are the questions that a person asked later, in
+    their order; they are changed by an event, as the limits are.
     """
 
     text: str
@@ -276,6 +278,12 @@ class ObjectiveSpec:
     planning: Planning = Planning.SEPARATE
     output_schema: Mapping[str, Any] | None = None  # what a program wants the report's answer to be
     prompt_version: str
+    further: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> str:
+        """All that the objective asks: its text, and each further question on a line of its own."""
+        return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])
 
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.initial_task.strip():
@@ -314,7 +322,8 @@ class Objective:
     """One objective as the store has it. `uid` is the random root of every outside id;
     `is_claimed_met`: an agent says that it is met, and no check has looked since; `overspent` is
     the limit (`cost`, `tokens`) that cannot be held any more, because a call went over what was
-    reserved for it, or its cost was not said."""
+    reserved for it, or its cost was not said; `n_begun` counts every task that was ever begun.
+    `stop_detail` says more of why it ended, or of why it was set aside (`is_set_aside`)."""
 
     id: int
     uid: str
@@ -328,6 +337,7 @@ class Objective:
     order_revision: int = 0
     is_claimed_met: bool = False
     overspent: str = ""
+    n_begun: int = 0
     checks: Checks = Checks()
     has_report: bool = False
     created_at: datetime
@@ -343,6 +353,12 @@ class Objective:
     def is_free(self) -> bool:
         """Whether no language model is asked, but the rehearsal or a person."""
         return self.spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether it is paused because a run of it got no answer; no worker takes it up by
+        itself."""
+        return self.status is ObjectiveStatus.PAUSED and bool(self.stop_detail)
 
     @property
     def spent(self) -> str:

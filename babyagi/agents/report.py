@@ -65,7 +65,7 @@ async def write_answer(
     messages = build_messages(
         "report",
         {
-            "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
+            "objective": [("objective", Passage(text=objective.spec.asked, origin="person"))],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
             "missing": [
                 (
@@ -171,6 +171,7 @@ def render_report(
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
+        "\n".join(f"* Asked further: {_one_line(one)}" for one in objective.spec.further),
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
         _render_standing(objective, tasks, asked=aside.asked),
         _close_fence(written.text) or _render_results(results, tasks, written.why_not),

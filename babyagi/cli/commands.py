@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.completion import complete_objectives, complete_pages
 from babyagi.cli.options import (
     LIMITS,
     given_flags,
@@ -76,24 +77,45 @@ def demo(
 )
 @output_options
 @json_option
-@click.option("--objective", metavar="ID|NAME|latest", help="With --join: which one.")
+@click.option(
+    "--objective",
+    metavar="ID|NAME|latest",
+    help="With --join: which one.",
+    shell_complete=complete_objectives,
+)
+@click.option(
+    "--continue",
+    "continued",
+    metavar="ID|latest",
+    help="Ask something further of an objective; limits that are given are its new ones.",
+    shell_complete=complete_objectives,
+)
 def run(
     objective_words: tuple[str, ...],
     always_new: bool,
     as_json: bool,
     objective: str | None,
+    continued: str | None,
     **flags: Any,
 ) -> int:
     """Run an objective until it ends, and print its report.
 
     Standard output holds the report and nothing else. The same objective, first task and name go on
     where they were stopped. With --json every event is one line, and the last line is the outcome.
-    With --join it works on what somebody else started, or waits for it.
+    With --join it works on what somebody else started, or waits for it. With --continue the words
+    are a further question, which is answered from the results that there are.
     """
-    from babyagi.cli.run import run_objective
+    from babyagi.cli.run import continue_objective, run_objective
 
     output = _take_output(flags, as_json)
     given = given_flags(flags)
+    if continued is not None:
+        if always_new or objective:
+            raise click.UsageError(
+                "--continue goes with no --new and no --objective", click.get_current_context()
+            )
+        question = require_words(" ".join(objective_words), "the further question is missing")
+        return continue_objective(question, selector=continued, flags=given, output=output)
     if objective_words:
         given["objective"] = require_words(" ".join(objective_words))
     return run_objective(given, selector=objective or "", always_new=always_new, output=output)
@@ -200,6 +222,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 @click.option(
     "--objective",
     metavar="ID|NAME|latest",
+    shell_complete=complete_objectives,
     help="Work on this one alone, waited for if it has not begun. Default: on all.",
 )
 @setting_options(("concurrency", "files", "use_my_model"))
@@ -315,7 +338,7 @@ def doctor(is_quick: bool, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=complete_pages)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or list its pages."""
     from babyagi.cli.about import list_topics, read_page

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.completion import complete_inbox
 from babyagi.cli.options import ALL, json_option, objectives_option
 from babyagi.cli.text import (
     Line,
@@ -223,7 +224,7 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
 
 
 @click.command()
-@click.argument("number", type=int, required=False)
+@click.argument("number", type=int, shell_complete=complete_inbox, required=False)
 @objectives_option
 @json_option
 def inbox(number: int | None, objective: str, as_json: bool) -> None:
@@ -321,7 +322,9 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     )
     if path is None:
         raise SettingsError(
-            "the folder of this objective is not known here; BABYAGI_FILES names it"
+            "the folder of this objective is not known here",
+            fix="set BABYAGI_FILES to its path",
+            guide="inbox",
         )
     (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=Folder(path)))
     return await tool.preview(arguments) if tool.preview is not None else None
@@ -352,7 +355,7 @@ def _shape(request: Request) -> Json:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=int, shell_complete=complete_inbox)
 @click.argument("text")
 @json_option
 def answer(number: int, text: str, as_json: bool) -> None:
@@ -366,7 +369,7 @@ def answer(number: int, text: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=int, shell_complete=complete_inbox)
 @click.option("--yes", is_flag=True, help="Do not show the call and ask.")
 @json_option
 def approve(number: int, yes: bool, as_json: bool) -> None:
@@ -380,7 +383,7 @@ def approve(number: int, yes: bool, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("number", type=int, shell_complete=complete_inbox)
 @click.argument("why", default="")
 @json_option
 def reject(number: int, why: str, as_json: bool) -> None:
@@ -396,7 +399,7 @@ def reject(number: int, why: str, as_json: bool) -> None:
 def _decide(
     number: int, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    from babyagi.cli.session import STORE, load, with_store
+    from babyagi.cli.session import STORE, load, touch, with_store
     from babyagi.inbox import Decision, decide, write_decision
 
     settings = load(needs=STORE).settings
@@ -409,6 +412,7 @@ def _decide(
             if not is_seen and not _is_confirmed(request):
                 return None
             seen = request.preview.state if request.preview is not None else ""
+        touch(await store.objective(step.objective_id))
         return await store.answer_step(number, output=write_decision(said, seen=seen))
 
     step = with_store(change, changes=True)

@@ -130,8 +130,8 @@ def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> J
     """One row of `objectives --json`."""
     return {
         **pick(objective, "id uid"),
-        **pick(objective.spec, "text instance_name"),
-        **pick(objective, "status stop_reason"),
+        **pick(objective.spec, "text further instance_name"),
+        **pick(objective, "status stop_reason stop_detail is_set_aside"),
         "tasks": counts_shape(counts),
         "usage": usage_shape(objective.usage, has_price=objective.spec.has_price),
         "report": {"is_written": objective.has_report},
@@ -144,9 +144,9 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
     spec = objective.spec
     return {
         "v": VERSION,
-        "objective": {**pick(objective, "id uid"), **pick(spec, "text initial_task")},
+        "objective": {**pick(objective, "id uid"), **pick(spec, "text initial_task further")},
         "instance_name": spec.instance_name,
-        **pick(objective, "status stop_reason stop_detail"),
+        **pick(objective, "status stop_reason stop_detail is_set_aside"),
         "tasks": counts_shape(counts),
         "usage": {
             **usage_shape(objective.usage, has_price=spec.has_price),
@@ -166,7 +166,7 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
 def report_shape(objective: Objective, markdown: str) -> Json:
     return {
         "v": VERSION,
-        "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text")},
+        "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text further")},
         **pick(objective, "stop_reason"),
         "is_rehearsal": is_rehearsal(objective),
         "markdown": markdown,

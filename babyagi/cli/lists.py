@@ -1,4 +1,4 @@
-"""The commands that list and change nothing: objectives, status, tasks, results, report."""
+"""The commands that list and change nothing: status, tasks, results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from babyagi.cli.text import (
     Style,
     echo,
     echo_lines,
-    is_live_terminal,
+    is_terminal,
     print_json,
     terminal_height,
     terminal_width,
@@ -50,27 +50,6 @@ limit_option = click.option(
     metavar="N",
     help="At most so many; 0 means all. Without it: what fits the terminal, all elsewhere.",
 )
-
-
-@click.command()
-@json_option
-def objectives(as_json: bool) -> None:
-    """List all objectives, oldest first."""
-    from babyagi.cli import json_shapes, render
-    from babyagi.cli.session import with_store
-
-    async def fetch(store: TaskStore) -> list[Row]:
-        return [
-            (objective, await store.counts(objective.id)) for objective in await store.objectives()
-        ]
-
-    rows = with_store(fetch)
-    if as_json:
-        print_json([json_shapes.objective_shape(objective, counts) for objective, counts in rows])
-    elif rows:
-        echo_lines(render.render_objectives(rows, terminal_width()))
-    else:
-        echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
 
 
 @click.command()
@@ -194,7 +173,7 @@ def _screen_limit(limit: int | None) -> int:
     """What was asked for; else what fits a terminal, and all where there is none."""
     if limit is not None:
         return limit
-    return max(MIN_TASKS, terminal_height() - 4) if is_live_terminal() else 0
+    return max(MIN_TASKS, terminal_height() - 4) if is_terminal() else 0
 
 
 async def _echo_tasks(

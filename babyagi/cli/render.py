@@ -9,7 +9,16 @@ from datetime import datetime
 from babyagi.cli.json_shapes import is_free, is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
 from babyagi.next_command import Need, NextCommand, next_command
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Task, TaskStatus, Usage
+from babyagi.tasks import (
+    Limits,
+    Objective,
+    ObjectiveStatus,
+    Result,
+    StopReason,
+    Task,
+    TaskStatus,
+    Usage,
+)
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
@@ -46,7 +55,8 @@ def render_duration(seconds: float) -> str:
 def render_status_words(objective: Objective) -> str:
     """`active`, `paused`, or why it ended, in words."""
     if objective.stop_reason is None:
-        return objective.status.value
+        why = f": {safe_line(objective.stop_detail)}" if objective.stop_detail else ""
+        return f"{objective.status.value}{why}"
     detail = f" ({safe_line(objective.stop_detail)})" if objective.stop_detail else ""
     return f"ended, {objective.stop_reason.value}: {objective.stop_reason.words}{detail}"
 
@@ -143,29 +153,52 @@ def _amount(limit: int, what: str) -> str:
 
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
-    lines = [
-        Line(
-            (
-                f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'SPENT':>9} {'PERHAPS':>9}  "
-                "OBJECTIVE"
-            ),
-            Style.DIM,
-        )
-    ]
+    """A head, and a line for each: since when, how long it was worked on, how it stands, how many
+    tasks are done, what it cost (what it may have cost beside is a column where any has), its text.
+    Where there is no room for it, the times are left out."""
+    has_perhaps = any(_perhaps(objective) for objective, _ in rows)
+    lines = [Line(_objective_columns(_OBJECTIVE_HEAD, width, has_perhaps) + "OBJECTIVE", Style.DIM)]
     for objective, counts in rows:
-        status = (
-            objective.stop_reason.value
-            if objective.stop_reason is not None
-            else objective.status.value
-        )
-        head = (
-            f"{objective.id:>4}  {status:<16} {counts.get(TaskStatus.DONE, 0):>5} "
-            f"{sum(counts.values()):>5}  "
-            f"{_spent(objective):>9} {_perhaps(objective):>9}  "
-        )
+        columns = {
+            "id": f"{objective.id}",
+            "begun": f"{objective.created_at.astimezone():%Y-%m-%d %H:%M}",
+            "worked": render_duration(objective.active_s),
+            "status": _short_status(objective, counts),
+            "done": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
+            "cost": _spent(objective),
+            "perhaps": _perhaps(objective),
+        }
+        head = _objective_columns(columns, width, has_perhaps)
         style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
-        lines.append(Line(head + fit(objective.spec.text, max(20, width - len(head))), style))
+        text = "; ".join((objective.spec.text, *objective.spec.further))
+        lines.append(Line(head + fit(text, max(8, width - len(head))), style))
     return lines
+
+
+_OBJECTIVE_HEAD = {
+    name: name.upper() for name in ("id", "begun", "worked", "status", "done", "cost", "perhaps")
+}
+WITH_THE_DAY, WITH_THE_HOUR = 72, 100  # cells in a row
+
+
+def _objective_columns(columns: Mapping[str, str], width: int, has_perhaps: bool) -> str:
+    """What stands before the text of an objective, as much of it as there is room for."""
+    n_begun = 16 if width >= WITH_THE_HOUR else 10
+    times = f"{columns['begun'][:n_begun]:<{n_begun}}  "
+    if width >= WITH_THE_HOUR or not has_perhaps:
+        times += f"{columns['worked']:>9}  "
+    perhaps = f" {columns['perhaps']:>9}" if has_perhaps else ""
+    return (
+        f"{columns['id']:>4}  {times if width >= WITH_THE_DAY else ''}"
+        f"{columns['status']:<13} {columns['done']:>7} {columns['cost']:>9}{perhaps}  "
+    )
+
+
+def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
+    """The stop reason or the status; of one that was set aside without anything done, that."""
+    if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
+        return "not begun"
+    return (objective.stop_reason or objective.status).value
 
 
 def _spent(objective: Objective) -> str:
@@ -196,6 +229,7 @@ def render_status(
             f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD
         )
     )
+    lines += [Line(f"Further:  {fit(one, max(40, 2 * width))}") for one in objective.spec.further]
     lines.append(Line(f"Status:   {render_status_words(objective)}"))
     lines.append(Line(f"Tasks:    {render_counts(counts)}"))
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
@@ -305,10 +339,16 @@ def render_closing(
     going_on = _going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))
+    if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:
+        lines.append(
+            Line(f'Ask more:   babyagi run --continue {objective.id} "a further question"')
+        )
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
 
 
 def _how_it_came_out(objective: Objective) -> str:
+    if objective.is_set_aside:
+        return f"is set aside until you go on with it ({fit(objective.stop_detail, 300)})"
     if objective.stop_reason is None:
         return _HOW_IT_STANDS.get(objective.status, objective.status.value)
     detail = f" ({fit(objective.stop_detail, 300)})" if objective.stop_detail else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import logging
 import os
@@ -16,6 +17,7 @@ from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import code_of_objective
 from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
+from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
     require_embedder,
@@ -23,7 +25,15 @@ from babyagi.cli.preflight import (
     require_living_models,
 )
 from babyagi.cli.report import MARKDOWN, Output, give_report
-from babyagi.cli.session import LATEST, NOTHING, is_over, load, pick_objective, pick_unfinished
+from babyagi.cli.session import (
+    LATEST,
+    NOTHING,
+    is_over,
+    load,
+    pick_objective,
+    pick_unfinished,
+    touch,
+)
 from babyagi.cli.text import (
     Style,
     echo,
@@ -34,10 +44,16 @@ from babyagi.cli.text import (
     warn,
 )
 from babyagi.cli.views import JsonView, PlainView, describe_event, serving
-from babyagi.errors import NotFoundError, SettingsError, StoreUnavailableError
+from babyagi.errors import (
+    ModelUnavailableError,
+    NotFoundError,
+    SettingsError,
+    StoreUnavailableError,
+)
 from babyagi.index.indexer import find_trouble
+from babyagi.next_command import quoted
 from babyagi.reporting import load_report
-from babyagi.settings.fields import Settings
+from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Event, Objective, ObjectiveStatus
 
@@ -193,6 +209,12 @@ Work = Callable[[int], Coroutine[Any, Any, "RunOutcome"]]
 WATCH_CHECK_S = 1.0
 
 
+# what is frozen with an objective, or says which one is meant
+NOT_OF_CONTINUING = frozenset(
+    {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
+)
+
+
 def run_objective(
     flags: Mapping[str, Any], *, always_new: bool, output: Output, selector: str = ""
 ) -> int:
@@ -213,6 +235,24 @@ def run_objective(
     require_result_store(loaded.settings)
     require_embedder(loaded.settings)
     return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
+
+
+def continue_objective(
+    question: str, *, selector: str, flags: Mapping[str, Any], output: Output
+) -> int:
+    """Ask something further of an objective, work on it until it ends, and return the exit code."""
+    new = sorted(NOT_OF_CONTINUING & flags.keys())
+    if new:
+        raise SettingsError(
+            f"{declared_fields()[new[0]].flags[-1]} goes with a new objective, not with --continue",
+            fix=f"babyagi run --continue {selector} {quoted(question)}",
+            guide="objectives",
+        )
+    loaded = load(flags)
+    require_result_store(loaded.settings)
+    require_embedder(loaded.settings)
+    limits = parse_flags({name: flags[name] for name in LIMITS if name in flags})
+    return asyncio.run(_continue(loaded, selector, question, limits=limits, output=output))
 
 
 def run_demo(
@@ -281,8 +321,26 @@ async def _start_and_work(
         objective, is_new = await app.start_objective(always_new=always_new)
         if is_demo and is_over(objective):
             objective, is_new = await app.start_objective(always_new=True)
+        if not is_over(objective):
+            await _require_listener(app, objective)
         tell_notices((*loaded.notices, *app.notices))
         after_id = 0 if is_new else await app.store.last_event_id(objective.id)
+        return await work_on(app, objective, app.run, output=output, after_id=after_id)
+
+
+async def _continue(
+    loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
+) -> int:
+    from babyagi.app import open_app
+
+    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+        objective = await pick_objective(app.store, selector)
+        require_credentials(loaded.settings, models_of(objective))
+        require_listener(loaded.settings, models_of(objective))
+        after_id = await app.store.last_event_id(objective.id)
+        new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
+        objective = await app.ask_further(objective, question, limits=new)
+        tell_notices(loaded.notices)
         return await work_on(app, objective, app.run, output=output, after_id=after_id)
 
 
@@ -293,6 +351,7 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
         objective = await pick_unfinished(app.store, selector)
         if not is_over(objective):
             require_credentials(loaded.settings, models_of(objective))
+            await _require_listener(app, objective)
         tell_notices(loaded.notices)
         return await work_on(
             app,
@@ -303,9 +362,18 @@ async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
         )
 
 
+async def _require_listener(app: App, objective: Objective) -> None:
+    """As `require_listener`; the objective is set aside where its models cannot be asked."""
+    try:
+        require_listener(app.settings, models_of(objective))
+    except ModelUnavailableError as error:
+        await app.set_aside(objective.id, why=error.what)
+        raise
+
+
 async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
     async with open_store(settings) as store:
-        objective = await pick_objective(store, selector)
+        objective = touch(await pick_objective(store, selector))
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell_notices(
                 [
@@ -337,7 +405,6 @@ async def work_on(
     if is_over(objective):
         warn("This objective has ended already; no model is asked. To start it afresh: --new")
     else:
-        require_listener(app.settings, models_of(objective))
         view = LoggedView(_open_view(app.store, objective, as_json=output.as_json))
         outcome = await _follow_while(
             work(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view
@@ -520,6 +587,9 @@ async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
         tell_notices(loaded.notices)
         objective = await _wait_for(wanted, app.store)
+        touch(objective)
+        if not is_over(objective):
+            require_listener(app.settings, models_of(objective))
         after_id = await app.store.last_event_id(objective.id)
         return await work_on(app, objective, app.join, output=output, after_id=after_id)
 

@@ -149,6 +149,11 @@ def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
     return sys.stderr.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
 
 
+def is_terminal() -> bool:
+    """Whether standard output is a terminal, whose height bounds what is read at once."""
+    return sys.stdout.isatty()
+
+
 def is_person_there() -> bool:
     """Whether somebody can be asked: a terminal on both ends."""
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -171,7 +176,7 @@ def echo_lines(lines: Iterable[Line]) -> None:
 
 def echo_markdown(text: str) -> None:
     """Write the Markdown to standard output: rendered on a terminal, in a pipe as it stands."""
-    if not sys.stdout.isatty():
+    if not is_terminal():
         echo(text.rstrip("\n"))
         return
     from babyagi.cli.markdown import render_markdown

@@ -17,9 +17,7 @@ from babyagi.transcript import first_line
 
 NAME_WIDTH = 80
 RESULT_WIDTH = 120  # of the first line of a result
-REPORT_LINE = (
-    "babyagi report --objective {id} shows what was found; the model is asked for its summary"
-)
+REPORT_LINE = "the report is being written"
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
 
 _TASK_WORDS = {
@@ -50,6 +48,7 @@ _OTHER_WORDS = {
     events.OBJECTIVE_PAUSED: "objective {id} paused",
     events.OBJECTIVE_RESUMED: "objective {id} goes on",
     events.OBJECTIVE_EXTENDED: "objective {id} has new limits",
+    events.OBJECTIVE_ASKED_FURTHER: "objective {id} is asked further",
     events.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded anew",
     events.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; that is checked now",
     events.OBJECTIVE_CHECKED: "checked whether the objective is met",
@@ -145,7 +144,10 @@ def _words_of(event: Event) -> list[Any]:
             return [data.get("name")]
         case events.OBJECTIVE_CHECKED:
             return ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
-    return [data.get(key) for key in ("reason", "error", "detail", "hindrance", "lack", "named")]
+    return [
+        data.get(key)
+        for key in ("question", "reason", "error", "detail", "hindrance", "lack", "named")
+    ]
 
 
 def _after(task_ids: Sequence[int]) -> str:
@@ -206,11 +208,7 @@ class PlainView:
 
     async def fetch(self, batch: Sequence[Event]) -> None:
         self._pending = [line for event in batch if (line := await self._names.render_event(event))]
-        self._pending += [
-            REPORT_LINE.format(id=event.objective_id)
-            for event in batch
-            if event.kind == events.OBJECTIVE_ENDED
-        ]
+        self._pending += [REPORT_LINE for event in batch if event.kind == events.OBJECTIVE_ENDED]
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from babyagi.backends import require_result_store
 from babyagi.cli.exits import ExitCode
@@ -13,6 +13,11 @@ from babyagi.cli.run import find_person, require_objective, tell, tell_notices
 from babyagi.cli.session import is_over, load
 from babyagi.cli.text import Style, echo, fit, print_json, warn
 from babyagi.settings.load import Loaded
+
+if TYPE_CHECKING:
+    from babyagi.taskstore.port import TaskStore
+
+MAX_SAID = 10  # objectives that a worker names when it begins
 
 
 def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
@@ -63,6 +68,17 @@ def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
     return asyncio.run(_serve_all(loaded, as_json=as_json))
 
 
+async def describe_board(store: TaskStore) -> list[str]:
+    """What there is for a worker to take up, a line each."""
+    open_ids = await store.open_objectives()
+    found = [await store.objective(objective_id) for objective_id in open_ids[-MAX_SAID:]]
+    n_more = len(open_ids) - len(found)
+    return [
+        *([f"  and {n_more} older ones: babyagi objectives --active"] if n_more else []),
+        *(f"  objective {one.id}: {fit(one.spec.text, 100)}" for one in found),
+    ] or ['  there is nothing yet; it waits for: babyagi submit "an objective"']
+
+
 async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
@@ -73,6 +89,8 @@ async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
             f"Worker {app.name} works on whatever is on the board, "
             f"{loaded.settings.concurrency} tasks at once. Ctrl-C ends it gently."
         )
+        for line in await describe_board(app.store):
+            say(line)
         signal_number = await app.serve_all(say)
     say("This worker has signed off; what it held is free for others.")
     return 0 if signal_number is None else 128 + signal_number

@@ -36,7 +36,7 @@ from babyagi.llm.quoting import (
     split_document,
     words_of,
 )
-from babyagi.tasks import Reservation, Role, Usage
+from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 
 DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
 MAX_DOCUMENTS = 32  # that are read; with their lists and comparisons fewer tasks than a run may do
@@ -135,7 +135,7 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
 def _execute(
     tool_names: Collection[str], blocks: Sequence[tuple[str, str]]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    task, question = _block(blocks, "task"), read_question(_block(blocks, "objective"))
+    task, question = _block(blocks, "task"), _asked(blocks)
     observations = [text for label, text in blocks if label in ("observation", "error")]
     read = _READ_TASK.search(task)
     if read is not None:
@@ -380,7 +380,7 @@ def _follow(result: str) -> list[dict[str, object]]:
 
 
 def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
-    question = read_question(_block(blocks, "objective"))
+    question = _asked(blocks)
 
     def weigh(line: str) -> tuple[int, int, float, int]:
         read = _READ_TASK.search(line)
@@ -400,11 +400,20 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 
 
 def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
-    """The objective as its only part, with a passage that comes close: what a rehearsal takes for
-    an answer."""
-    objective = _block(blocks, "objective")
+    """The objective and each further question as its parts, with a passage that comes close: what
+    a rehearsal takes for an answer."""
+    asked = _questions(blocks)
+    found = [_find_part(question, blocks, instructions) for question in asked]
+    parts = [part for part in found if part is not None]
+    missing = [one[:300] for one, part in zip(asked, found, strict=True) if part is None]
+    return json.dumps({"parts": parts, "missing": missing, "met": not missing}, ensure_ascii=False)
+
+
+def _find_part(
+    question: str, blocks: Sequence[tuple[str, str]], instructions: str
+) -> dict[str, str | int] | None:
     results = [text.split("\n", 1) for label, text in blocks if label == "result"]
-    best = _plainest(_ranked(blocks, read_question(objective)), instructions) or _quotes(blocks)
+    best = _plainest(_ranked(blocks, read_question(question)), instructions) or _quotes(blocks)
     said = (
         best[0].text
         if best
@@ -416,11 +425,17 @@ def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
     number = next(
         (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest)), "0"
     )
-    parts = [{"part": objective[:300], "task": int(number), "quote": said[:300]}] if said else []
-    return json.dumps(
-        {"parts": parts, "missing": [] if parts else [objective[:300]], "met": bool(parts)},
-        ensure_ascii=False,
-    )
+    return {"part": question[:300], "task": int(number), "quote": said[:300]} if said else None
+
+
+def _questions(blocks: Sequence[tuple[str, str]]) -> list[str]:
+    """The objective's text, and what was asked further."""
+    return _block(blocks, "objective").split(f"\n{ASKED_FURTHER}")
+
+
+def _asked(blocks: Sequence[tuple[str, str]]) -> Question:
+    """All that is asked, as one question."""
+    return read_question(" ".join(_questions(blocks)))
 
 
 def _plainest(ranked: Sequence[tuple[float, Quote]], instructions: str) -> list[Quote]:
@@ -452,21 +467,32 @@ def _report(blocks: Sequence[tuple[str, str]]) -> str:
                 *(text[:MAX_RESULT_CHARS] for text in texts[:QUOTES_IN_REPORT]),
             ]
         )
-    ranked = _ranked(blocks, read_question(_block(blocks, "objective")))
+    first, *further = _questions(blocks)
     n_read = len(set(_counts_by_path(blocks)) | {quote.path for quote in quotes})
     read = f"{n_read} document was read." if n_read == 1 else f"{n_read} documents were read."
-    if not ranked:
-        begun = [quote.render() for quote in quotes[:QUOTES_IN_REPORT]]
-        return "\n".join([f"{read} None holds words of the question. They begin:", "", *begun])
-    least = LEAST_SHARE * ranked[0][0]
-    best = [
+    best = _best(blocks, first)
+    lines = (
+        [f"{read} These passages share most with the question, best first:", "", *best]
+        if best
+        else [
+            f"{read} None holds words of the question. They begin:",
+            "",
+            *(quote.render() for quote in quotes[:QUOTES_IN_REPORT]),
+        ]
+    )
+    for question in further:
+        lines += ["", question, "", *_best(blocks, question)[:SURE_IN_REPORT]]
+    return "\n".join(lines)
+
+
+def _best(blocks: Sequence[tuple[str, str]], question: str) -> list[str]:
+    """What a report quotes on a question: a few passages, and more where they come as close."""
+    ranked = _ranked(blocks, read_question(question))
+    return [
         quote.render()
         for place, (value, quote) in enumerate(ranked[:QUOTES_IN_REPORT])
-        if place < SURE_IN_REPORT or value >= least
+        if place < SURE_IN_REPORT or value >= LEAST_SHARE * ranked[0][0]
     ]
-    return "\n".join(
-        [f"{read} These passages share most with the question, best first:", "", *best]
-    )
 
 
 # -- words and blocks

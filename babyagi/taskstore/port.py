@@ -367,9 +367,13 @@ class TaskStore(WorkerStore, Protocol):
         """All of them, or the `limit` newest; oldest first."""
         ...
 
-    async def pause_objective(self, objective_id: int) -> Objective:
+    async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
         """active → paused; no call is intended from now on. Nothing changes when it is not
-        active."""
+        active.
+
+        Args:
+            detail: why nobody could work on it; empty when a person wants the pause.
+        """
         ...
 
     async def resume_objective(self, objective_id: int) -> Objective:
@@ -396,6 +400,27 @@ class TaskStore(WorkerStore, Protocol):
         """Set new limits, and count barren tasks from 0; an objective that ended by a limit,
         `waiting`, `stalled`, `unmet` or `failed` becomes active again and its report is owed
         anew."""
+        ...
+
+    async def ask_further(
+        self,
+        objective_id: int,
+        *,
+        question: str,
+        after: Sequence[int] = (),
+        limits: Limits | None = None,
+    ) -> Objective:
+        """A person asks something beside the objective's text: it is part of what is asked from now
+        on (`ObjectiveSpec.further`), and a task of that name is queued before all others,
+        to come after the tasks `after`. An objective that has ended becomes active again, and its
+        report is owed anew.
+
+        Args:
+            limits: new ones, where they are given.
+
+        Raises:
+            ObjectiveStoppedError: it was cancelled. SettingsError: the question is empty.
+        """
         ...
 
     async def delete_objective(self, objective_id: int) -> None:

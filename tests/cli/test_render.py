@@ -167,3 +167,14 @@ def test_objectives_are_listed_one_a_line():
     assert len(lines) == 3
     assert "limit:tasks" in lines[1].text
     assert "active" in lines[2].text
+
+
+@pytest.mark.parametrize("width", [52, 60, 80, 100, 140])
+def test_a_list_of_objectives_stays_within_the_terminal(width):
+    long = samples.objective(spec=samples.spec(text="Find what the documents promise " * 9))
+
+    perhaps = replace(long, usage=replace(long.usage, unconfirmed_cost_usd=0.01))
+
+    for found in (long, perhaps):
+        lines = render.render_objectives([(found, samples.COUNTS)], width)
+        assert all(len(line.text) <= max(width, 58) for line in lines)

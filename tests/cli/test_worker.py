@@ -2,9 +2,12 @@ import json
 
 import pytest
 
+from babyagi.app import open_app
 from babyagi.cli.root import run_guarded
 from babyagi.cli.run import Wanted
 from babyagi.cli.session import close_log
+from babyagi.cli.worker import describe_board
+from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.cli import homes, samples
@@ -120,3 +123,34 @@ def test_the_mode_for_many_machines_needs_a_server(home, monkeypatch, capsys):
     monkeypatch.setenv("COOPERATIVE_MODE", "d")
     assert run_guarded(["workers"]) == 2
     assert "BABYAGI_TASK_STORE=postgresql://" in capsys.readouterr().err
+
+
+async def test_a_worker_says_what_it_is_about_to_take_up(board):
+    board_lines = ["  objective 2: tea", "  objective 3: salt"]
+    assert await describe_board(board) == board_lines
+
+    await board.pause_objective(3, detail="the key is refused")
+    assert await describe_board(board) == board_lines[:1]
+
+    await board.pause_objective(2)
+    (line,) = await describe_board(board)
+    assert "there is nothing yet" in line
+
+
+async def test_two_workers_of_one_machine_have_different_names_also_in_different_homes(
+    tmp_path,
+):
+    def settings(name):
+        environ = {
+            "BABYAGI_HOME": str(tmp_path / name),
+            "BABYAGI_TASK_STORE": f"sqlite://{tmp_path}/shared.db",
+            "BABYAGI_WORKER_NAME": "me",
+            "LLM_MODEL": "rehearsal",
+            "BABYAGI_RESULT_STORE": "builtin",
+        }
+        return load_settings(flags={}, environ=environ, cwd=tmp_path).settings
+
+    async with open_app(settings("one")) as first:
+        await first.store.register_worker(first._identity, lease_s=30)
+        async with open_app(settings("two")) as second:
+            assert (first.name, second.name) == ("me", "me-2")

@@ -332,6 +332,51 @@ class TaskStoreContract:
             1,
         )
 
+    async def test_a_further_question_is_part_of_what_is_asked_and_reopens_the_objective(
+        self, store
+    ):
+        objective_id = await begin(store, "B")
+        first, _ = await finish_one(store, objective_id)
+        await store.end_objective(objective_id, reason=StopReason.FINISHED)
+        claim = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(claim, markdown="# all")
+
+        limits = replace(NO_LIMITS, max_tasks=9)
+        asked = await store.ask_further(
+            objective_id, question=" And\n coffee? ", after=[first], limits=limits
+        )
+
+        assert (asked.status, asked.has_report) == (ObjectiveStatus.ACTIVE, False)
+        assert asked.spec.further == ("And coffee?",)
+        assert asked.spec.asked == "Know all about tea\nAsked further: And coffee?"
+        assert asked.spec.limits == limits
+        task = (await store.claim_task(objective_id, "w")).task
+        assert (task.name, task.after, task.origins) == ("And coffee?", (first,), ("person",))
+        assert (await store.objective(objective_id)).spec.further == ("And coffee?",)
+        again, is_new = await store.create_objective(asked.spec, uid="other")
+        assert (again.id, is_new) == (objective_id, False)
+        assert not (await store.verify(objective_id)).damages
+
+    async def test_what_was_cancelled_or_asks_nothing_is_not_asked_further(self, store):
+        objective_id = await begin(store)
+        with pytest.raises(SettingsError, match="empty"):
+            await store.ask_further(objective_id, question=" \n")
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.ask_further(objective_id, question="And coffee?")
+        assert (await store.objective(objective_id)).spec.further == ()
+
+    async def test_what_is_set_aside_says_why_until_it_goes_on(self, store):
+        objective_id = await begin(store)
+
+        aside = await store.pause_objective(objective_id, detail="the key is refused")
+        assert aside.is_set_aside and aside.stop_detail == "the key is refused"
+        assert objective_id not in await store.open_objectives()
+
+        active = await store.resume_objective(objective_id)
+        assert not active.is_set_aside and active.stop_detail == ""
+        assert not (await store.pause_objective(objective_id)).is_set_aside
+
     @pytest.mark.parametrize("reason", StopReason)
     async def test_what_a_person_does_reopens_every_end_but_a_cancelled_one_and_extending_those_that_are_no_success(
         self, store, reason

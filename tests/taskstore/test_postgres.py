@@ -400,7 +400,7 @@ async def test_a_missing_driver_says_what_to_install(monkeypatch):
     monkeypatch.delattr(taskstore, "postgres")
     with pytest.raises(SettingsError) as caught:
         await open_postgres("postgresql://u:secret@127.0.0.1/db", offload=run_inline)
-    assert caught.value.fix == "pip install 'babyagi-daemon[postgres]'"
+    assert caught.value.fix == "pip install 'psycopg[binary]>=3.3.9'"
 
 
 def test_every_error_of_the_driver_is_ours_to_say_or_a_programmers():

@@ -897,3 +897,17 @@ async def test_a_wait_for_a_change_that_is_under_way_when_the_store_is_closed_en
     await waiting.close()
     async with asyncio.timeout(5):
         await wait
+
+
+async def test_who_waits_for_events_can_be_cancelled_as_one_comes(tmp_path):
+    store = await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(store)
+    later = await store.last_event_id(objective_id) + 2
+    waiting = asyncio.create_task(store.wait_for_events(objective_id, after_id=later, timeout_s=60))
+    await asyncio.sleep(0.01)
+    await store.pause_objective(objective_id)
+    waiting.cancel()
+    done, _ = await asyncio.wait({waiting}, timeout=1)
+    waiting.cancel()
+    assert done == {waiting} and waiting.cancelled()
+    await store.close()

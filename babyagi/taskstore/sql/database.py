@@ -308,7 +308,7 @@ def require_known(version: int, *, known: int, where: str) -> None:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
             why=f"its schema has version {version}, this program knows versions up to {known}",
-            fix="pip install --upgrade babyagi-daemon",
+            fix="pip install . in the newest sources of this program",
             guide="store",
         )
 

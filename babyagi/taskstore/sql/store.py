@@ -21,6 +21,8 @@ from babyagi.tasks import (
     ObjectiveSpec,
     ObjectiveStatus,
     Pending,
+    Place,
+    Proposal,
     Result,
     StopReason,
     Task,
@@ -45,7 +47,7 @@ from babyagi.taskstore.sql.rows import (
     to_json,
 )
 from babyagi.taskstore.sql.steps import Parking, Steps
-from babyagi.taskstore.sql.tasks import Claims, Steering
+from babyagi.taskstore.sql.tasks import Claims, Steering, put_in_place
 from babyagi.taskstore.sql.transitions import ALL_ROWS
 from babyagi.taskstore.sql.verify import Verifying
 from babyagi.taskstore.sql.workers import Workers
@@ -131,7 +133,7 @@ def _load_postgres(url: str) -> ModuleType:
         raise SettingsError(
             f"the task store {redact_url(url)} needs a driver that is not installed",
             why=str(error),
-            fix="pip install 'babyagi-daemon[postgres]'",
+            fix="pip install 'psycopg[binary]>=3.3.9'",
             guide="store",
         ) from error
     return postgres
@@ -178,9 +180,13 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
             n_rows=rows,
         )
 
-    async def pause_objective(self, objective_id: int) -> Objective:
+    async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
         return await self._switch(
-            objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, events.OBJECTIVE_PAUSED
+            objective_id,
+            ObjectiveStatus.ACTIVE,
+            ObjectiveStatus.PAUSED,
+            events.OBJECTIVE_PAUSED,
+            detail=lifecycle.storable(detail, max_chars=lifecycle.MAX_DETAIL_CHARS),
         )
 
     async def resume_objective(self, objective_id: int) -> Objective:
@@ -189,14 +195,21 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
         )
 
     async def _switch(
-        self, objective_id: int, old: ObjectiveStatus, new: ObjectiveStatus, kind: str
+        self,
+        objective_id: int,
+        old: ObjectiveStatus,
+        new: ObjectiveStatus,
+        kind: str,
+        *,
+        detail: str = "",
     ) -> Objective:
         def work(tx: Transaction) -> Objective:
             row = transitions.objective_row(tx, objective_id)
             if row["status"] == old:
                 transitions.carry_time(tx, row)
-                tx.run("set_status", objective_id=objective_id, status=new)
-                transitions.append_event(tx, objective_id, kind)
+                tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
+                data = {"detail": detail} if detail else {}
+                transitions.append_event(tx, objective_id, kind, **data)
             return transitions.read_objective(tx, objective_id)
 
         return await self._write(work, objective_id)
@@ -244,6 +257,42 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
             tx.run("set_overspent", objective_id=objective_id, limit="")
             transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
             if row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING:
+                transitions.reopen(tx, objective_id)
+            return transitions.read_objective(tx, objective_id)
+
+        return await self._write(work, objective_id)
+
+    async def ask_further(
+        self,
+        objective_id: int,
+        *,
+        question: str,
+        after: Sequence[int] = (),
+        limits: Limits | None = None,
+    ) -> Objective:
+        asked = lifecycle.further_question(question)
+
+        def work(tx: Transaction) -> Objective:
+            row = transitions.objective_row(tx, objective_id)
+            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+            lifecycle.require_reopenable(objective_id, reason)
+            spec = spec_from_row(row)
+            further = tuple(dict.fromkeys((*spec.further, asked)))
+            limits_then = limits or spec.limits
+            transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
+            if limits is not None:
+                tx.run("set_overspent", objective_id=objective_id, limit="")
+                transitions.append_event(
+                    tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits)
+                )
+            transitions.append_event(
+                tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked
+            )
+            proposal = Proposal(name=asked, after=tuple(after))
+            (task,) = planning.enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+            put_in_place(tx, objective_id, [task.id], Place.FIRST)
+            tx.run("count_afresh", objective_id=objective_id)
+            if reason is not None:
                 transitions.reopen(tx, objective_id)
             return transitions.read_objective(tx, objective_id)
 

@@ -575,7 +575,7 @@ class Steering(SqlAccess):
             if plan.added and reason is not None:
                 transitions.reopen(tx, objective_id)
             if to is not Place.LAST and plan.added:
-                _put(tx, objective_id, [task.id for task in plan.added], to)
+                put_in_place(tx, objective_id, [task.id for task in plan.added], to)
             return replace(
                 plan,
                 added=tuple(
@@ -590,7 +590,7 @@ class Steering(SqlAccess):
             _changeable(tx, objective_id, task_id)
             if not isinstance(to, Place):
                 transitions.read_task(tx, objective_id, to)
-            _put(tx, objective_id, [task_id], to)
+            put_in_place(tx, objective_id, [task_id], to)
             return transitions.read_task(tx, objective_id, task_id)
 
         return await self._write(work, objective_id)
@@ -653,7 +653,7 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
     return task
 
 
-def _put(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
+def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
     """Deal the ranks of what is still to be done out anew, with the moved tasks in their new
     place."""
     listed = tx.all(

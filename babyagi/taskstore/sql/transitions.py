@@ -55,7 +55,9 @@ MAX_COUNTED = 100  # tasks that can be started; no worker has more free slots
 def objective_row(tx: Transaction, objective_id: int) -> Row:
     row = tx.one("objective", objective_id=objective_id)
     if row is None:
-        raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi objectives")
+        raise NotFoundError(
+            f"there is no objective {objective_id}", fix="babyagi objectives", guide="objectives"
+        )
     return row
 
 
