@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 # -- the commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does
 # --------------------------------------------------------------------------------------------------
 
-DEFAULT_QUESTION = (
-    "What does this program promise, and what should a person know before leaving it alone?"
-)
+DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a run spend?"
 
 
 @click.command()
@@ -346,7 +344,9 @@ def guide(topic: str | None) -> None:
     from babyagi.cli.about import list_topics, read_page
 
     if topic is not None:
-        echo(read_page(topic).rstrip("\n"))
+        from babyagi.cli.paging import show_page
+
+        show_page(read_page(topic))
         return
     topics = list_topics()
     for name, title in topics:
