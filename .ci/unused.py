@@ -9,16 +9,23 @@ _download_model_if_not_exists  # chromadb's
 
 # Python or a library reads them
 __stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_factory
+style_name, parsed, validateLink, handle_starttag, handle_startendtag, handle_endtag
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
+# textual calls and reads them by name
+BINDINGS, CSS, ENABLE_COMMAND_PALETTE, theme, get_default_screen, _handle_exception
+on_mount, on_resize, on_screen_resume, on_paste, on_input_submitted, _get_terminal_size
+action_move, action_unselect, action_help, action_open, action_pause, action_answer
+action_scroll_pages, action_approve, action_reject, action_stop, action_quit
+
 # Arguments that a driver's method or a tool's schema names
-sql, month, tags, local_address, socket_options
+sql, month, tags, street, age, local_address, socket_options
 
 # Methods that a library calls
 connect_unix_socket, handle_starttag, handle_endtag, handle_data
 
 # The command line's, by their decorators
-tasks_list, results_list, move, edit, skip, tools_test
+tasks_list, results_list, objectives_list, move, edit, skip, tools_test, prune, help_
 
 # A field that only JSON shows
 not_before
@@ -27,7 +34,24 @@ not_before
 extra_env_files, trust_env_file, llama_model_path, llama_ctx_max, llama_threads_num
 
 # For programs that embed this one
-add_tool, run_batch, as_tool, keep_last, tools_of, TOOL_LABELS, JAPANESE, FORCE, duplicates
+(
+    __dir__,
+    by_hand,
+    why_no_output,
+    is_given_up,
+    is_approval,
+    max_cost,
+    max_time,
+    add_tool,
+    run_batch,
+    as_tool,
+    keep_last,
+    tools_of,
+    TOOL_LABELS,
+    JAPANESE,
+    FORCE,
+    duplicates,
+)
 
 # What tests and campaigns ask the program
 close_log, n_rebuilds, OURS, mend

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from babyagi.app import App
 from babyagi.backends import utc_now
@@ -20,34 +20,61 @@ from babyagi.inbox import Decision, decide, decisions, describe
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.port import ChatModel
-from babyagi.react.calling import require_names
-from babyagi.react.executor import Executor, OnSignal, ask_agent, build_agent_tool
-from babyagi.react.protocols.base import AgentProtocol, fill
-from babyagi.react.steps import AgentBounds, AtLimit, Run, RunEnded, Signal
+from babyagi.llm.prompt import Message
+from babyagi.offload import call_either, run_blocking
+from babyagi.options import AgentOptions, Ask, SettingOptions, names_of, require_known
+from babyagi.react.asking import Asked
+from babyagi.react.calling import require_names, side_by_side
+from babyagi.react.executor import Executor, OnSignal, ask_agent, build_agent_tool, to_step
+from babyagi.react.outputs import output_type_of
+from babyagi.react.protocols.base import AgentProtocol, fill, instruct
+from babyagi.react.steps import (
+    Act,
+    AgentBounds,
+    AgentDecision,
+    AgentStep,
+    AtLimit,
+    Finish,
+    Run,
+    RunEnded,
+    Signal,
+    T,
+)
 from babyagi.settings.fields import declared_fields
 from babyagi.settings.load import load_here, variables_here
 from babyagi.settings.values import Secret
 from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Passage, Role, Worker
 from babyagi.taskstore.limits import raise_by_kept_back
 from babyagi.taskstore.sqlite import MemoryTaskStore
-from babyagi.tools.base import Tool
-from babyagi.tools.declare import tool as declare_tool
+from babyagi.tools.base import Observation, Tool
+from babyagi.tools.declare import collect_tools
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 LEASE_S = 365 * 86_400.0  # a run in one process is claimed by nobody else
 
-Ask = Callable[[str], Awaitable[str]]
+History = Run[Any] | Sequence[Message]
+ProtocolName = Literal["auto", "native", "json", "text"]
 _BOUNDS = frozenset(field.name for field in fields(AgentBounds))
 _OF_FILES = ("agent_hosts", "serpapi_api_key")  # settings that only an agent from a file looks at
 _KEYS_AND_HOSTS = ("openai_api_key", *_OF_FILES)
+_PARAMETERS = frozenset(("model", "tools", "output_type", "instruction", "protocol", "ask"))
 _LIMITS = ("max_calls", "max_tokens", "max_cost_usd")
 
 
-class Agent:
+class Agent(Generic[T]):
     """A model with tools, asked one question at a time.
+
+        agent = Agent("gpt-6-luna", tools=[price], output_type=int)
+        agent.run("What do two teas cost?").output  # an int
 
     Args:
         model: a name, as in LLM_MODEL, or a `ChatModel`; without one, LLM_MODEL decides.
         tools: tools, or functions with types and a docstring; another agent by its `as_tool`.
+        output_type: what an answer must be: a dataclass, a TypedDict, a model of pydantic, an Enum,
+            a Literal, int, date, list[…] of these, …. An answer that is not goes back to the model
+            with what is wrong. Without it an answer is text.
         instruction: what it is told before the question.
         protocol: `auto`, `native`, `json`, `text`, or an `AgentProtocol`.
         ask: shows a person a question and returns their answer; without it a tool that asks ends
@@ -57,39 +84,78 @@ class Agent:
             that is named, settings.
 
     Raises:
-        ValueError: two tools have one name, or a function cannot be a tool.
+        ValueError: two tools have one name, a function cannot be a tool, or a model cannot be told
+            the type of the answer.
         TypeError: there is no such option.
     """
+
+    @overload
+    def __init__(
+        self: Agent[str],
+        model: str | ChatModel = "",
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        *,
+        output_type: None = None,
+        instruction: str = "",
+        protocol: AgentProtocol | ProtocolName = "auto",
+        ask: Ask | None = None,
+        **options: Unpack[AgentOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        model: str | ChatModel = "",
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        *,
+        output_type: type[T],
+        instruction: str = "",
+        protocol: AgentProtocol | ProtocolName = "auto",
+        ask: Ask | None = None,
+        **options: Unpack[AgentOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Agent[Any],
+        model: str | ChatModel = "",
+        tools: Sequence[Tool | Callable[..., Any]] = (),
+        *,
+        output_type: object,
+        instruction: str = "",
+        protocol: AgentProtocol | ProtocolName = "auto",
+        ask: Ask | None = None,
+        **options: Unpack[AgentOptions],
+    ) -> None: ...
 
     def __init__(
         self,
         model: str | ChatModel = "",
         tools: Sequence[Tool | Callable[..., Any]] = (),
         *,
+        output_type: object = None,
         instruction: str = "",
         protocol: AgentProtocol | str = "auto",
         ask: Ask | None = None,
         **options: Any,
     ) -> None:
+        _require_options(model, options)
         if "at_limit" in options:
             options["at_limit"] = AtLimit(options["at_limit"])
-        self.tools = require_names([_to_tool(given) for given in tools])
+        self.tools = require_names(collect_tools(tools))
         self.bounds = AgentBounds(
             **{name: value for name, value in options.items() if name in _BOUNDS}
         )
+        self.output = None if output_type in (None, str) else output_type_of(output_type)
         self.protocol = protocol
         self.instruction = instruction or fill("agent")
         self._model = model
         self._ask = ask
         self._options = {name: value for name, value in options.items() if name not in _BOUNDS}
         self._has_time = bool(options.get("max_time_s"))
-        for name in self._options.keys() - (
-            declared_fields().keys() if isinstance(model, str) else set(_LIMITS)
-        ):
-            raise TypeError(f"there is no such option here: {name}")
 
     @classmethod
-    def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent:
+    def from_yaml(cls, path: str | Path, agent_name: str = "", **options: Any) -> Agent[str]:
         """Return the agent of this name that a file describes in components, pipelines and agents;
         without a name its only one.
 
@@ -123,7 +189,7 @@ class Agent:
             for name, given in (("model", found.model), ("openai_api_key", Secret(found.api_key)))
             if given
         }
-        agent = cls(
+        agent: Agent[str] = Agent(
             **{
                 **described,
                 **{name: given for name, given in options.items() if name not in _OF_FILES},
@@ -139,57 +205,59 @@ class Agent:
         Raises:
             ValueError: there is one of this name, and `replace` is False.
         """
-        tool = _to_tool(given)
+        (tool,) = collect_tools([given])
         others = [other for other in self.tools if not (replace and other.name == tool.name)]
         self.tools = require_names([*others, tool])
 
-    def run(self, question: str, *, on_signal: OnSignal | None = None) -> Run:
-        """As `run_async`, for code that is not async itself."""
-        return asyncio.run(self.run_async(question, on_signal=on_signal))
+    def run(
+        self, question: str, *, history: History = (), on_signal: OnSignal | None = None
+    ) -> Run[T]:
+        """As `run_async`, for code that is not async itself, also in a notebook."""
+        return run_blocking(self.run_async(question, history=history, on_signal=on_signal))
 
-    def run_batch(self, questions: Sequence[str]) -> list[Run]:
+    def run_batch(self, questions: Sequence[str]) -> list[Run[T]]:
         """The runs of several questions, each by itself, in their order; at most `max_parallel` at
         once."""
 
-        async def run_all() -> list[Run]:
+        async def run_all() -> list[Run[T]]:
             slots = asyncio.Semaphore(max(1, self.bounds.max_parallel))
 
-            async def run_one(question: str) -> Run:
+            async def run_one(question: str) -> Run[T]:
                 async with slots:
                     return await self.run_async(question)
 
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(run_one(question)) for question in questions]
-            return [task.result() for task in tasks]
+            return await side_by_side([run_one(question) for question in questions])
 
-        return asyncio.run(run_all())
+        return run_blocking(run_all())
 
-    async def run_async(self, question: str, *, on_signal: OnSignal | None = None) -> Run:
-        """Return the run on the question; `on_signal` is told everything on the way.
+    async def run_async(
+        self, question: str, *, history: History = (), on_signal: OnSignal | None = None
+    ) -> Run[T]:
+        """Return the run on the question.
+
+        Args:
+            history: a run that this question follows on, or the `messages` of one.
+            on_signal: is told everything on the way.
 
         Raises:
             BabyagiError: its text says what to do. What the model or a tool does wrong is in the
             run instead.
         """
-        async with aclosing(self.iter(question)) as signals:
+        async with aclosing(self.iter(question, history=history)) as signals:
             async for signal in signals:
                 if on_signal is not None:
                     on_signal(signal)
                 if isinstance(signal, RunEnded):
-                    run = signal.run
+                    run: Run[T] = signal.run
         return run
 
-    async def iter(self, question: str) -> AsyncGenerator[Signal, None]:
-        """Yield the signals of a run, the last of them `RunEnded`. Raises as `run_async`."""
-        messages, n_told = ask_agent(self.instruction, Passage(text=question, origin="person")), 0
+    async def iter(self, question: str, *, history: History = ()) -> AsyncGenerator[Signal, None]:
+        """Yield the signals of a run, the last of them `RunEnded`. Arguments and errors are those
+        of `run_async`."""
+        messages, n_told = self._messages(question, history), 0
         async with self._open_desk(question) as desk:
             while True:
-                executor = Executor(
-                    tools=self.tools,
-                    calls=await desk.open_journal(),
-                    protocol=self.protocol,
-                    bounds=self.bounds,
-                )
+                executor = self._open_executor(await desk.open_journal())
                 n = 0
                 try:
                     async with aclosing(executor.iter(messages)) as signals:
@@ -200,7 +268,7 @@ class Agent:
                             if n > n_told:
                                 n_told = n
                                 yield (
-                                    await desk.settle(signal)
+                                    await desk.settle(signal, executor, messages)
                                     if isinstance(signal, RunEnded)
                                     else signal
                                 )
@@ -209,6 +277,34 @@ class Agent:
                     if self._ask is None:
                         raise
                     await desk.put_questions(self._ask)
+
+    @asynccontextmanager
+    async def by_hand(self, question: str, *, history: History = ()) -> AsyncIterator[ByHand]:
+        """A run that goes on only as you say: `plan`, `call`, or both as `step`.
+
+        async with agent.by_hand("What do two teas cost?") as hand:
+            while not hand.is_done:
+                print(await hand.plan())
+                print(await hand.call())
+        """
+        messages = self._messages(question, history)
+        async with self._open_desk(question) as desk:
+            yield ByHand(self._open_executor(await desk.open_journal()), messages)
+
+    def _messages(self, question: str, history: History) -> tuple[Message, ...]:
+        earlier = history.messages if isinstance(history, Run) else tuple(history)
+        told, asked = ask_agent(self.instruction, Passage(text=question, origin="person"))
+        told = instruct([told], self.output.instruction)[0] if self.output else told
+        return (told, *earlier, asked)
+
+    def _open_executor(self, journal: Journal) -> Executor:
+        return Executor(
+            tools=self.tools,
+            calls=journal,
+            protocol=self.protocol,
+            bounds=self.bounds,
+            output=self.output,
+        )
 
     def as_tool(self, name: str, description: str) -> Tool:
         """This agent as a tool of another one, which lends it its model, journal and limits."""
@@ -291,22 +387,77 @@ class _Desk:
         await self.store.join_objective(self.worker.id, self.objective.id)
         claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
         if claim is None:
-            raise NotFoundError("the question can no longer be worked on")
+            raise NotFoundError(
+                "the question can no longer be worked on",
+                fix="ask it again with `run`",
+                guide="tools",
+            )
         return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
 
-    async def settle(self, ended: RunEnded) -> RunEnded:
-        """The end with all that the run took, calls within tools included."""
+    async def settle(
+        self, ended: RunEnded, executor: Executor, messages: Sequence[Message]
+    ) -> RunEnded:
+        """The end with all that the run took, calls within tools included, and the conversation."""
         objective = await self.store.objective(self.objective.id)
-        return RunEnded(run=replace(ended.run, usage=objective.usage))
+        said = executor.transcript(messages, ended.run)
+        return RunEnded(run=replace(ended.run, usage=objective.usage, messages=said))
 
     async def put_questions(self, ask: Ask) -> None:
         for step in await self.store.inbox(self.objective.id):
-            said = await ask(describe(step))
+            said: str = await call_either(ask, describe(step))
             way = Decision.ANSWER if Decision.ANSWER in decisions(step) else Decision.APPROVE
             await self.store.answer_step(step.id, output=decide(step, way, said).to_json())
 
 
-def _to_tool(given: Tool | Callable[..., Any]) -> Tool:
-    if isinstance(given, Agent):
-        raise ValueError("an agent needs a name as a tool: agent.as_tool(name, description)")
-    return given if isinstance(given, Tool) else declare_tool(given)
+class ByHand:
+    """A run that a program drives.
+
+    Attributes:
+        messages: what the model is asked with. steps: what was done so far; each further step is
+            planned from these, so a program may change them.
+    """
+
+    def __init__(self, executor: Executor, messages: Sequence[Message]) -> None:
+        self.messages = tuple(messages)
+        self.steps: list[AgentStep] = []
+        self._executor = executor
+        self._planned: Asked[AgentDecision] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the model has given its answer, or given up."""
+        return bool(self.steps) and not isinstance(self.steps[-1].decision, Act)
+
+    @property
+    def output(self) -> str:
+        """The text of the answer, empty as long as there is none."""
+        last = self.steps[-1].decision if self.steps else None
+        return last.output if isinstance(last, Finish) else ""
+
+    async def plan(self) -> AgentDecision:
+        """Ask the model what comes next: calls, its answer, or that it gives up. Nothing is called.
+        Asking once more without `call` between gives the same decision."""
+        self._planned = await self._executor.plan(self.messages, self.steps)
+        return self._planned.value
+
+    async def call(self) -> list[Observation]:
+        """Make the calls that were planned, append the step, and return what each call gave."""
+        planned, n = self._planned, len(self.steps) + 1
+        if planned is None:
+            raise RuntimeError("there is nothing to call: plan() comes first")
+        given = await self._executor.call(planned.value, n=n)
+        self.steps.append(to_step(n, planned, given))
+        self._planned = None
+        return given
+
+    async def step(self) -> AgentStep:
+        """`plan` and `call`; returns the step."""
+        await self.plan()
+        await self.call()
+        return self.steps[-1]
+
+
+def _require_options(model: str | ChatModel, options: Mapping[str, Any]) -> None:
+    known = names_of(AgentOptions) | names_of(SettingOptions) | declared_fields().keys()
+    known = known if isinstance(model, str) else _BOUNDS | set(_LIMITS)
+    require_known(options, known, "Agent", others=_PARAMETERS)

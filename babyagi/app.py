@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import secrets
@@ -10,20 +11,29 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from babyagi import events
 from babyagi.agents.prompting import prompt_version
-from babyagi.backends import open_index, open_store, require_result_store, utc_now
-from babyagi.errors import CredentialsError, SettingsError
+from babyagi.backends import open_index, open_store, utc_now
+from babyagi.errors import (
+    CredentialsError,
+    LimitReachedError,
+    ModelRejectedError,
+    SettingsError,
+)
 from babyagi.files import Folder
 from babyagi.home import (
     home_id,
     is_bearer_dead,
     new_worker_id,
+    remember_concurrency,
     remember_folder,
+    remember_touch,
+    remembered_concurrency,
     remembered_folder,
     take_name,
 )
@@ -33,14 +43,16 @@ from babyagi.index.port import VectorIndex
 from babyagi.index.shared import open_search
 from babyagi.journal import Backends, Gate
 from babyagi.llm.client import Endpoint, OpenAIModel, missing_key
-from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, fetch_files, missing_files
+from babyagi.llm.embeddings import OnnxEmbedder, OpenAIEmbedder, missing_files
 from babyagi.llm.human import HumanModel
 from babyagi.llm.port import ChatModel, Embedder
 from babyagi.llm.prices import hold_money_limit
 from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.net.door import Door
+from babyagi.next_command import quoted, raise_limit
 from babyagi.notify import Notifier, make_sender
+from babyagi.react.outputs import OutputType, require_json
 from babyagi.results import Results
 from babyagi.retrieval.engines import ENGINES, KEYLESS, Answering, Searcher
 from babyagi.retrieval.pages import Pages
@@ -50,27 +62,36 @@ from babyagi.settings.fields import (
     ONNX_EMBEDDING_MODEL,
     Settings,
 )
-from babyagi.settings.load import bare_environment, load_for_program
+from babyagi.settings.load import bare_environment
 from babyagi.tasks import (
     Approval,
+    Event,
     Limits,
     Memory,
     Objective,
     ObjectiveSpec,
     Planning,
-    Result,
     Role,
+    StopReason,
+    TaskStatus,
+    ToolGrant,
     Worker,
 )
+from babyagi.taskstore.lifecycle import further_question
+from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, grant_tools, open_tools
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
-from babyagi.worker.serving import Pace, Patience
+from babyagi.worker.serving import Pace, Patience, nobody
 
 if TYPE_CHECKING:
     from babyagi.llm.prices import Price
+
+MAX_LOOKED_AT = 200  # of the newest events of a kind, when it is asked whether a model answered
+ANSWERED = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+MAX_SHOWN = 8  # results that a further question is sure to be shown
 
 AskHuman = Callable[[str], Awaitable[str]]
 
@@ -85,13 +106,28 @@ class RunOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectiveOutcome:
-    """What came of `babyagi.run`: the objective with its stop reason, its report as Markdown, and
-    every result."""
+class Given:
+    """What a program hands in that no setting can name: functions as tools, models by their names,
+    and what it wants of the report."""
 
-    objective: Objective
-    report: str
-    results: tuple[Result, ...]
+    tools: tuple[Tool, ...] = ()
+    model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
+    output: OutputType | None = None
+
+
+NOTHING_GIVEN = Given()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """Who is there while a worker works: `is_person_there`, somebody who is asked what tasks wait
+    for; `can_resume`, somebody who can end a pause from here, so that it is waited for."""
+
+    is_person_there: Callable[[], bool] = nobody
+    can_resume: bool = False
+
+
+ALONE = Company()
 
 
 class App:
@@ -108,7 +144,10 @@ class App:
         identity: Worker,
         ask_human: AskHuman | None = None,
         tell: Callable[[str], None] = lambda _: None,
+        given: Given = NOTHING_GIVEN,
     ) -> None:
+        self._given = given
+        self._worker: WorkerLoop | None = None
         self.settings = settings
         self.store = store
         self.notices: list[str] = []
@@ -116,6 +155,7 @@ class App:
         self._ask_human = ask_human
         self._tell = tell
         self._endpoint_by_url: dict[str, Endpoint] = {}
+        self._concurrency = settings.concurrency
 
     async def start_objective(self, *, always_new: bool = False) -> tuple[Objective, bool]:
         """Create the objective that the settings describe, or find the unfinished or ended one that
@@ -127,51 +167,124 @@ class App:
         objective, is_new = await self.store.create_objective(
             self._spec(), uid=secrets.token_hex(8), always_new=always_new
         )
-        if self.settings.files is not None:
-            remember_folder(self.settings.home, objective.uid, self.settings.files)
+        self._remember(objective)
         return objective, is_new
 
-    async def run(self, objective_id: int) -> RunOutcome:
+    async def ask_further(
+        self, objective: Objective, question: str, *, limits: Limits | None = None
+    ) -> Objective:
+        """Ask something beside the objective's text, from the results that there are; it is open
+        again then. What was asked already is not asked again while the objective goes on, or where
+        it ended with everything answered.
+
+        Raises:
+            LimitReachedError: a limit lets no task begin, before anything is changed.
+            ObjectiveStoppedError, SettingsError: see `TaskStore.ask_further`.
+        """
+        self._remember(objective)
+        is_going_on = not objective.has_report or objective.stop_reason in ANSWERED
+        if is_going_on and further_question(question) in objective.spec.further:
+            return objective
+        require_room(objective, question=question, limits=limits)
+        tasks = await self.store.tasks(objective.id)
+        built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
+        last = [task.id for task in tasks if task.status is TaskStatus.DONE]
+        leaves = [task_id for task_id in sorted(last) if task_id not in built_on]
+        return await self.store.ask_further(
+            objective.id, question=question, after=leaves[-MAX_SHOWN:], limits=limits
+        )
+
+    async def run(self, objective_id: int, company: Company = ALONE) -> RunOutcome:
         """Work on the objective until it has ended and its report is written, is paused, or a
         signal drains this worker.
 
-        A paused objective is resumed: asking for it to run is asking for that.
+        A paused objective is resumed: asking for it to run is asking for that. One that a person
+        must mend something for, and that got no answer in this run, is set aside: no worker takes
+        it up by itself.
         """
-        await self.store.resume_objective(objective_id)
-        return await self._serve_one(objective_id, Patience())
+        self._remember(await self.store.resume_objective(objective_id))
+        after_id = await self.store.last_event_id(objective_id)
+        patience = Patience(with_pauses=company.can_resume, is_person_there=company.is_person_there)
+        try:
+            outcome = await self._serve_one(objective_id, patience)
+        except (CredentialsError, ModelRejectedError, SettingsError) as error:
+            await self._set_aside(objective_id, after_id=after_id, why=error.what)
+            raise
+        if outcome.stopped_by_signal is not None:
+            why = await self._find_outage(objective_id, after_id=after_id)
+            if why:
+                await self._set_aside(objective_id, after_id=after_id, why=why)
+                objective = await self.store.objective(objective_id)
+                return replace(outcome, objective=objective)
+        return outcome
 
-    async def join(self, objective_id: int) -> RunOutcome:
+    async def set_aside(self, objective_id: int, *, why: str) -> None:
+        """As `run` does, for one that cannot even be begun."""
+        after_id = await self.store.last_event_id(objective_id)
+        await self._set_aside(objective_id, after_id=after_id, why=why)
+
+    async def _set_aside(self, objective_id: int, *, after_id: int, why: str) -> None:
+        """Pause the objective, unless a model has answered or somebody else is at work on it."""
+        is_shared = any(
+            worker.id != self._identity.id and worker.lease_left_s >= 0
+            for worker in await self.store.workers()
+            for joined in worker.joined
+            if joined.objective_id == objective_id
+        )
+        steps = await self._events_since(objective_id, events.STEP_RECORDED, after_id)
+        if not is_shared and not any(event.data.get("kind") == "model" for event in steps):
+            await self.store.pause_objective(objective_id, detail=why)
+
+    async def _find_outage(self, objective_id: int, *, after_id: int) -> str:
+        """Why the model could not be reached in this run, '' where it could."""
+        found = await self._events_since(objective_id, events.MODEL_UNAVAILABLE, after_id)
+        return str(found[-1].data.get("reason", "")) if found else ""
+
+    async def _events_since(self, objective_id: int, kind: str, after_id: int) -> list[Event]:
+        found = await self.store.events_of(objective_id, kinds=[kind], limit=MAX_LOOKED_AT)
+        return [event for event in found if event.id > after_id]
+
+    def _remember(self, objective: Objective) -> None:
+        """Keep what belongs to this worker and to the person here, so that `resume` finds it."""
+        settings = self.settings
+        remember_touch(settings.home, objective.uid, objective.id)
+        if settings.files is not None:
+            remember_folder(settings.home, objective.uid, settings.files)
+        if settings.concurrency_is_explicit:
+            remember_concurrency(settings.home, objective.uid, settings.concurrency)
+        else:
+            self._concurrency = (
+                remembered_concurrency(settings.home, objective.uid) or settings.concurrency
+            )
+
+    async def join(self, objective_id: int, company: Company = ALONE) -> RunOutcome:
         """Work on the objective beside others until it has ended and its report is written, or a
         signal drains this worker.
 
         A pause is waited for, and so is the mending of what this worker lacks; `tell` says what
         that is.
         """
-        return await self._serve_one(objective_id, Patience(with_pauses=True, when_blocked=True))
+        patience = Patience(
+            with_pauses=True, when_blocked=True, is_person_there=company.is_person_there
+        )
+        return await self._serve_one(objective_id, patience)
 
-    async def serve_all(self, say: Callable[[str], None]) -> int | None:
+    async def serve_all(self, around: Around, company: Company = ALONE) -> int | None:
         """Work on all active objectives of the store, present and future, until a signal drains
         this worker; return its number.
 
         Args:
-            say: takes a line whenever an objective is joined or left.
+            around: awaits the work on each objective, from when it is joined until it is left.
         """
 
-        async def tell_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
-            say(f"objective {objective_id}: joined")
-            objective = await (
-                work if self._notifier is None else self._notifier.watch(objective_id, work)
+        async def notify_of(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+            return await around(
+                objective_id,
+                work if self._notifier is None else self._notifier.watch(objective_id, work),
             )
-            why = (
-                f"it has ended ({objective.stop_reason})"
-                if objective.stop_reason is not None
-                else f"it is {objective.status}"
-            )
-            say(f"objective {objective_id}: left, {why}")
-            return objective
 
-        async with self._open_worker(tell_of) as worker:
-            return await worker.serve_all()
+        async with self._open_worker(notify_of) as worker:
+            return await worker.serve_all(is_person_there=company.is_person_there)
 
     async def _serve_one(self, objective_id: int, patience: Patience) -> RunOutcome:
         async with self._open_worker() as worker:
@@ -206,7 +319,7 @@ class App:
     async def _open_worker(self, around: Around | None = None) -> AsyncIterator[WorkerLoop]:
         settings = self.settings
         pace = Pace(
-            concurrency=settings.concurrency,
+            concurrency=self._concurrency,
             lease_s=settings.lease_s,
             drain_s=settings.drain_s,
             max_failures=settings.max_failures,
@@ -223,9 +336,15 @@ class App:
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._close_endpoints)
             index = open_index(settings, stack)
-            yield WorkerLoop(
+            self._worker = WorkerLoop(
                 self.store, partial(self._open_loop, index), pace=pace, runtime=runtime
             )
+            yield self._worker
+
+    def stop(self) -> None:
+        """As the first signal does: no further call, what is in flight may end within `drain_s`."""
+        if self._worker is not None:
+            self._worker.stop()
 
     @property
     def name(self) -> str:
@@ -268,14 +387,20 @@ class App:
             has_price=not self._unpriced(settings.model_by_role),
             embedding_space=self._open_embedder(embedding).space,
             results_store_name=settings.results_store_name,
-            tools=grant_tools(
-                has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
-            ),
+            tools=self._grants(),
             approval=Approval(settings.approve),
             memory=Memory(settings.memory),
             planning=Planning(settings.planning),
+            output_schema=self._given.output.schema if self._given.output else None,
             prompt_version=prompt_version(),
         )
+
+    def _grants(self) -> tuple[ToolGrant, ...]:
+        settings = self.settings
+        shipped = grant_tools(
+            has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
+        )
+        return (*shipped, *map(grant_given, self._given.tools))
 
     def _note_free_vectors(self, embedding: str) -> None:
         """Raises `SettingsError` where a person set the limit of money: with vectors of unknown
@@ -314,7 +439,8 @@ class App:
         return self._without_price(self.settings.model_by_role[role] for role in roles)
 
     def _without_price(self, names: Iterable[str]) -> list[str]:
-        asked = set(names) - set(MODELS_WITHOUT_ENDPOINT)
+        # a model that is handed in says itself what a call may cost
+        asked = set(names) - set(MODELS_WITHOUT_ENDPOINT) - set(self._given.model_by_name)
         return sorted(
             name for name in asked if self._price(name, self.settings.openai_base_url) is None
         )
@@ -379,6 +505,7 @@ class App:
                 max_new_tasks=settings.max_new_tasks,
                 max_depth=settings.max_depth,
                 protocol=settings.protocol,
+                read_output=self._given.output.read if self._given.output else require_json,
             ),
             clock=utc_now,
         )
@@ -403,7 +530,7 @@ class App:
                 f"{which}: {_listed(mine.values())}"
             )
         missing = missing_key(
-            names.values(),
+            [name for name in names.values() if name not in self._given.model_by_name],
             has_key=bool(self.settings.openai_api_key),
             base_url=self.settings.openai_base_url,
         )
@@ -433,6 +560,8 @@ class App:
             )
 
     def _open_model(self, name: str, temperature: float | None, endpoint: Endpoint) -> ChatModel:
+        if name in self._given.model_by_name:
+            return self._given.model_by_name[name]
         if name == "rehearsal":
             return RehearsalModel()
         if name == "human":
@@ -499,7 +628,7 @@ class App:
 
     def _open_tools(self, objective: Objective) -> tuple[Tool, ...]:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
-        granted = {grant.name for grant in objective.spec.tools}
+        granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
         pages_folder = self.settings.home / "pages" / objective.uid
         tools = open_tools(granted, open_tool_context(self.settings, folder, pages=pages_folder))
@@ -510,9 +639,33 @@ class App:
                     f"objective {objective.id} needs the tool {', '.join(missing)}, and this "
                     "worker has it not"
                 ),
+                fix="babyagi tools shows those that are here; babyagi run --new starts it afresh",
                 guide="machines",
             )
-        return tools
+        functions = [grant for grant in objective.spec.tools if grant.parameters is not None]
+        return (*tools, *(self._find_given(grant, objective) for grant in functions))
+
+    def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
+        """The function of this program that the objective was started with."""
+        tool = next((one for one in self._given.tools if one.name == grant.name), None)
+        if tool is None:
+            raise SettingsError(
+                f"objective {objective.id} needs the tool {grant.name}, and this worker has it not",
+                why="it is a function of the Python program that started the objective",
+                fix=f"start it again from that program: babyagi.run(…, tools=[{grant.name}])",
+                guide="tools",
+            )
+        mine = grant_given(tool)
+        if (mine.effect, mine.parameters) != (grant.effect, grant.parameters):
+            what = "effect" if mine.parameters == grant.parameters else "parameters"
+            raise SettingsError(
+                f"the tool {grant.name} has other {what} than when objective {objective.id} was "
+                "started",
+                why="what a tool takes and does is frozen with its objective",
+                fix="give the function as it was, or start anew: babyagi.run(…, new=True)",
+                guide="tools",
+            )
+        return replace(tool, description=grant.description)
 
     def _open_folder(self, objective: Objective) -> Folder:
         folder = self.settings.files or remembered_folder(self.settings.home, objective.uid)
@@ -582,6 +735,7 @@ async def open_app(
     *,
     ask_human: AskHuman | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    given: Given = NOTHING_GIVEN,
 ) -> AsyncIterator[App]:
     """The whole, closed again in the reverse order. What an earlier process of our name left behind
     is queued again.
@@ -589,11 +743,13 @@ async def open_app(
     Args:
         ask_human: shows a prompt and returns what was typed, for LLM_MODEL=human; None where nobody
             is there.
+        given: what a program hands in besides settings.
         tell: says to a person what the store (see `open_sqlite`) or this worker is in trouble with.
     """
     async with open_store(settings, tell=tell) as store:
-        with take_name(settings.home, settings.worker_name) as name:
-            home, now = home_id(settings.home), utc_now()
+        home, now = home_id(settings.home), utc_now()
+        others = {worker.name for worker in await store.workers() if worker.home != home}
+        with take_name(settings.home, settings.worker_name, taken=others) as name:
             await reap_namesakes(store, name=name, home=home)
             identity = Worker(
                 id=new_worker_id(name),
@@ -603,28 +759,43 @@ async def open_app(
                 home=home,
                 lease_until=now,
             )
-            yield App(settings, store, identity=identity, ask_human=ask_human, tell=tell)
+            yield App(
+                settings, store, identity=identity, ask_human=ask_human, tell=tell, given=given
+            )
 
 
-async def run_objective(
-    options: Mapping[str, Any], *, environ: Mapping[str, str], cwd: Path
-) -> ObjectiveOutcome:
-    """What `babyagi.run` does. `options` are settings by name; the rest comes from the environment,
-    as on the command line."""
-    settings = load_for_program(options, environ=environ, cwd=cwd)
-    require_result_store(settings)
-    if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
-        await asyncio.to_thread(fetch_files)
-    async with open_app(settings) as app:
-        objective, _ = await app.start_objective()
-        if not objective.has_report:
-            objective = (await app.run(objective.id)).objective
-        report = await app.store.report(objective.id)
-        return ObjectiveOutcome(
-            objective=objective,
-            report=report or "",
-            results=tuple(await app.store.results(objective.id)),
-        )
+def grant_given(tool: Tool) -> ToolGrant:
+    """What is frozen with an objective of a tool that a program hands in."""
+    return ToolGrant(
+        name=tool.name,
+        effect=tool.effect,
+        description=tool.description,
+        parameters=json.loads(json.dumps(dict(tool.parameters))),
+    )
+
+
+def require_room(objective: Objective, *, question: str = "", limits: Limits | None = None) -> None:
+    """Raise where a limit lets no further task of the objective begin.
+
+    Args:
+        question: what is to be asked further, for what is to be typed. limits: those that the
+            objective is to get, where they are other ones.
+
+    Raises:
+        LimitReachedError: with what to type.
+    """
+    name = find_used_up(objective, limits)
+    if not name:
+        return
+    option, value = raise_limit(limits or objective.spec.limits, name)
+    raise LimitReachedError(
+        f"objective {objective.id} has used up its limit of {name}, so nothing is changed",
+        limit=name,
+        is_final=True,
+        fix=f"babyagi run --continue {objective.id} {option} {value} {quoted(question)}"
+        if question
+        else f"babyagi extend --objective {objective.id} {option} {value}, then the same again",
+    )
 
 
 def _listed(names: Iterable[str]) -> str:

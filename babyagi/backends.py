@@ -61,6 +61,7 @@ async def migrate_store(settings: Settings) -> tuple[int, int]:
         raise SettingsError(
             "there is nothing to migrate",
             why="a task store in a file is brought up to date when it is opened",
+            fix="babyagi doctor --quick opens it",
             guide="machines",
         )
     offload = ThreadOffload(name="taskstore")
@@ -80,8 +81,8 @@ def utc_now() -> datetime:
 
 MODULE_AND_PACKAGE = {
     "chroma": ("chromadb", "chromadb"),
-    "weaviate": ("weaviate", "babyagi-daemon[weaviate]"),
-    "pinecone": ("pinecone", "babyagi-daemon[pinecone]"),
+    "weaviate": ("weaviate", "weaviate-client>=4.23"),
+    "pinecone": ("pinecone", "pinecone>=9"),
 }
 
 

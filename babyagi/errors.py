@@ -13,7 +13,8 @@ BabyagiError
 ├── the task ends with it, the others go on
 │   ├── ContextTooLongError     the prompt does not fit the model
 │   ├── RequestRefusedError     this request can never work (content filter, refusal)
-│   └── EndlessAnswerError      an answer that is too long, or that does not end
+│   ├── EndlessAnswerError      an answer that is too long, or that does not end
+│   └── NoAnswerError           an agent's run without an answer of the type that was asked for
 ├── a person mends it: four lines on stderr, an exit code, no traceback
 │   ├── SettingsError           usage: a wrong flag, variable or file
 │   ├── CredentialsError        no key, or a key that is refused
@@ -138,6 +139,10 @@ class EndlessAnswerError(BabyagiError):
     others; it is asked for once more."""
 
 
+class NoAnswerError(BabyagiError):
+    """A run ended without an answer of the type that was asked for; `why` says for what reason."""
+
+
 class SettingsError(BabyagiError):
     """A flag, a variable or a file says something that cannot be."""
 
@@ -170,8 +175,8 @@ class LimitReachedError(BabyagiError):
         is_final: False while calls in flight hold a reservation that may come back.
     """
 
-    def __init__(self, what: str, *, limit: str, is_final: bool) -> None:
-        super().__init__(what, guide="limits")
+    def __init__(self, what: str, *, limit: str, is_final: bool, fix: str = "") -> None:
+        super().__init__(what, fix=fix, guide="limits")
         self.limit = limit
         self.is_final = is_final
 

@@ -11,6 +11,7 @@ OBJECTIVE_CREATED = "objective.created"
 OBJECTIVE_PAUSED = "objective.paused"
 OBJECTIVE_RESUMED = "objective.resumed"
 OBJECTIVE_EXTENDED = "objective.extended"
+OBJECTIVE_ASKED_FURTHER = "objective.asked_further"  # a question beside its text
 OBJECTIVE_SPACE_CHANGED = "objective.space_changed"
 OBJECTIVE_CLAIMED_MET = "objective.claimed_met"
 OBJECTIVE_CHECKED = "objective.checked"

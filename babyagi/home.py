@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,6 +14,8 @@ from babyagi import private
 from babyagi.errors import SettingsError, StoreUnusableError
 
 MAX_WORKERS_PER_NAME = 64
+MAX_TOUCHED = 100
+TOUCHED = "touched"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -49,17 +51,22 @@ def home_id(home: Path) -> str:
 
 
 @contextmanager
-def take_name(home: Path, wanted: str) -> Iterator[str]:
+def take_name(home: Path, wanted: str, *, taken: Collection[str] = ()) -> Iterator[str]:
     """Hold the lock of a worker's name in this home while we live: the first free one of `name`,
     `name-2`, …
 
     Who holds a name's lock knows that whoever had the name before is dead, and need not wait for
     leases.
+
+    Args:
+        taken: names that workers of other homes have, which share the task store.
     """
     base = wanted or socket.gethostname()
     private.make_folder(home / "locks")
     for number in range(1, MAX_WORKERS_PER_NAME + 1):
         name = base if number == 1 else f"{base}-{number}"
+        if name in taken:
+            continue
         with open(_lock_path(home, name), "a", opener=private.open_file) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -106,6 +113,54 @@ def remember_folder(home: Path, uid: str, folder: Path) -> None:
     path = home / "folders" / uid
     private.make_folder(path.parent)
     private.write_file(path, str(folder.resolve()))
+
+
+def remember_concurrency(home: Path, uid: str, concurrency: int) -> None:
+    """Keep how many tasks of an objective a person wants at once in this home; as the folder, it is
+    not in the store."""
+    path = home / "concurrency" / uid
+    private.make_folder(path.parent)
+    private.write_file(path, str(concurrency))
+
+
+def remembered_concurrency(home: Path, uid: str) -> int | None:
+    path = home / "concurrency" / uid
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return int(text) if text.isdecimal() else None
+
+
+def remember_touch(home: Path, uid: str, objective_id: int) -> None:
+    """Keep that a person has just had to do with this objective: it is the latest one here,
+    whatever others do in a task store that is shared."""
+    known, entry = touched(home), (uid, objective_id)
+    if known[-1:] != [entry]:
+        kept = [*(one for one in known if one != entry), entry][-MAX_TOUCHED:]
+        _write_touched(home, kept)
+
+
+def _write_touched(home: Path, entries: Sequence[tuple[str, int]]) -> None:
+    private.make_folder(home)
+    lines = [f"{uid} {number}" for uid, number in entries]
+    private.write_file(home / TOUCHED, "\n".join(lines))
+
+
+def touched(home: Path) -> list[tuple[str, int]]:
+    """The objectives that a person had to do with here, by uid and number, the latest last."""
+    try:
+        lines = (home / TOUCHED).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    entries = [line.rpartition(" ") for line in lines]
+    return [(uid, int(number)) for uid, _, number in entries if number.isdecimal()]
+
+
+def forget(home: Path, uid: str) -> None:
+    """Forget an objective that was deleted."""
+    for kind in ("folders", "concurrency"):
+        (home / kind / uid).unlink(missing_ok=True)
+    kept = [one for one in touched(home) if one[0] != uid]
+    if kept != touched(home):
+        _write_touched(home, kept)
 
 
 def remembered_folder(home: Path, uid: str) -> Path | None:

@@ -14,10 +14,10 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any
 
-from babyagi.errors import SettingsError
+from babyagi.errors import NotFoundError, SettingsError
 from babyagi.redaction import sounds_secret
 from babyagi.tasks import Passage, Step, Task
-from babyagi.text import SURROGATES, clean
+from babyagi.text import SURROGATES, clean, one_line
 from babyagi.tools.base import Observation
 
 QUESTION = "question"
@@ -85,6 +85,67 @@ def find_origins(step: Step, *, task: Task, steps: Sequence[Step]) -> tuple[str,
     return tuple(dict.fromkeys(chain(task.origins, *before)))
 
 
+def asking_task(step: Step) -> int:
+    """The task that waits for what a person says about the open step."""
+    return int(step.owner.removeprefix("task:"))
+
+
+def find_named(steps: Sequence[Step], number: int, *, step_id: int | None = None) -> list[Step]:
+    """The open steps that a person may mean by a number: that of a task, or that of a step itself;
+    with `step_id`, that one of them alone."""
+    return [
+        step
+        for step in steps
+        if number in (asking_task(step), step.id) and step_id in (None, step.id)
+    ]
+
+
+def name_step(step: Step, steps: Sequence[Step]) -> str:
+    """The shortest words by which a person names this one of the open steps: `4` for its task, and
+    more where that is not enough."""
+    number = asking_task(step)
+    if len(find_named(steps, number)) == 1:
+        return str(number)
+    mine = [other for other in steps if other.objective_id == step.objective_id]
+    if len(find_named(mine, number)) == 1:
+        return f"{number} --objective {step.objective_id}"
+    return f"{number} --step {step.id}"
+
+
+def pick_named(steps: Sequence[Step], number: int, *, step_id: int | None, ask: str) -> Step:
+    """The one open step that a person means.
+
+    Args:
+        ask: the command, for what to type where several are meant.
+
+    Raises:
+        NotFoundError: none. SettingsError: more than one.
+    """
+    found = find_named(steps, number, step_id=step_id)
+    if not found:
+        raise NotFoundError(
+            f"nothing of number {number} waits for a person",
+            why=f"these tasks ask: {', '.join(str(asking_task(step)) for step in steps[:20])}"
+            if steps
+            else "no task asks anything",
+            fix="babyagi inbox shows what waits",
+            guide="inbox",
+        )
+    if len(found) > 1:
+        what = "; ".join(
+            f"task {asking_task(step)} of objective {step.objective_id}: "
+            f"{one_line(describe(step))[:100]}"
+            for step in found[:5]
+        )
+        raise SettingsError(
+            f"{len(found)} requests may be meant by {number}",
+            why=what,
+            fix=" · ".join(f"{ask} {name_step(step, steps)}" for step in found[:5]),
+            guide="inbox",
+        )
+    return found[0]
+
+
 def asks_for_secret(step: Step) -> bool:
     """Whether a model asks for what sounds like a key, a password or a number of a card. A hint for
     the person, it stops nothing."""
@@ -103,11 +164,11 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     """
     if decision not in decisions(step):
         ways = ", or ".join(
-            f"babyagi {way.value} {step.id}" + (' "…"' if way is Decision.ANSWER else "")
+            f"babyagi {way.value} {asking_task(step)}" + (' "…"' if way is Decision.ANSWER else "")
             for way in decisions(step)
         )
         raise SettingsError(
-            f"number {step.id} cannot be met with `{decision.value}`",
+            f"what task {asking_task(step)} asks cannot be met with `{decision.value}`",
             why=describe(step)[:300],
             fix=ways,
             guide="inbox",
@@ -115,7 +176,7 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
     said = clean(text).strip()
     if decision is Decision.ANSWER and not said:
         raise SettingsError(
-            "the answer is empty", fix=f'babyagi answer {step.id} "…"', guide="inbox"
+            "the answer is empty", fix=f'babyagi answer {asking_task(step)} "…"', guide="inbox"
         )
     if decision is Decision.REJECT:
         said = f"{_REJECTIONS[step.kind]} {said}".strip()

@@ -15,6 +15,7 @@ import base64
 import hashlib
 import json
 import logging
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -38,8 +39,10 @@ from babyagi.errors import (
     StoreUnavailableError,
     ToolError,
 )
+from babyagi.llm.kept import write_prompt
 from babyagi.llm.port import ChatModel, Completion, Embedder
-from babyagi.llm.prompt import Prompt, seal
+from babyagi.llm.prompt import Message, Prompt, seal
+from babyagi.redaction import redact
 from babyagi.tasks import (
     Approval,
     Effect,
@@ -55,7 +58,7 @@ from babyagi.tasks import (
 from babyagi.taskstore.lifecycle import INPUTS
 from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
-from babyagi.text import clean
+from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
 
 logger = logging.getLogger(__name__)
@@ -63,6 +66,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RECORD_PAUSE_S = 1.0
+MAX_FAULT_CHARS = 300  # of what an exception says
+MAX_REDACTED_CHARS = 4000
+_FOLDERS = re.compile(
+    r"""(?<![\w.:/])/(?:[^\s'"/:;,]+/)+"""
+)  # of this machine; no model needs them
 FAULTS_OF_A_CALL = (
     MalformedReplyError,
     ContextTooLongError,
@@ -120,12 +128,14 @@ class _Recorded:
     """What is recorded for an owner, read once: while its claim lives, nobody else adds to it what
     need not be asked of the store.
 
-    `held` waits in memory for the next change under the claim, `n_calls` are being made now.
+    `held` waits in memory for the next change under the claim, `n_calls` are being made now,
+    `asked` is the last prompt that was answered, by the key of its step.
     """
 
     def __init__(self, store: TaskStore, fence: Fence, *, is_empty: bool) -> None:
         self.held: Outcome | Kept | None = None
         self.n_calls = 0
+        self.asked: tuple[str, Sequence[Message]] = ("", ())
         self._store = store
         self._fence = fence
         self._step_by_key: dict[str, Step] | None = {} if is_empty else None
@@ -296,15 +306,19 @@ class Journal:
     async def _complete(
         self, path: str, prompt: Prompt, role: Role, timeout_s: float | None
     ) -> Completion:
-        model = self._backends.models[role]
+        model, asked = self._backends.models[role], prompt.messages
+        before_key, before = self._recorded.asked
+        kept = write_prompt(prompt, before=before, before_key=before_key)
         prompt = await self._seal(path, prompt)
-        step = await self._intend(
-            path,
+        intention = Intention(
+            key=self._prefix + path,
             kind="model",
-            request=repr(prompt),
+            request_hash=_digest(repr(prompt)),
             reservation=model.reserve(prompt),
             model=model.name,
+            request=kept,
         )
+        step = await self._intend(intention)
         if step.output is not None:
             return Completion.from_json(step.output)
         try:
@@ -314,6 +328,7 @@ class Journal:
                 self._fence, key=step.key, usage=_billed(error, step.reservation)
             )
             raise
+        self._recorded.asked = (step.key, asked)
         origins = (*prompt.origins, f"model:{completion.model}")
         outcome = Outcome(
             key=step.key,
@@ -323,7 +338,7 @@ class Journal:
             origins=origins,
         )
         if self._holds(outcome):
-            return Completion.from_json(outcome.output)
+            return completion
         return Completion.from_json((await self._record(outcome)).output or "")
 
     async def _ask_model(
@@ -417,7 +432,7 @@ class Journal:
         if made is not None:
             return await self._put_observation(path, made, request)
         approved = None
-        if self._approval is Approval.ONCE:
+        if self._approval is Approval.ONCE and tool.asks_approval:
             approved = await self._park(f"{path}/approval", inbox.APPROVAL, request)
             approval = Observation.from_json(approved.output or "")
             if approval.is_error:
@@ -434,7 +449,9 @@ class Journal:
             logger.warning(
                 "nobody knows whether %s was carried out: %s", tool.name, type(error).__name__
             )
-            return await self._ask(path, inbox.ONCE, request)
+            if tool.asks_approval:
+                return await self._ask(path, inbox.ONCE, request)
+            observation = _failed(tool, error)
         outcome = Outcome(
             key=step.key,
             output=observation.to_json(),
@@ -486,6 +503,7 @@ class Journal:
         kept = replace(
             self._keep(path, kind="tool", request=request, output=observation.to_json()),
             origins=observation.passage.origins,
+            request=request,
         )
         return Observation.from_json(await self._hold_or_put(kept))
 
@@ -505,13 +523,14 @@ class Journal:
         embedder = self._backends.embedder
         if embedder.is_local:
             return (await embedder.embed(texts))[0]
-        step = await self._intend(
-            path,
+        intention = Intention(
+            key=self._prefix + path,
             kind="embedding",
-            request="\0".join(texts),
+            request_hash=_digest("\0".join(texts)),
             reservation=embedder.reserve(texts),
             model=embedder.space,
         )
+        step = await self._intend(intention)
         if step.output is None:
             try:
                 vectors, usage = await embedder.embed(texts)
@@ -526,19 +545,10 @@ class Journal:
             )
         return [base64.b64decode(vector) for vector in json.loads(step.output or "[]")]
 
-    async def _intend(
-        self, path: str, *, kind: str, request: str, reservation: Reservation, model: str
-    ) -> Step:
+    async def _intend(self, intention: Intention) -> Step:
         """Record the intention, waiting for calls in flight when only what they hold stands in the
         way."""
         self._backends.gate.check()
-        intention = Intention(
-            key=self._prefix + path,
-            kind=kind,
-            request_hash=_digest(request),
-            reservation=reservation,
-            model=model,
-        )
         while True:
             try:
                 step = await self.commit(partial(self._intend_after, intention))
@@ -558,16 +568,7 @@ class Journal:
         return step
 
     async def _intend_after(self, intention: Intention, first: Outcome | Kept | None) -> Step:
-        if first is not None:
-            return await self._store.intend_after(self._fence, intention=intention, first=first)
-        return await self._store.intend_step(
-            self._fence,
-            key=intention.key,
-            kind=intention.kind,
-            request_hash=intention.request_hash,
-            reservation=intention.reservation,
-            model=intention.model,
-        )
+        return await self._store.intend_step(self._fence, intention=intention, first=first)
 
     async def _record(self, outcome: Outcome) -> Step:
         """Record an outcome that is paid for, however long the store cannot answer; only a worker
@@ -593,14 +594,7 @@ class Journal:
                     origins=made.origins,
                 )
             case Kept():
-                step = await self._store.put_step(
-                    self._fence,
-                    key=made.key,
-                    kind=made.kind,
-                    request_hash=made.request_hash,
-                    output=made.output,
-                    origins=made.origins,
-                )
+                step = await self._store.put_step(self._fence, kept=made)
         return self._recorded.add(step)
 
 
@@ -614,18 +608,22 @@ async def run_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:
         return await _try_tool(tool, arguments)
     except SettingsError:
         raise
-    except OutOfTimeError:
-        text = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
-        return Observation(passage=Passage(text=text, origin=f"tool:{tool.name}"), is_error=True)
     except Exception as error:  # a tool is code from anywhere; what it raises is its answer
         return _failed(tool, error)
 
 
 def _failed(tool: Tool, error: Exception) -> Observation:
-    passage = Passage(
-        text=f"{tool.name} failed: {type(error).__name__}", origin=f"tool:{tool.name}"
-    )
-    return Observation(passage=passage, is_error=True)
+    """What a model is told of an exception: its type and its first words, and of a call that must
+    not be repeated, that it may have been made."""
+    if isinstance(error, OutOfTimeError):
+        said = f"{tool.name} took longer than {tool.timeout_s:g} s and was stopped"
+    else:
+        text = _FOLDERS.sub("…/", redact(str(error)[:MAX_REDACTED_CHARS]))
+        why = shorten(one_line(text), MAX_FAULT_CHARS)
+        said = f"{tool.name} failed: {type(error).__name__}{f': {why}' if why else ''}"
+    if tool.effect is Effect.ONCE:
+        said += "; it may have been carried out all the same"
+    return Observation(passage=Passage(text=said, origin=f"tool:{tool.name}"), is_error=True)
 
 
 async def _try_tool(tool: Tool, arguments: Mapping[str, Any]) -> Observation:

@@ -39,7 +39,7 @@ from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
 from babyagi.agents.prioritization import order_tasks
 from babyagi.agents.replies.creation import CreationReply
-from babyagi.agents.report import Written, write_answer
+from babyagi.agents.report import Written, write_answer, write_output
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -61,6 +61,7 @@ from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens
 from babyagi.react.calling import side_by_side
+from babyagi.react.outputs import require_json
 from babyagi.react.steps import AgentBounds
 from babyagi.reporting import compose_report
 from babyagi.tasks import (
@@ -82,7 +83,7 @@ from babyagi.tasks import (
     find_sources,
 )
 from babyagi.taskstore.lifecycle import SETTLED
-from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Planned, Window
+from babyagi.taskstore.port import NOTHING_CHECKED, Checked, Plannable, Planned
 from babyagi.text import one_line
 from babyagi.tools.base import Tool
 from babyagi.tools.recall import build_recall
@@ -117,13 +118,18 @@ FAULTS_OF_THE_TASK = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much goes into and out of one call, and how the execution agent talks with its model."""
+    """How much goes into and out of one call, and how the execution agent talks with its model.
+
+    `read_output` raises `MalformedReplyError` for a text that is not what a program wants of the
+    report.
+    """
 
     context_tokens: int
     max_output_tokens: int
     max_new_tasks: int
     max_depth: int = 0  # 0: none
     protocol: str = "auto"
+    read_output: Callable[[str], object] = require_json
 
 
 class Loop:
@@ -175,12 +181,15 @@ class Loop:
 
     async def _run_turn(self, claim: Claim, objective: Objective, journal: Journal) -> None:
         answer, shown = await self._execute(claim.task, objective, journal)
-        outcome, plan = answer.outcome, await self._plan_of(claim.task, answer, objective.spec.text)
+        outcome, plan = (
+            answer.outcome,
+            await self._plan_of(claim.task, answer, objective.spec.asked),
+        )
         if outcome.kind is OutcomeKind.LACKING:
-            await journal.flush()
             lack = Lack(what=outcome.lack, shown=shown)
-            await self._store.record_lack(
-                claim, lack=lack, plan=await self._plan_for_lack(claim.task, lack, plan)
+            plan = await self._plan_for_lack(claim.task, lack, plan, journal)
+            await journal.commit(
+                lambda first: self._store.record_lack(claim, lack=lack, plan=plan, first=first)
             )
             return
         await journal.commit(
@@ -195,7 +204,7 @@ class Loop:
         )
 
     async def run_duty(self, claim: DutyClaim, objective: Objective) -> None:
-        journal = Journal(self._backends, fence=claim.fence)
+        journal = Journal(self._backends, fence=claim.fence, is_new=claim.is_new)
         match claim.duty:
             case Duty.ORDER:
                 async with journal:
@@ -290,7 +299,7 @@ class Loop:
 
         inputs = await journal.inputs(build_inputs)
         context = Context(
-            objective_text=objective.spec.text,
+            objective_text=objective.spec.asked,
             excerpts=await self._load_excerpts(inputs["excerpts"]),
             today=date.fromisoformat(inputs["today"]),
             gone=tuple(inputs.get("gone", ())),
@@ -398,7 +407,10 @@ class Loop:
             for one in answer.plan.tasks
         ]
         proposals, dropped = await self._drop_too_deep([task], proposals)
-        repeats = await self._find_repeats(task.objective_id, {task.id: answer.outcome.text})
+        seen = await self._store.plannable(
+            task.objective_id, n_results=N_COMPARED, n_finished=N_COMPARED, n_names=1
+        )
+        repeats = await self._find_repeats({task.id: answer.outcome.text}, seen)
         is_met = answer.plan.is_met and not is_claim(answer.outcome.text, objective_text)
         return Planned(
             proposals=tuple(proposals),
@@ -407,7 +419,9 @@ class Loop:
             dropped=(*answer.plan.dropped, *dropped),
         )
 
-    async def _plan_for_lack(self, task: Task, lack: Lack, own: Planned | None) -> Planned | None:
+    async def _plan_for_lack(
+        self, task: Task, lack: Lack, own: Planned | None, journal: Journal
+    ) -> Planned | None:
         """What brings what the task lacks: tasks of the list, and what its agent proposed; None
         where the creation agent must be asked."""
         bringers = find_bringers(
@@ -420,9 +434,11 @@ class Loop:
         ]
         if not (bringers.is_all or proposals):
             return None
-        sources = find_sources(
-            (*task.origins, *(await self._read_of(task) if bringers.again else ()))
-        )
+        read: tuple[str, ...] = ()
+        if bringers.again:
+            await journal.flush()  # what this try has read counts, too
+            read = await self._read_of(task)
+        sources = find_sources((*task.origins, *read))
         again = [
             Proposal(name=name, parent_id=task.id, origins=("model", *sources))
             for name in bringers.again
@@ -440,38 +456,63 @@ class Loop:
     async def _plan(self, claim: DutyClaim, objective: Objective, journal: Journal) -> None:
         """Propose tasks from all that is recorded, in one call."""
 
-        window = await self._store.window(objective.id, n_head=0, n_new=0)
-        recorded = {task.id: task for task in _recorded(window)}
+        seen = await self._store.plannable(
+            objective.id, n_results=MAX_PLANNED, n_finished=N_COMPARED, n_names=N_NAMES
+        )
+        recorded = {task.id: task for task in seen.recorded}
+        results = {result.task_id: result for result in seen.results}
 
         async def build_inputs() -> Mapping[str, Any]:
-            return {"task_ids": await self._choose_recorded(objective.id, list(recorded))}
+            return {"task_ids": _choose_recorded(list(recorded), results)}
 
         task_ids = (await journal.inputs(build_inputs))["task_ids"]
         tasks = [recorded[task_id] for task_id in task_ids if task_id in recorded]
-        finished = await self._load_finished(objective.id, tasks, max_tokens=PLAN_TOKENS)
-        names = await self._names(objective.id, without=set(task_ids))
-        plan = await self._create(finished, objective, journal, names)
+        # which an earlier claim has chosen, and which stand further behind by now
+        others = set(task_ids) - set(list(recorded)[:MAX_PLANNED])
+        if others:
+            read = await self._store.results(objective.id, task_ids=sorted(others))
+            results |= {result.task_id: result for result in read}
+        finished = await self._cut_finished(objective.id, tasks, results, max_tokens=PLAN_TOKENS)
+        plan = await self._create(finished, objective, journal, seen)
         await journal.commit(
             lambda first: self._store.record_plan(claim, task_ids=task_ids, plan=plan, first=first)
+        )
+        withdrawn = {one.task_id for one in plan.unanswered}
+        self._search.keep(
+            replace(results[task.id], is_planned=True)
+            for task in tasks
+            if task.id in results and task.id not in withdrawn
         )
 
     async def _load_finished(
         self, objective_id: int, tasks: Sequence[Task], *, max_tokens: int
     ) -> list[Finished]:
         """The tasks with their results, each whole unless it alone is longer than the bound."""
-        results = {}
-        for result in await self._store.results(objective_id, task_ids=[task.id for task in tasks]):
+        read = await self._store.results(objective_id, task_ids=[task.id for task in tasks])
+        results = {result.task_id: result for result in read}
+        return await self._cut_finished(objective_id, tasks, results, max_tokens=max_tokens)
+
+    async def _cut_finished(
+        self,
+        objective_id: int,
+        tasks: Sequence[Task],
+        results: Mapping[int, Result],
+        *,
+        max_tokens: int,
+    ) -> list[Finished]:
+        cut: dict[int, Result] = {}
+        for result in [results[task.id] for task in tasks if task.id in results]:
             text = cut_result(result, max_tokens * BYTES_PER_TOKEN)
             if text != result.text:
                 await self._note(
                     objective_id, events.CONTEXT_CUT, task_id=result.task_id, cut=[result.task_id]
                 )
-            results[result.task_id] = replace(result, text=text)
+            cut[result.task_id] = replace(result, text=text)
         return [
             Finished(
                 task=task,
-                result=results.get(task.id),
-                read=() if task.id in results else await self._read_of(task),
+                result=cut.get(task.id),
+                read=() if task.id in cut else await self._read_of(task),
             )
             for task in tasks
         ]
@@ -481,31 +522,19 @@ class Loop:
         steps = await self._store.steps(task.objective_id, owner=f"task:{task.id}")
         return tuple(origin for step in steps for origin in step.origins)
 
-    async def _choose_recorded(self, objective_id: int, recorded: Sequence[int]) -> list[int]:
-        """The recorded tasks whose results fit into one planning, the first of them."""
-        task_ids = recorded[:MAX_PLANNED]
-        size = {
-            result.task_id: estimate_tokens(result.text)
-            for result in await self._store.results(objective_id, task_ids=task_ids)
-        }
-        chosen: list[int] = []
-        for task_id in task_ids:
-            if chosen and sum(size.get(id_, 0) for id_ in (*chosen, task_id)) > PLAN_TOKENS:
-                break
-            chosen.append(task_id)
-        return chosen
-
     async def _create(
         self,
         finished: Sequence[Finished],
         objective: Objective,
         journal: Journal,
-        names: Sequence[TaskName],
+        seen: Plannable,
     ) -> Planned:
+        planned_from = {one.task.id for one in finished}
+        names = [name for name in seen.names if name.id not in planned_from]
         try:
             reply, origins = await create_tasks(
                 finished,
-                objective_text=objective.spec.text,
+                objective_text=objective.spec.asked,
                 known=choose_known(names, [one.text for one in finished]),
                 journal=journal,
                 max_new_tasks=self._bounds.max_new_tasks,
@@ -517,7 +546,9 @@ class Loop:
             logger.warning(
                 "objective %d: of the creation agent's reply: %s", objective.id, reply.note
             )
-        return await self._to_planned(reply, origins, finished, objective, names)
+        plan = await self._to_planned(reply, origins, finished, objective, names)
+        texts = {one.task.id: one.result.text for one in finished if one.result is not None}
+        return replace(plan, repeats=await self._find_repeats(texts, seen))
 
     async def _to_planned(
         self,
@@ -562,14 +593,12 @@ class Loop:
             for id_, one in bringers.items()
             for name in one.again
         ]
-        texts = {one.task.id: one.result.text for one in finished if one.result is not None}
         return Planned(
             proposals=tuple(proposals),
             unanswered=tuple(unanswered),
-            repeats=await self._find_repeats(objective.id, texts),
             is_met=reply.is_met
             and not all(
-                one.result and is_claim(one.result.text, objective.spec.text) for one in finished
+                one.result and is_claim(one.result.text, objective.spec.asked) for one in finished
             ),
             dropped=(*reply.dropped, *dropped),
         )
@@ -594,15 +623,17 @@ class Loop:
         )
 
     async def _find_repeats(
-        self, objective_id: int, text_by_task: Mapping[int, str]
+        self, text_by_task: Mapping[int, str], seen: Plannable
     ) -> tuple[int, ...]:
         """The tasks whose results only repeat one that was there before."""
         if not text_by_task:
             return ()
-        window = await self._store.window(objective_id, n_head=0, n_new=0, n_finished=N_COMPARED)
-        finished = {task.id for task in window.finished}
-        recorded = {task.id for task in _recorded(window)[:N_COMPARED]}
-        known = await self._search.results([*(finished | recorded)])
+        finished = {task.id for task in seen.finished}
+        recorded = {task.id for task in seen.recorded[:N_COMPARED]}
+        known = [
+            *(result for result in seen.results if result.task_id in recorded),
+            *await self._search.results([*finished]),
+        ]
 
         def repeats(task_id: int, text: str) -> bool:
             earlier = [
@@ -662,7 +693,7 @@ class Loop:
         if len(window.tasks) > 1:
             try:
                 task_ids = await order_tasks(
-                    window.tasks, objective_text=objective.spec.text, journal=journal
+                    window.tasks, objective_text=objective.spec.asked, journal=journal
                 )
             except FAULTS_OF_THE_TASK as error:
                 logger.warning("the list keeps its order: %s", error.what)
@@ -726,7 +757,7 @@ class Loop:
         results = await self._store.results(objective.id)
         excerpts, _ = await self._excerpts_for(objective, results, CHECK_TOKENS)
         look = partial(
-            check_objective, objective_text=objective.spec.text, excerpts=excerpts, journal=journal
+            check_objective, objective_text=objective.spec.asked, excerpts=excerpts, journal=journal
         )
         try:
             # a person's word needs no proof, and is not asked for twice
@@ -747,16 +778,18 @@ class Loop:
                     await look(path="check/doubt", stance=DOUBTING),
                 ]
             views = [
-                look_up(reply, results, objective_text=objective.spec.text) for reply in replies
+                look_up(reply, results, objective_text=objective.spec.asked) for reply in replies
             ]
-            known = still_shown(objective.checks.parts, results, objective_text=objective.spec.text)
+            known = still_shown(
+                objective.checks.parts, results, objective_text=objective.spec.asked
+            )
             settled = settle(views, known)
             if settled.contested:
                 replies.append(
                     await look(path="check/third", stance=SETTLING, contested=settled.contested)
                 )
                 settled = settle(
-                    [*views, look_up(replies[-1], results, objective_text=objective.spec.text)],
+                    [*views, look_up(replies[-1], results, objective_text=objective.spec.asked)],
                     known,
                 )
         except FAULTS_OF_THE_TASK as error:
@@ -782,7 +815,7 @@ class Loop:
         try:
             reply, origins = await create_tasks(
                 finished,
-                objective_text=objective.spec.text,
+                objective_text=objective.spec.asked,
                 known=choose_known(
                     [name for name in names if name.id not in known],
                     [*missing, *(one.text for one in finished)],
@@ -826,6 +859,8 @@ class Loop:
             *FAULTS_OF_THE_TASK,
         ) as error:
             why = error.what
+        if answer and objective.spec.output_schema is not None:
+            await write_output(objective, answer, journal=journal, read=self._bounds.read_output)
         await self._finish_report(
             claim, objective, Written(text=answer, why_not=why, left_out=tuple(left_out))
         )
@@ -849,7 +884,7 @@ class Loop:
         }
         leaves = [result.task_id for result in results if result.task_id not in built_on]
         chosen, left_out = choose_for_objective(
-            results, objective.spec.text, budget_tokens=budget_tokens, leaf_ids=leaves
+            results, objective.spec.asked, budget_tokens=budget_tokens, leaf_ids=leaves
         )
         excerpts = [
             Excerpt(
@@ -863,9 +898,16 @@ class Loop:
         return excerpts, left_out
 
 
-def _recorded(window: Window) -> list[Task]:
-    """The tasks that planning is owed to, in the order of the list."""
-    return [task for task in window.at_work if task.status is TaskStatus.RECORDED]
+def _choose_recorded(recorded: Sequence[int], results: Mapping[int, Result]) -> list[int]:
+    """The recorded tasks whose results fit into one planning, the first of them."""
+    task_ids = recorded[:MAX_PLANNED]
+    size = {task_id: estimate_tokens(result.text) for task_id, result in results.items()}
+    chosen: list[int] = []
+    for task_id in task_ids:
+        if chosen and sum(size.get(id_, 0) for id_ in (*chosen, task_id)) > PLAN_TOKENS:
+            break
+        chosen.append(task_id)
+    return chosen
 
 
 def _is_there(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from babyagi.tasks import Objective, ObjectiveStatus, StopReason
+from babyagi.tasks import Limits, Objective, ObjectiveStatus, StopReason
 
 
 class Need(StrEnum):
@@ -45,7 +45,8 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
         case Need.ANSWERS:
             command = "babyagi inbox"
         case Need.LIMIT:
-            option, value = _raise_limit(objective)
+            name = (objective.stop_reason or "").removeprefix("limit:")
+            option, value = raise_limit(objective.spec.limits, name)
             command = f"babyagi extend {here} {option}"
         case Need.TASK:
             command = f'babyagi tasks add {here} "what would answer what is missing"'
@@ -54,6 +55,15 @@ def next_command(objective: Objective, *, has_dead: bool, has_report: bool) -> N
         case Need.LEAVE:
             command = f"babyagi extend {here} --max-tasks {objective.spec.limits.max_tasks}"
     return NextCommand(need=need, command=command, value=value, resume=f"babyagi resume {here}")
+
+
+def quoted(text: str) -> str:
+    """The text as a shell takes it for one word."""
+    return (
+        '"'
+        + "".join(f"\\{character}" if character in '"\\$`' else character for character in text)
+        + '"'
+    )
 
 
 def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Need:
@@ -72,9 +82,8 @@ def _find_need(objective: Objective, *, has_dead: bool, has_report: bool) -> Nee
     return Need.NOTHING
 
 
-def _raise_limit(objective: Objective) -> tuple[str, str]:
-    """The option and twice the value of the limit that the objective ended by."""
-    limits, name = objective.spec.limits, (objective.stop_reason or "").removeprefix("limit:")
+def raise_limit(limits: Limits, name: str) -> tuple[str, str]:
+    """The option and twice the value of the limit of this name (`tasks`, `cost`, …)."""
     value = {
         "tasks": f"{2 * limits.max_tasks}",
         "calls": f"{2 * limits.max_calls}",

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import contextvars
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -36,3 +40,69 @@ class ThreadOffload:
 async def run_inline(work: Callable[[], T]) -> T:
     """The offload of a simulation: no thread, no waiting."""
     return work()
+
+
+def run_blocking(work: Coroutine[Any, Any, T]) -> T:
+    """Return what the coroutine returns, for code that is not async itself.
+
+    Where an event loop runs already, as in a notebook, it has a loop of its own in a thread, and
+    the caller's stands still meanwhile. Ctrl-C cancels it.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    runner = _Runner(work)
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(runner.run,))
+    thread.start()
+    while thread.is_alive():
+        try:
+            thread.join()
+        except KeyboardInterrupt as error:
+            runner.interrupt(error)
+    return runner.result()
+
+
+async def call_either(function: Callable[..., Any], *args: Any) -> Any:
+    """Return what a function gives that may be async or not; one that is not runs in a thread."""
+    if inspect.iscoroutinefunction(function):
+        given = function(*args)
+    else:
+        given = await asyncio.to_thread(function, *args)
+    return await given if inspect.isawaitable(given) else given
+
+
+class _Runner(Generic[T]):
+    """A coroutine in a loop of its own, and what became of it."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work
+        self._done: list[T] = []
+        self._error: BaseException | None = None
+        self._interrupted: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[T] | None = None
+
+    def run(self) -> None:
+        async def work() -> T:
+            self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
+            return await self._work
+
+        try:
+            self._done.append(asyncio.run(work()))
+        except BaseException as error:
+            self._error = error
+
+    def interrupt(self, error: BaseException) -> None:
+        self._interrupted = error
+        if self._loop is None or self._task is None:
+            return
+        with suppress(RuntimeError):  # it has just ended
+            self._loop.call_soon_threadsafe(self._task.cancel)
+
+    def result(self) -> T:
+        if self._interrupted is not None:
+            raise self._interrupted
+        if self._error is not None:
+            raise self._error
+        return self._done[0]

@@ -1,21 +1,25 @@
-"""A report from what the task store holds, with the model's text in it where there is one; it can
-be put together at any moment."""
+"""A report from what the task store holds, with the model's text in it where there is one, and the
+page of it; both can be put together at any moment."""
 
 from __future__ import annotations
+
+from datetime import datetime
 
 from babyagi import events
 from babyagi.agents.report import Aside, Written, render_report
 from babyagi.inbox import describe
 from babyagi.index.indexer import find_trouble
-from babyagi.tasks import Event, Objective, ObjectiveStatus
+from babyagi.tasks import Duty, Event, Objective, ObjectiveStatus, StopReason, Worker
 from babyagi.taskstore.port import TaskStore
 
 BOUNDS_THAT_BIT = (events.TASK_PROPOSAL_DROPPED, events.CONTEXT_CUT, events.PLAN_FAILED)
 MAX_BOUNDS_SAID = 20
+MAX_EVENTS_DRAWN = 30_000  # the newest
 
 
 async def compose_report(store: TaskStore, objective: Objective, written: Written) -> str:
-    """Return the whole report as Markdown."""
+    """Return the whole report as Markdown, with what it has cost up to now."""
+    objective = await store.objective(objective.id)
     tasks = await store.tasks(objective.id)
     results = await store.results(objective.id)
     asked = [(step.id, describe(step)) for step in await store.inbox(objective.id)]
@@ -35,12 +39,48 @@ async def load_report(store: TaskStore, objective: Objective) -> str:
     if markdown is not None:
         return markdown
     has_ended = objective.status is ObjectiveStatus.ENDED
-    why = (
-        "the model is asked for it now, or at the next `babyagi resume`"
-        if has_ended
-        else "the objective has not ended"
-    )
+    why = "the objective has not ended"
+    if objective.stop_reason is StopReason.CANCELLED:
+        why = "the objective was cancelled"
+    elif has_ended:
+        why = "the model is asked for it now, or at the next `babyagi resume`"
     return await compose_report(store, objective, Written(why_not=why))
+
+
+async def write_without_model(
+    store: TaskStore, objective_id: int, *, writer: Worker, lease_s: float
+) -> None:
+    """Write the owed report of an objective that has ended from its results alone, unless somebody
+    still works on it, who will write one."""
+    await store.register_worker(writer, lease_s=lease_s)
+    try:
+        await store.join_objective(writer.id, objective_id)
+        claim = await store.claim_duty(objective_id, writer.id, Duty.REPORT)
+        if claim is not None:
+            objective = await store.objective(objective_id)
+            written = Written(why_not="the objective was cancelled")
+            await store.record_report(
+                claim, markdown=await compose_report(store, objective, written)
+            )
+    finally:
+        await store.remove_worker(writer.id)
+
+
+async def load_page(store: TaskStore, objective: Objective, markdown: str, *, now: datetime) -> str:
+    """Return the page of the objective: the report, the tree of tasks, and the timeline."""
+    from babyagi.pages.report import ReportPage, render_report_page
+    from babyagi.pages.timeline import KINDS, find_bars
+
+    found = await store.events_of(objective.id, kinds=KINDS, limit=MAX_EVENTS_DRAWN)
+    page = ReportPage(
+        objective=objective,
+        markdown=markdown,
+        tasks=await store.tasks(objective.id),
+        results=await store.results(objective.id),
+        bars=find_bars(found, now=now),
+        now=now,
+    )
+    return render_report_page(page)
 
 
 def _say_bound(event: Event) -> str:

@@ -58,7 +58,7 @@ class StopReason(StrEnum):
     WAITING = "waiting", "only a person can go on"
     STALLED = "stalled", "nothing new came of the last tasks"
     FAILED = "failed", "it could not go on"
-    CANCELLED = "cancelled", "it was cancelled"
+    CANCELLED = "cancelled", "a person ended it"
 
 
 class Place(StrEnum):
@@ -117,6 +117,7 @@ class Duty(StrEnum):
     INDEX = "index"  # feed the result store
 
 
+ASKED_FURTHER = "Asked further: "  # begins the line of a question beside an objective's text
 MAX_SOURCES = 30  # that a text is said to be made from
 _OUTSIDE = re.compile(r"file:|web:|search:|tool:|more:\d{1,9}$|result:\d+/")
 
@@ -240,10 +241,16 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
-    """A tool that the objective may use, as frozen at its creation."""
+    """A tool that the objective may use, as frozen at its creation.
+
+    `description` and `parameters` (a JSON Schema) are there for a function of a Python program,
+    which must be handed in again by whoever goes on with the objective.
+    """
 
     name: str
     effect: Effect
+    description: str = ""
+    parameters: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +259,8 @@ class ObjectiveSpec:
     are the worker's.
 
     `text`, `initial_task` and `instance_name` together say which objective this is: starting the
-    same three again goes on with it.
+    same three again goes on with it. `further` are the questions that a person asked later, in
+    their order; they are changed by an event, as the limits are.
     """
 
     text: str
@@ -268,7 +276,14 @@ class ObjectiveSpec:
     approval: Approval = Approval.ONCE
     memory: Memory = Memory.OBJECTIVE
     planning: Planning = Planning.SEPARATE
+    output_schema: Mapping[str, Any] | None = None  # what a program wants the report's answer to be
     prompt_version: str
+    further: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> str:
+        """All that the objective asks: its text, and each further question on a line of its own."""
+        return "\n".join([self.text, *(f"{ASKED_FURTHER}{one}" for one in self.further)])
 
     def __post_init__(self) -> None:
         if not self.text.strip() or not self.initial_task.strip():
@@ -307,7 +322,8 @@ class Objective:
     """One objective as the store has it. `uid` is the random root of every outside id;
     `is_claimed_met`: an agent says that it is met, and no check has looked since; `overspent` is
     the limit (`cost`, `tokens`) that cannot be held any more, because a call went over what was
-    reserved for it, or its cost was not said."""
+    reserved for it, or its cost was not said; `n_begun` counts every task that was ever begun.
+    `stop_detail` says more of why it ended, or of why it was set aside (`is_set_aside`)."""
 
     id: int
     uid: str
@@ -321,6 +337,7 @@ class Objective:
     order_revision: int = 0
     is_claimed_met: bool = False
     overspent: str = ""
+    n_begun: int = 0
     checks: Checks = Checks()
     has_report: bool = False
     created_at: datetime
@@ -333,9 +350,22 @@ class Objective:
             raise ValueError("an objective has a stop reason exactly when it has ended")
 
     @property
+    def is_free(self) -> bool:
+        """Whether no language model is asked, but the rehearsal or a person."""
+        return self.spec.model_by_role.get(Role.EXECUTION) in ("rehearsal", "human")
+
+    @property
+    def is_set_aside(self) -> bool:
+        """Whether it is paused because a run of it got no answer; no worker takes it up by
+        itself."""
+        return self.status is ObjectiveStatus.PAUSED and bool(self.stop_detail)
+
+    @property
     def spent(self) -> str:
         """What it cost in words: `$0.2100`, `$0.2100 (perhaps $1.3700 more)` with what no answer
-        has confirmed, or `unknown`."""
+        has confirmed, `unknown`, or `nothing` where no language model is asked."""
+        if self.is_free and not self.usage.cost_usd:
+            return "nothing"
         if not self.spec.has_price:
             return "unknown"
         confirmed = f"${self.usage.cost_usd - self.usage.unconfirmed_cost_usd:.4f}"
@@ -454,6 +484,18 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pending:
+    """How many results there are, the oldest that the result store does not have yet, and which of
+    these have a vector, by task id. `with_words` are the tasks in whose results some words stand,
+    the best match first."""
+
+    n_results: int
+    results: tuple[Result, ...]
+    vectors: Mapping[int, bytes]
+    with_words: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
     """Who may change what: the owner of steps, the number of the claim, the worker that holds it.
 
@@ -476,10 +518,12 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DutyClaim:
-    """A duty that this worker holds while its lease lives."""
+    """A duty that this worker holds while its lease lives. `is_new`: nobody has held it before for
+    the same round, so no step of it is recorded."""
 
     duty: Duty
     fence: Fence
+    is_new: bool = False
 
 
 class StepState(StrEnum):
@@ -495,8 +539,9 @@ class Step:
 
     `kind` is `model`, `tool`, `embedding`, `inputs`, `once` (a tool call that must not be
     repeated), `question` or `approval`; `output` is JSON text, None before the step is done.
-    `request` is the tool call as JSON text where a person may have to read it. `id` is the step's
-    number, for answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
+    `request` is what was asked, as JSON text: the prompt (`llm/kept.py`), or the tool call (""
+    for a step of an earlier version that no person has to decide). `id` is the step's number, for
+    answers. `unconfirmed` is what `usage` holds, by number, for claims that ended with
     the call in flight.
     """
 

@@ -73,6 +73,17 @@ def shorten(text: str, max_chars: int) -> str:
     return head.rstrip() + "…"
 
 
+def say_duration(seconds: float) -> str:
+    """0.4 s, 45 s, 12 min 5 s, 2 h 3 min."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f} s".replace(".0 s", " s")
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return " ".join([*([f"{minutes} min"] * bool(minutes)), *([f"{rest} s"] * bool(rest))])
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:,} h {minutes} min" if minutes else f"{hours:,} h"
+
+
 # -- sentences
 # --------------------------------------------------------------------------------------------------
 

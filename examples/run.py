@@ -11,9 +11,9 @@ import babyagi
 folder = sys.argv[1] if len(sys.argv) > 1 else "docs"
 outcome = babyagi.run(
     "What do these documents say about limits?",
-    initial_task="List the documents of the folder",
+    first_task="List the documents of the folder",
     files=folder,
-    llm_model="rehearsal",
+    model="rehearsal",
     max_tasks=30,
 )
 print(outcome.report)

@@ -11,9 +11,9 @@ async def main(folder: str) -> None:
     for question in ("What is promised about a restart?", "What is promised about money?"):
         outcome = await babyagi.run_async(
             question,
-            initial_task="List the documents of the folder",
+            first_task="List the documents of the folder",
             files=folder,
-            llm_model="rehearsal",
+            model="rehearsal",
         )
         print(outcome.report)
 

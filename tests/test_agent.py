@@ -2,15 +2,18 @@
 
 import asyncio
 import json
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
 
 import pytest
 
 import babyagi
-from babyagi.agent import Agent
+from babyagi.agent import Agent, ProtocolName
 from babyagi.errors import BabyagiError, LimitReachedError, ParkedError, SettingsError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Speaker, ToolCall
-from babyagi.react.steps import ModelDecided, RunEnded, RunStarted, Stopped
+from babyagi.react.steps import Act, ModelDecided, RunEnded, RunStarted, Stopped
 from babyagi.tasks import Usage
 from babyagi.tools.catalog import build_ask_user
 from support.local_server import Answer, LocalServer
@@ -72,7 +75,7 @@ async def test_what_happens_can_be_seen_as_it_happens():
 
 
 async def test_the_same_agent_speaks_any_protocol():
-    replies: dict[str, list[object]] = {
+    replies: dict[ProtocolName, list[object]] = {
         "text": ["Action: price\nAction Input: tea", "Final Answer: 10000"],
         "json": [
             '{"thought": "", "tool": "price", "tool_input": "tea"}',
@@ -201,7 +204,144 @@ def test_bounds_and_settings_are_given_by_name():
 
     assert agent.bounds.max_steps == 3
     with pytest.raises(ValueError):
-        Agent("rehearsal", at_limit="never")
+        Agent("rehearsal", at_limit="never")  # type: ignore[call-overload]  # that is the fault
+
+
+# -- answers of a type, history, runs by hand
+# -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Price:
+    item: str
+    cost: float
+
+
+CALL = ToolCall(id="c", name="price", arguments='{"item": "tea"}')
+SAID_OF_A_PRICE: dict[ProtocolName, list[object]] = {
+    "native": [(CALL,), "Five, I think.", '```json\n{"item": "tea", "cost": "5"}\n```'],
+    "json": [
+        '{"thought": "", "tool": "price", "tool_input": "tea"}',
+        '{"thought": "", "tool": "final_answer", "tool_input": "five"}',
+        '{"thought": "", "tool": "final_answer", "tool_input": {"item": "tea", "cost": 5}}',
+    ],
+    "text": [
+        "Action: price\nAction Input: tea",
+        "Final Answer: five",
+        'Thought: now\nFinal Answer: {"item": "tea", "cost": 5}',
+    ],
+}
+
+
+@pytest.mark.parametrize("protocol", list(SAID_OF_A_PRICE))
+def test_an_answer_is_a_value_of_the_type_and_one_that_is_not_is_asked_for_again(protocol):
+    model = ScriptedModel(answering(*SAID_OF_A_PRICE[protocol]))
+
+    run = Agent(model, [price], output_type=Price, protocol=protocol).run("What does tea cost?")
+
+    assert run.output == Price("tea", 5.0) and run.stopped is Stopped.FINISH
+    assert "an object" in model.calls[2][1].messages[-1].text
+    assert '"cost": {"type": "number"}' in model.calls[0][1].messages[0].text
+
+
+@pytest.mark.parametrize(
+    ("output_type", "said", "output"),
+    [
+        (int, "42", 42),
+        (int, '{"answer": 42}', 42),
+        (list[int], "Here they are: [1, 2].", [1, 2]),
+        (Literal["yes", "no"], "Yes.", "yes"),
+        (date, "2026-11-22", date(2026, 11, 22)),
+        (Price | None, "null", None),
+        (Price, 'Not {"item": 1} but {"item": "tea", "cost": 1}', Price("tea", 1.0)),
+        (str, "plain text", "plain text"),
+    ],
+)
+def test_answers_are_read_however_a_model_puts_them(output_type, said, output):
+    model = ScriptedModel(lambda prompt, role: said)
+
+    assert Agent(model, output_type=output_type).run("?").output == output
+    assert len(model.calls) == 1
+
+
+def test_without_an_answer_of_the_type_the_run_says_why_and_keeps_its_steps():
+    model = ScriptedModel(lambda prompt, role: "I do not know")
+
+    run = Agent(model, output_type=int).run("?")
+
+    assert run.stopped is Stopped.MAX_ERRORS and run.usage.calls == 3
+    with pytest.raises(babyagi.NoAnswerError) as caught:
+        _ = run.output
+    assert "an integer" in caught.value.why
+
+
+def test_an_endpoint_is_sent_the_schema_where_nothing_else_can_be_said():
+    bare, with_tools = (ScriptedModel(lambda prompt, role: "1") for _ in range(2))
+
+    Agent(bare, output_type=int).run("?")
+    Agent(with_tools, [price], output_type=int).run("?")
+
+    schema = bare.calls[0][1].schema
+    assert schema is not None and schema["properties"] == {"answer": {"type": "integer"}}
+    assert with_tools.calls[0][1].schema is None
+
+
+@pytest.mark.parametrize("protocol", list(SAID_OF_A_PRICE))
+def test_a_question_can_follow_on_another(protocol):
+    said = SAID_OF_A_PRICE[protocol]
+    model = ScriptedModel(answering(said[0], *said[2:], *said[2:], *said[2:]))
+    agent = Agent(model, [price], protocol=protocol)
+
+    first = agent.run("What does tea cost?")
+    second = agent.run("And two?", history=first)
+    agent.run("And three?", history=second.messages)
+
+    shown = "\n".join(message.text for message in model.calls[-1][1].messages)
+    assert [shown.count(text) for text in ("What does tea cost?", "And two?", "And three?")] == [
+        1,
+        1,
+        1,
+    ]
+    assert "10000" in shown and shown.count("Role: ") == 1
+
+
+async def test_a_run_can_be_driven_by_hand():
+    model = wanting("price", {"item": "tea"})
+
+    async with Agent(model, [price]).by_hand("What does tea cost?") as hand:
+        decision = await hand.plan()
+        assert isinstance(decision, Act) and decision.calls[0].name == "price"
+        assert [given.passage.text for given in await hand.call()] == ["10000"]
+        with pytest.raises(RuntimeError, match="plan"):
+            await hand.call()
+        assert not hand.is_done and hand.output == ""
+        step = await hand.step()
+
+    assert (hand.is_done, hand.output, step.n, len(hand.steps)) == (True, "It says: 10000", 2, 2)
+
+
+def test_a_function_that_raises_is_told_the_model_and_ends_no_run():
+    def find(item: str) -> str:
+        """Find it."""
+        raise babyagi.ToolError("there is no such item")
+
+    def lose(item: str) -> str:
+        """Lose it."""
+        raise KeyError("tea")
+
+    found = Agent(wanting("find", {"item": "tea"}), [find]).run("?")
+    lost = Agent(wanting("lose", {"item": "tea"}), [lose]).run("?")
+
+    assert found.output == "It says: there is no such item"
+    assert lost.output.startswith("It says: lose failed: KeyError: 'tea'")
+
+
+def test_a_question_to_a_person_may_be_put_by_a_plain_function():
+    model = wanting("ask_user", {"question": "Which day?"})
+
+    run = Agent(model, [build_ask_user()], ask=lambda question: "Friday").run("When?")
+
+    assert run.output == "It says: Friday"
 
 
 # -- limits, over real sockets
@@ -339,5 +479,5 @@ async def test_limits_hold_for_a_model_that_is_given_as_an_object_and_no_setting
         assert (caught.value.limit, 0 < len(model.calls) < 20) == (name, True)
     with pytest.raises(TypeError, match="openai_base_url"):
         Agent(ScriptedModel(answer), openai_base_url="http://127.0.0.1:1/v1")
-    with pytest.raises(TypeError, match="max_stepz"):
-        Agent("rehearsal", max_stepz=3)
+    with pytest.raises(TypeError, match="'max_stepz'; did you mean max_steps"):
+        Agent("rehearsal", max_stepz=3)  # type: ignore[call-overload]  # that is the fault

@@ -1,10 +1,6 @@
-import asyncio
-from pathlib import Path
-
 import pytest
 
-import babyagi
-from babyagi.app import open_app, run_objective
+from babyagi.app import open_app
 from babyagi.backends import open_store
 from babyagi.errors import CredentialsError, SettingsError, StoreUnusableError
 from babyagi.settings.load import load_settings
@@ -257,30 +253,3 @@ async def test_a_home_that_cannot_be_used_is_a_clear_error(settings, tmp_path):
     with pytest.raises(StoreUnusableError, match="cannot be used"):
         async with open_store(settings(BABYAGI_HOME=tmp_path / "file" / "home")):
             pass
-
-
-async def test_the_python_door_gives_objective_report_and_results(documents, tmp_path):
-    environ = {"BABYAGI_HOME": str(tmp_path / "home"), "BABYAGI_RESULT_STORE": "builtin"}
-    options = {
-        "objective": "What is said about the limit?",
-        "files": documents,
-        "llm_model": "rehearsal",
-    }
-
-    outcome = await run_objective(options, environ=environ, cwd=tmp_path)
-
-    assert outcome.objective.stop_reason is StopReason.FINISHED
-    assert "(one.md:1)" in outcome.report
-    assert len(outcome.results) == 5
-
-
-def test_the_synchronous_door_is_the_same(documents, tmp_path, monkeypatch):
-    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
-    monkeypatch.chdir(tmp_path)
-
-    outcome = babyagi.run("What is said about the limit?", files=documents, llm_model="rehearsal")
-
-    assert outcome.objective.stop_reason is StopReason.FINISHED
-    assert Path(documents).is_dir()
-    assert asyncio.iscoroutinefunction(babyagi.run_async)

@@ -74,7 +74,7 @@ def test_a_world_is_run_over_sockets():
 
 
 def test_a_long_run_leaves_no_descriptor_and_no_thread_over():
-    out = start("soak", "--tasks", "300").stdout
+    out = start("soak", "--tasks", "100").stdout
 
     first, *running, last = [row[-2:] for row in cells(out)]
     assert first == last and len(running) == 20
@@ -83,10 +83,10 @@ def test_a_long_run_leaves_no_descriptor_and_no_thread_over():
 
 
 def test_the_same_seed_and_the_same_model_give_the_same_events():
-    out = run("replay", "--seeds", "100")
+    out = run("replay", "--seeds", "20")
 
     assert "0 seeds gave two different runs" in out
-    assert int(re.findall(r"(\d+) different runs", out)[0]) > 90
+    assert int(re.findall(r"(\d+) different runs", out)[0]) > 17
 
 
 def test_workers_may_come_and_go_in_any_order():

@@ -56,3 +56,26 @@ def test_of_a_name_that_was_borne_under_another_kernel_or_an_unknown_one_nothing
             pass
         assert is_bearer_dead(tmp_path, "me") == bool(boot_id)
     assert not is_bearer_dead(tmp_path, "me")
+
+
+def test_a_name_that_a_worker_of_another_home_has_is_passed_over(tmp_path):
+    with take_name(tmp_path, "me", taken={"me", "me-2"}) as name:
+        assert name == "me-3"
+
+
+def test_what_was_touched_last_is_last_and_each_once(tmp_path):
+    for uid, number in (("a", 1), ("b", 2), ("a", 1)):
+        home.remember_touch(tmp_path, uid, number)
+
+    assert home.touched(tmp_path) == [("b", 2), ("a", 1)]
+
+    home.forget(tmp_path, "a")
+    assert home.touched(tmp_path) == [("b", 2)]
+
+
+def test_a_damaged_list_of_what_was_touched_is_read_as_far_as_it_goes(tmp_path):
+    (tmp_path / "touched").write_text("a 1\nnonsense\nb two\n\nc 3")
+    assert home.touched(tmp_path) == [("a", 1), ("c", 3)]
+
+    (tmp_path / "touched").write_bytes(b"\xff\xfe")
+    assert home.touched(tmp_path) == []

@@ -29,11 +29,12 @@ def test_a_function_can_be_held_in_the_head(path):
 
 def test_every_file_has_a_room():
     rooms = set(
-        "agents cli components guide index llm net react retrieval sandbox settings taskstore tools worker".split()
+        "agents cli components guide index llm net pages react retrieval sandbox settings taskstore tools worker".split()
     )
     halls = set(
-        """__init__ __main__ agent app backends chroma_import errors events files home inbox journal
-        loop names next_command notify offload private redaction reporting results tasks text""".split()
+        """__init__ __main__ agent api app backends chroma_import errors events files home inbox journal
+        loop names next_command notify offload options private redaction reporting results shapes tasks
+        text transcript why""".split()
     )
     found = {
         path.relative_to(ROOT / "babyagi")
@@ -102,7 +103,7 @@ def test_only_the_command_line_prints():
     ],
 )
 def test_importing_loads_no_heavy_client(statement):
-    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2", "yaml"}
+    heavy = {"openai", "chromadb", "rich", "numpy", "genai_prices", "httpx2", "yaml", "markdown_it"}
     code = f"{statement}\nimport sys\nprint(' '.join(sorted(set(sys.modules) & {heavy!r})))"
 
     loaded = subprocess.run(

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from babyagi.errors import RequestRefusedError, SettingsError
-from babyagi.inbox import Decision, decide, describe
+from babyagi.errors import NotFoundError, RequestRefusedError, SettingsError
+from babyagi.inbox import Decision, decide, describe, name_step, pick_named, write_request
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.offload import run_inline
 from babyagi.tasks import (
@@ -17,6 +17,7 @@ from babyagi.tasks import (
     Passage,
     Proposal,
     Role,
+    Step,
     StepState,
     StopReason,
     TaskStatus,
@@ -25,7 +26,7 @@ from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.catalog import build_ask_user
 from support.scripted import ScriptedModel
-from support.world import Clock, World
+from support.world import START, Clock, World
 from tests.once_child import POINTS
 
 
@@ -247,7 +248,7 @@ async def test_what_is_offered_in_place_of_approving_a_question_can_be_typed():
 
     with pytest.raises(SettingsError) as caught:
         decide(step, Decision.APPROVE, "")
-    assert caught.value.fix == f'babyagi answer {step.id} "…", or babyagi reject {step.id}'
+    assert caught.value.fix == 'babyagi answer 1 "…", or babyagi reject 1'
 
 
 async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
@@ -257,7 +258,7 @@ async def test_what_cannot_be_said_about_a_step_is_refused_with_what_can():
 
     with pytest.raises(SettingsError, match="cannot be met") as caught:
         decide(step, Decision.ANSWER, "yes")
-    assert f"babyagi approve {step.id}" in caught.value.fix
+    assert "babyagi approve 1" in caught.value.fix
 
 
 async def work(home, point, approval):
@@ -319,3 +320,57 @@ async def test_an_approval_survives_a_kill_and_is_given_once(tmp_path):
 
     assert await work(tmp_path, "never", "once") == (0, "finished")
     assert n_calls(tmp_path) == 1
+
+
+def asked(step_id, *, task, objective=1):
+    return Step(
+        objective_id=objective,
+        owner=f"task:{task}",
+        key="1/q",
+        kind="question",
+        request_hash="",
+        state=StepState.ASKED,
+        created_at=START,
+        request=write_request("ask_user", {"question": "Which?"}),
+        id=step_id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("steps", "names"),
+    [
+        ([asked(17, task=4)], ["4"]),
+        ([asked(17, task=4), asked(18, task=5)], ["4", "5"]),
+        (
+            [asked(17, task=4), asked(18, task=4, objective=2)],
+            ["4 --objective 1", "4 --objective 2"],
+        ),
+        ([asked(17, task=4), asked(18, task=4)], ["4 --step 17", "4 --step 18"]),
+        ([asked(4, task=9), asked(18, task=4)], ["9", "4 --step 18"]),
+    ],
+)
+def test_the_name_of_a_request_is_as_short_as_may_be_and_means_it_alone(steps, names):
+    assert [name_step(step, steps) for step in steps] == names
+    for step, name in zip(steps, names, strict=True):
+        number, *more = name.split()
+        scope = [one for one in steps if f"--objective {one.objective_id}" in name] or steps
+        step_id = int(more[1]) if "--step" in more else None
+        assert pick_named(scope, int(number), step_id=step_id, ask="babyagi answer") is step
+
+
+def test_the_number_of_a_request_itself_is_understood_too():
+    steps = [asked(17, task=4), asked(18, task=4)]
+    assert pick_named(steps, 18, step_id=None, ask="babyagi answer") is steps[1]
+
+
+def test_of_several_requests_of_a_task_it_is_said_how_each_is_meant():
+    steps = [asked(17, task=4), asked(18, task=4)]
+    with pytest.raises(SettingsError, match="2 requests") as caught:
+        pick_named(steps, 4, step_id=None, ask="babyagi answer")
+    assert caught.value.fix == "babyagi answer 4 --step 17 · babyagi answer 4 --step 18"
+
+
+def test_a_number_that_nothing_asks_under_names_the_tasks_that_do():
+    with pytest.raises(NotFoundError) as caught:
+        pick_named([asked(17, task=4)], 5, step_id=None, ask="babyagi answer")
+    assert caught.value.why == "these tasks ask: 4"

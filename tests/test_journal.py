@@ -1,4 +1,5 @@
 import asyncio
+import json
 
 import pytest
 
@@ -16,8 +17,9 @@ from babyagi.errors import (
 from babyagi.inbox import Decision, decide, write_decision
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
+from babyagi.llm.kept import read_prompt
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall
 from babyagi.tasks import Effect, Limits, Passage, Role, StepState, Usage
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Preview, Tool
@@ -85,6 +87,16 @@ async def test_a_finished_call_is_never_made_again():
     assert (await desk.usage()).calls == 1
 
 
+async def test_what_is_handed_on_before_it_is_recorded_is_what_is_read_afterwards():
+    calls = (ToolCall(id="c1", name="calculator", arguments='{"expression": "1 \\u00e9"}'),)
+    desk = await open_desk(lambda prompt, role: calls)
+    async with desk.open_journal() as journal:
+        first = await journal.complete("model", ask("Count."), role=Role.EXECUTION)
+    again = await desk.open_journal().complete("model", ask("Count."), role=Role.EXECUTION)
+    assert again == first and again.tool_calls == calls
+    assert len(desk.model.calls) == 1
+
+
 async def test_a_step_whose_request_has_changed_still_holds_and_an_event_says_so():
     desk = await open_desk()
     await desk.open_journal().complete("execute/1/model", ask("what?"), role=Role.EXECUTION)
@@ -96,6 +108,32 @@ async def test_a_step_whose_request_has_changed_still_holds_and_an_event_says_so
     assert again.text == "an answer"
     assert len(desk.model.calls) == 1
     assert events.STEP_REQUEST_CHANGED in await desk.kinds()
+
+
+async def test_what_a_model_and_a_tool_were_asked_is_kept_with_the_step():
+    desk = await open_desk()
+    journal, more = desk.open_journal(), Message(speaker=Speaker.USER, text="and why?")
+    first = ask("what?")
+
+    async def give(_):
+        return Passage(text="seven", origin="tool:look")
+
+    async with journal:
+        await journal.complete("execute/1/model", first, role=Role.EXECUTION)
+        await journal.call_tool("execute/1/tool/1", make_tool(give), {"path": "a.md"})
+        second = Prompt(messages=(*first.messages, more), max_output_tokens=10)
+        await journal.complete("execute/2/model", second, role=Role.EXECUTION)
+
+    steps = await desk.world.store.steps(desk.claim.task.objective_id, owner="task:1")
+    kept = {step.key: step.request for step in steps}
+    assert json.loads(kept["1/execute/1/tool/1"]) == {
+        "tool": "look",
+        "arguments": {"path": "a.md"},
+    }
+    found = read_prompt(kept["1/execute/2/model"], kept.get)
+    assert found is not None
+    assert [message.text for message in found.messages] == ["what?", "and why?"]
+    assert "what?" not in kept["1/execute/2/model"]
 
 
 async def test_another_try_is_really_made_anew():
@@ -414,7 +452,10 @@ async def test_a_tool_call_is_made_once_and_read_ever_after():
     ("fault", "said"),
     [
         (ToolError("no such file"), "no such file"),
-        (RuntimeError("/secret/path"), "look failed: RuntimeError"),
+        (RuntimeError("/secret/path"), "look failed: RuntimeError: …/path"),
+        (KeyError("tea\nand more"), "look failed: KeyError: 'tea\\nand more'"),
+        (ValueError("one\ntwo sk-abcdefghijklmnop12345"), "look failed: ValueError: one two ***"),
+        (ValueError("x" * 900), f"look failed: ValueError: {'x' * 299}…"),
     ],
 )
 async def test_nothing_that_a_tool_raises_ends_a_run(fault, said):

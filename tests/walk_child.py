@@ -199,7 +199,7 @@ async def walk_on(life: Life, parent: Connection) -> str:
     run = await executor.run(walk.messages)
     await model.close()
     await store.close()
-    return run.output
+    return run.text
 
 
 def live(life: Life, parent: Connection) -> None:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from babyagi.agents.prompting import Field, build_messages
@@ -34,6 +35,7 @@ LACK_WORDS = frozenset(  # what a lack is said with, beside what it names
     " determined see previous earlier yet still exact number".split()
 )
 
+N_CACHED = 10_000
 N_NEAR = 200  # tasks that share words with a lack, which are looked at one by one
 
 _OPEN = (TaskStatus.QUEUED, TaskStatus.RUNNING, TaskStatus.RECORDED, TaskStatus.WAITING)
@@ -311,22 +313,21 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
     Args:
         names: the whole list, oldest first. texts: results, lacks, missing parts.
     """
-    tokens = {name.id: estimate_tokens(_line(name)) + 1 for name in names}
-    words_by_id = {name.id: frozenset(_words(name.name)) for name in names}
-    frequency = Counter(word for words in words_by_id.values() for word in words)
+    words_by_id = {name.id: _words_of_name(name.name) for name in names}
     read = {word for text in texts for word in _words(text)}
+    frequency = Counter(word for words in words_by_id.values() for word in words & read)
     rare = {word for word in read if 0 < frequency[word] <= max(3, COMMON_SHARE * len(names))}
     score = {
         id_: sum(1 / frequency[word] for word in words & rare) for id_, words in words_by_id.items()
     }
-    are_coded = 2 * sum(any(char.isdigit() for char in name.name) for name in names) > len(names)
+    are_coded = 2 * sum(_has_digit(name.name) for name in names) > len(names)
     n_spare = CODED_LISTED_TOKENS if are_coded else LISTED_TOKENS
     chosen: list[TaskName] = []
     n_used = 0
     for name in sorted(
         names, key=lambda name: (-score[name.id], name.status not in _OPEN, -name.id)
     ):
-        n_used += tokens[name.id]
+        n_used += estimate_tokens(_line(name)) + 1
         if n_used > (MAX_LISTED_TOKENS if score[name.id] or name.status in _OPEN else n_spare):
             break
         chosen.append(name)
@@ -335,3 +336,13 @@ def choose_known(names: Sequence[TaskName], texts: Sequence[str]) -> list[TaskNa
 
 def _words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
+
+
+@lru_cache(maxsize=N_CACHED)
+def _words_of_name(name: str) -> frozenset[str]:
+    return frozenset(_words(name))
+
+
+@lru_cache(maxsize=N_CACHED)
+def _has_digit(name: str) -> bool:
+    return any(map(str.isdigit, name))

@@ -150,13 +150,13 @@ def _lines(label: str, lines: Sequence[str], sources: tuple[str, ...] = ()) -> F
     )
 
 
-def _read(run: Run, task: Task, context: Context, messages: Sequence[Message]) -> Answer:
+def _read(run: Run[str], task: Task, context: Context, messages: Sequence[Message]) -> Answer:
     """What the run came to. Raises `MalformedReplyError` when the task was not carried out."""
     if run.stopped in (Stopped.MAX_ERRORS, Stopped.REPEATED):
         raise MalformedReplyError(run.detail)
-    if run.stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) and run.output == NO_ANSWER:
+    if run.stopped in (Stopped.MAX_STEPS, Stopped.MAX_TIME) and run.text == NO_ANSWER:
         raise MalformedReplyError(f"the model gave no answer to the task: {run.detail}")
-    text, plan, lacks = (run.detail if run.stopped is Stopped.FAIL else run.output), None, ""
+    text, plan, lacks = (run.detail if run.stopped is Stopped.FAIL else run.text), None, ""
     if context.planning is Planning.COMBINED:
         known_ids = {task.id, *(name.id for name in context.known)}
         text, plan, lacks = split_combined(

@@ -9,7 +9,7 @@ from babyagi.llm.prompt import Message, Speaker, fence
 from babyagi.react.protocols import base
 from babyagi.tasks import Passage
 
-PROMPT_NAMES = ("execution", "combined", "creation", "prioritization", "check", "report")
+PROMPT_NAMES = ("execution", "combined", "creation", "prioritization", "check", "report", "output")
 
 Field = str | Sequence[tuple[str, Passage]]
 """What fills a place: a text of our own, or passages with their labels, which are fenced."""

@@ -1,21 +1,33 @@
-"""The report: the agent's answer from the results, between facts that the store knows.
+"""The report: the agent's answer from the results, then the facts that the store knows.
 
-What the person must be able to trust (why it stopped, what is dead, what is left, what it cost) is
-written by the program; the model writes only the answer. Without a model (no money left, an outage)
-the results themselves take its place.
+What the person must be able to trust (why it stopped, what was given up, what is left, what it
+cost) is written by the program; the model writes only the answer. Without a model (no money left,
+an outage) the results themselves take its place. One line before the answer says where it is not
+the whole answer; what is missing stands below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from babyagi.agents.execution import Excerpt
 from babyagi.agents.prompting import build_messages
+from babyagi.errors import (
+    BabyagiError,
+    LeaseLostError,
+    ObjectiveStoppedError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
 from babyagi.journal import Journal
+from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.next_command import Need, next_command
 from babyagi.react.asking import ask, read_text
+from babyagi.shapes import to_strict
 from babyagi.tasks import (
     Objective,
     Passage,
@@ -26,7 +38,7 @@ from babyagi.tasks import (
     TaskStatus,
     find_sources,
 )
-from babyagi.text import clean, one_line, shorten
+from babyagi.text import clean, one_line, say_duration, shorten
 
 REHEARSAL_NOTICE = (
     "REHEARSAL: no language model was asked. The text below was put together from lines of "
@@ -34,7 +46,15 @@ REHEARSAL_NOTICE = (
 )
 
 MAX_QUOTED_CHARS = 4000
+MAX_EARLIER_CHARS = 800  # of a result that others were built on
 MAX_LINE_CHARS = 300
+MAX_DEAD = 20
+MAX_NAMED = 10
+MAX_LISTED = 5
+
+COMPLETE = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
+OPEN = (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)
+FENCE = re.compile(r" {0,3}(?P<mark>`{3,}(?=[^`]*$)|~{3,})(?P<info>.*)")
 
 
 async def write_answer(
@@ -45,7 +65,7 @@ async def write_answer(
     messages = build_messages(
         "report",
         {
-            "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
+            "objective": [("objective", Passage(text=objective.spec.asked, origin="person"))],
             "stop": (objective.stop_reason or StopReason.FAILED).words,
             "missing": [
                 (
@@ -66,6 +86,44 @@ async def write_answer(
             await ask(journal, "report", prompt, role=Role.REPORT, read=read_text, takes_cut=True)
         ).value
     ).strip()
+
+
+OUTPUT = "output/text"  # where the journal of the report keeps the answer as JSON
+NO_OUTPUT = "output/none"  # and why there is none
+
+
+async def write_output(
+    objective: Objective, report: str, *, journal: Journal, read: Callable[[str], object]
+) -> None:
+    """Ask for what the report says as the JSON that a program wants, and keep it in the journal; or
+    why there is none, which is no fault of the report.
+
+    Args:
+        read: raises `MalformedReplyError` for a text that is not what is wanted.
+    """
+    schema = objective.spec.output_schema or {}
+    messages = build_messages(
+        "output",
+        {
+            "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
+            "report": [("report", Passage(text=report, origin="model"))],
+            "schema": json.dumps(schema, ensure_ascii=False),
+        },
+    )
+
+    def read_reply(completion: Completion) -> str:
+        read(completion.text)
+        return completion.text
+
+    prompt = Prompt(messages=messages, schema_name="output", schema=to_strict(schema))
+    try:
+        asked = await ask(journal, "output", prompt, role=Role.REPORT, read=read_reply)
+    except (LeaseLostError, ObjectiveStoppedError, StoreUnavailableError, StoreUnusableError):
+        raise
+    except BabyagiError as error:
+        await journal.keep(NO_OUTPUT, error.what)
+    else:
+        await journal.keep(OUTPUT, asked.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,10 +160,10 @@ def render_report(
     results: Sequence[Result],
     aside: Aside | None = None,
 ) -> str:
-    """Return the whole report as Markdown.
+    """Return the whole report as Markdown: the answer, what is missing from it, how it ended.
 
     Args:
-        written: the model's part; without a text the results are given in full.
+        written: the model's part; without a text the results are given.
         tasks: all of the objective's, in the list's order. results: in the order in which they were
             recorded.
     """
@@ -113,38 +171,102 @@ def render_report(
     is_rehearsal = objective.spec.model_by_role[Role.REPORT] == "rehearsal"
     parts = [
         f"# Report: {_one_line(objective.spec.text)}",
+        "\n".join(f"* Asked further: {_one_line(one)}" for one in objective.spec.further),
         f"> {REHEARSAL_NOTICE}" if is_rehearsal else "",
-        ""
-        if objective.stop_reason
-        else f"> This objective has not ended: it is {objective.status}. This is what there "
-        "is so far; "
-        f"`babyagi resume --objective {objective.id}` goes on.",
+        _render_standing(objective, tasks, asked=aside.asked),
+        _close_fence(written.text) or _render_results(results, tasks, written.why_not),
         _render_missing(objective),
         _render_dead(tasks),
         _render_asked(objective, aside.asked),
-        written.text or _render_results(results, written.why_not),
         _render_left_out(written.left_out) if written.text else "",
         "---",
         _render_facts(objective, tasks, index_trouble=aside.index_trouble),
-        _render_bounds(aside.bounds),
-        _render_list(
-            "Not done",
-            [
-                task
-                for task in tasks
-                if task.status in (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)
-            ],
+        _render_named("What a bound kept out", aside.bounds),
+        _render_tasks("Not done", [task for task in tasks if task.status in OPEN], objective),
+        _render_tasks(
+            "Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED], objective
         ),
-        _render_list("Cancelled", [task for task in tasks if task.status is TaskStatus.CANCELLED]),
-        _render_list(
-            "Done",
-            [task for task in tasks if task.status in (TaskStatus.DONE, TaskStatus.RECORDED)],
-        ),
-        f"Each task's result: `babyagi results --objective {objective.id}`. One task "
-        "with its steps: "
-        f"`babyagi show TASK --objective {objective.id}`.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+# -- before the answer: whether it is one
+# --------------------------------------------------------------------------------------------------
+
+
+def _render_standing(
+    objective: Objective, tasks: Sequence[Task], *, asked: Sequence[tuple[int, str]]
+) -> str:
+    """One line where the answer is not the whole answer, so that nobody takes it for one."""
+    reason = objective.stop_reason
+    if reason is None:
+        return (
+            f"> This objective has not ended: it is {objective.status}. This is what there is so "
+            f"far; `babyagi resume --objective {objective.id}` goes on."
+        )
+    n_dead = sum(task.status is TaskStatus.DEAD for task in tasks)
+    n_open = sum(task.status in OPEN for task in tasks)
+    counted = [
+        f"{_count(n_open, 'task')} not done" if n_open else "",
+        f"{_count(n_dead, 'task')} given up" if n_dead else "",
+        f"{_count(len(asked), 'question')} waiting for a person" if asked else "",
+    ]
+    left = ", ".join(part for part in counted if part)
+    if reason in COMPLETE:
+        return f"> {left}; see below the answer." if left else ""
+    return f"> **Not complete:** {reason.words}{f' ({left})' if left else ''}."
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what if n == 1 else what + 's'}"
+
+
+# -- the answer: the model's, or the results
+# --------------------------------------------------------------------------------------------------
+
+
+def _close_fence(text: str) -> str:
+    """The text, with an end for a block of code that has none: what the program says after it is no
+    code."""
+    fence = ""
+    for line in text.splitlines():
+        mark = FENCE.match(line)
+        if mark is None:
+            continue
+        if not fence:
+            fence = mark["mark"]
+        elif mark["mark"].startswith(fence) and not mark["info"].strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
+
+
+def _render_results(results: Sequence[Result], tasks: Sequence[Task], why: str) -> str:
+    """The results as they stand: first those that no other task was built on, then what led to
+    them, shorter."""
+    if not results:
+        return f"There are no results ({why})."
+    built_on = {task_id for task in tasks for task_id in (task.parent_id, *task.after)}
+    final = [result for result in results if result.task_id not in built_on]
+    earlier = [result for result in results if result.task_id in built_on]
+    blocks = [_render_result(result, MAX_QUOTED_CHARS) for result in final]
+    if final and earlier:
+        blocks.append("**What led to this:**")
+    blocks += [
+        _render_result(result, MAX_EARLIER_CHARS if final else MAX_QUOTED_CHARS)
+        for result in earlier
+    ]
+    said = f"No summary was written ({why}); these are the results as they stand."
+    return "\n\n".join([said, *blocks])
+
+
+def _render_result(result: Result, max_chars: int) -> str:
+    cut = result.text if len(result.text) <= max_chars else result.text[:max_chars] + " …"
+    quoted = "\n".join(f"> {line}" for line in _close_fence(clean(cut)).splitlines())
+    return f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{quoted}"
+
+
+# -- after it: what is missing
+# --------------------------------------------------------------------------------------------------
 
 
 def _render_missing(objective: Objective) -> str:
@@ -160,28 +282,13 @@ def _render_missing(objective: Objective) -> str:
     )
 
 
-def _render_left_out(left_out: Sequence[Result]) -> str:
-    if not left_out:
-        return ""
-    lines = [f"* task {result.task_id}: {_one_line(result.task_name)}" for result in left_out]
-    return "\n".join(
-        [
-            (
-                "**These results did not fit into the question for this report; it was written "
-                "without them:**"
-            ),
-            "",
-            *lines,
-        ]
-    )
-
-
 def _render_dead(tasks: Sequence[Task]) -> str:
-    dead = [task for task in tasks if task.status is TaskStatus.DEAD]
-    if not dead:
-        return ""
-    lines = [f"* task {task.id}: {_one_line(task.name)}: {_one_line(task.error)}" for task in dead]
-    return "\n".join(["**These tasks failed and were given up:**", "", *lines])
+    dead = [
+        f"task {task.id}: {_one_line(task.name)}: {_one_line(task.error)}"
+        for task in tasks
+        if task.status is TaskStatus.DEAD
+    ]
+    return _render_lines("**These tasks failed and were given up:**", dead, MAX_DEAD)
 
 
 def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str:
@@ -195,56 +302,60 @@ def _render_asked(objective: Objective, asked: Sequence[tuple[int, str]]) -> str
     return "\n".join(["**These questions wait for a person:**", "", *lines, "", how])
 
 
-def _render_results(results: Sequence[Result], why: str) -> str:
-    said = (
-        f"No summary was written ({why}); these are the results as they stand."
-        if results
-        else f"There are no results ({why})."
+def _render_left_out(left_out: Sequence[Result]) -> str:
+    lines = [f"task {result.task_id}: {_one_line(result.task_name)}" for result in left_out]
+    head = (
+        "**These results did not fit into the question for this report; it was written without "
+        "them:**"
     )
-    blocks = [
-        f"### Task {result.task_id}: {_one_line(result.task_name)}\n\n{_quote(result.text)}"
-        for result in results
-    ]
-    return "\n\n".join([said, *blocks])
+    return _render_lines(head, lines, MAX_NAMED)
 
 
-def _render_bounds(bounds: Sequence[str]) -> str:
-    if not bounds:
-        return ""
-    return "\n".join(["## What a bound kept out", "", *(f"* {_one_line(line)}" for line in bounds)])
+# -- how it ended
+# --------------------------------------------------------------------------------------------------
 
 
 def _render_facts(objective: Objective, tasks: Sequence[Task], *, index_trouble: str) -> str:
     usage, limits = objective.usage, objective.spec.limits
-    n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
-    detail = f" ({_one_line(objective.stop_detail)})" if objective.stop_detail else ""
-    cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
-    stopped = (
-        [f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"]
-        if objective.stop_reason
-        else []
+    is_said = objective.stop_reason is StopReason.UNMET  # by the list of what is missing
+    detail = (
+        f" ({_one_line(objective.stop_detail)})" if objective.stop_detail and not is_said else ""
     )
+    cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
+    here = f"--objective {objective.id}"
     lines = [
-        *stopped,
-        f"* Tasks: {n_done} done of {len(tasks)}",
-        f"* Model calls before this report: {usage.calls}, tokens {usage.prompt_tokens} "
-        f"in and {usage.completion_tokens} out, "
-        f"cost {objective.spent}{cost_limit}",
-        (
-            f"* Time: {objective.active_s:.0f} s. Models: "
-            f"{', '.join(sorted(set(objective.spec.model_by_role.values())))}"
-        ),
+        f"* Stopped: {objective.stop_reason}: {objective.stop_reason.words}{detail}"
+        if objective.stop_reason
+        else "",
+        f"* Tasks: {_render_counts(tasks)}",
+        f"* Cost: {objective.spent}{cost_limit}; {_count(usage.calls, 'model call')}, "
+        f"{usage.prompt_tokens:,} tokens in and {usage.completion_tokens:,} out",
+        f"* Time: {say_duration(objective.active_s)}. Models: "
+        f"{', '.join(sorted(set(objective.spec.model_by_role.values())))}",
+        f"* Result store: results did not get into it: {_one_line(index_trouble)}. No result is "
+        f"lost; `babyagi index rebuild {here}` fills it when it can be used"
+        if index_trouble
+        else "",
     ]
-    if index_trouble:
-        lines.append(
-            f"* Result store: results did not get into it: {_one_line(index_trouble)}. "
-            "No result is lost; "
-            f"`babyagi index rebuild --objective {objective.id}` fills it when it can be used"
-        )
     how = _how_to_go_on(objective, has_dead=any(task.status is TaskStatus.DEAD for task in tasks))
-    if how:
-        lines.append(f"* To go on: {how}, then `babyagi resume --objective {objective.id}`")
-    return "\n".join(["## What was done", "", *lines])
+    lines += [f"* To go on: {how}, then `babyagi resume {here}`"] if how else []
+    lines.append(
+        f"* To look: `babyagi tasks`, `babyagi show TASK`, `babyagi results`, each with `{here}`"
+    )
+    return "\n".join(["## How it ended", "", *(line for line in lines if line)])
+
+
+def _render_counts(tasks: Sequence[Task]) -> str:
+    counted = [
+        (len([task for task in tasks if task.status in statuses]), words)
+        for statuses, words in (
+            ((TaskStatus.DONE, TaskStatus.RECORDED), "done"),
+            ((TaskStatus.DEAD,), "given up"),
+            (OPEN, "not done"),
+            ((TaskStatus.CANCELLED,), "cancelled"),
+        )
+    ]
+    return ", ".join(f"{n} {words}" for n, words in counted if n) or "none"
 
 
 def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
@@ -259,16 +370,27 @@ def _how_to_go_on(objective: Objective, *, has_dead: bool) -> str:
     return ""
 
 
-def _render_list(title: str, tasks: Sequence[Task]) -> str:
+def _render_tasks(title: str, tasks: Sequence[Task], objective: Objective) -> str:
+    """A few of them by name; `babyagi tasks` has the others."""
     if not tasks:
         return ""
-    lines = [f"* task {task.id}: {_one_line(task.name)}" for task in tasks]
-    return "\n".join([f"## {title} ({len(tasks)})", "", *lines])
+    lines = [f"task {task.id}: {_one_line(task.name)}" for task in tasks]
+    more = f"; `babyagi tasks --objective {objective.id}` lists them"
+    return _render_lines(f"## {title} ({len(tasks)})", lines, MAX_LISTED, more)
 
 
-def _quote(text: str) -> str:
-    cut = text if len(text) <= MAX_QUOTED_CHARS else text[:MAX_QUOTED_CHARS] + " …"
-    return "\n".join(f"> {line}" for line in clean(cut).splitlines())
+def _render_named(title: str, lines: Sequence[str]) -> str:
+    return _render_lines(f"## {title}", [_one_line(line) for line in lines], MAX_NAMED)
+
+
+def _render_lines(head: str, lines: Sequence[str], most: int, more: str = "") -> str:
+    """A head and a list of at most `most` lines; of what is left the number is said."""
+    if not lines:
+        return ""
+    listed = [f"* {line}" for line in lines[:most]]
+    if len(lines) > most:
+        listed.append(f"* and {len(lines) - most} more{more}")
+    return "\n".join([head, "", *listed])
 
 
 def _one_line(text: str) -> str:

@@ -71,7 +71,7 @@ def _show(signal: Signal) -> None:
             )
 
 
-def _conclude(run: Run) -> None:
+def _conclude(run: Run[str]) -> None:
     from babyagi.cli.render import REHEARSAL_LINE
     from babyagi.react.steps import Stopped
 
@@ -89,7 +89,7 @@ def _conclude(run: Run) -> None:
         )
 
 
-def _shape(question: str, run: Run) -> Json:
+def _shape(question: str, run: Run[str]) -> Json:
     from babyagi.cli.json_shapes import usage_shape
 
     return {

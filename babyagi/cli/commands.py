@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.completion import complete_objectives, complete_pages
 from babyagi.cli.options import (
     LIMITS,
     given_flags,
@@ -17,6 +18,7 @@ from babyagi.cli.options import (
     require_words,
     setting_options,
 )
+from babyagi.cli.report import Output, choose_output, output_options
 from babyagi.cli.text import Style, echo, echo_lines, is_person_there, print_json, terminal_width
 
 if TYPE_CHECKING:
@@ -27,9 +29,7 @@ if TYPE_CHECKING:
 # -- the commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does
 # --------------------------------------------------------------------------------------------------
 
-DEFAULT_QUESTION = (
-    "What does this program promise, and what should a person know before leaving it alone?"
-)
+DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a run spend?"
 
 
 @click.command()
@@ -44,6 +44,7 @@ DEFAULT_QUESTION = (
     is_flag=True,
     help="Start afresh, even where an earlier demo was cut off.",
 )
+@output_options
 @json_option
 def demo(
     folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
@@ -55,12 +56,13 @@ def demo(
     """
     from babyagi.cli.run import run_demo
 
+    output = _take_output(flags, as_json)
     return run_demo(
         folder,
         question or DEFAULT_QUESTION,
         flags=given_flags(flags),
         always_new=always_new,
-        as_json=as_json,
+        output=output,
     )
 
 
@@ -73,50 +75,83 @@ def demo(
     is_flag=True,
     help="Start afresh, even where the same objective was started before.",
 )
+@output_options
 @json_option
-@click.option("--objective", metavar="ID|NAME|latest", help="With --join: which one.")
+@click.option(
+    "--objective",
+    metavar="ID|NAME|latest",
+    help="With --join: which one.",
+    shell_complete=complete_objectives,
+)
+@click.option(
+    "--continue",
+    "continued",
+    metavar="ID|latest",
+    help="Ask something further of an objective; limits that are given are its new ones.",
+    shell_complete=complete_objectives,
+)
 def run(
     objective_words: tuple[str, ...],
     always_new: bool,
     as_json: bool,
     objective: str | None,
+    continued: str | None,
     **flags: Any,
 ) -> int:
-    """Run an objective until it ends, with a report at the end.
+    """Run an objective until it ends, and print its report.
 
-    The same objective, first task and name go on where they were stopped. With --json every event
-    is one line. With --join it works on what somebody else started, or waits for it.
+    Standard output holds the report and nothing else. The same objective, first task and name go on
+    where they were stopped. With --json every event is one line, and the last line is the outcome.
+    With --join it works on what somebody else started, or waits for it. With --continue the words
+    are a further question, which is answered from the results that there are.
     """
-    from babyagi.cli.run import run_objective
+    from babyagi.cli.run import continue_objective, run_objective
 
+    output = _take_output(flags, as_json)
     given = given_flags(flags)
+    if continued is not None:
+        if always_new or objective:
+            raise click.UsageError(
+                "--continue goes with no --new and no --objective", click.get_current_context()
+            )
+        question = require_words(" ".join(objective_words), "the further question is missing")
+        return continue_objective(question, selector=continued, flags=given, output=output)
     if objective_words:
         given["objective"] = require_words(" ".join(objective_words))
-    return run_objective(given, selector=objective or "", always_new=always_new, as_json=as_json)
+    return run_objective(given, selector=objective or "", always_new=always_new, output=output)
+
+
+def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
+    """Where the report goes; what says so is taken out of the flags, which are settings."""
+    return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
 
 
 @click.command()
 @objective_option
 @setting_options(("concurrency", "files"))
+@output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
     """Go on with an objective that was killed, paused or stopped."""
     from babyagi.cli.run import resume_objective
 
-    return resume_objective(objective, flags=given_flags(flags), as_json=as_json)
+    output = _take_output(flags, as_json)
+    return resume_objective(objective, flags=given_flags(flags), output=output)
 
 
 @click.command()
 @objective_option
+@output_options
 @json_option
-def watch(objective: str, as_json: bool) -> int:
+def watch(objective: str, as_json: bool, **output: str | None) -> int:
     """Watch an objective that runs in another process.
 
-    It ends when the objective does. With --json: every event from the first, one a line.
+    It ends when the objective does, with its report. With --json: every event from the first, one a
+    line, and the outcome as the last line.
     """
     from babyagi.cli.run import watch_objective
 
-    return watch_objective(objective, as_json=as_json)
+    return watch_objective(objective, output=_take_output(output, as_json))
 
 
 def run_from_settings() -> int:
@@ -128,7 +163,7 @@ def run_from_settings() -> int:
         for line in HINTS:
             echo(line)
         return 0
-    return run_objective({}, always_new=False, as_json=False)
+    return run_objective({}, always_new=False, output=Output())
 
 
 HINTS = (
@@ -187,9 +222,11 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
 @click.option(
     "--objective",
     metavar="ID|NAME|latest",
+    shell_complete=complete_objectives,
     help="Work on this one alone, waited for if it has not begun. Default: on all.",
 )
 @setting_options(("concurrency", "files", "use_my_model"))
+@output_options
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     """Work on all active objectives until told to stop.
@@ -200,10 +237,16 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     from babyagi.cli.run import join_objective
     from babyagi.cli.worker import serve_all
 
+    if objective is None and (flags["output"] or flags["report_format"]):
+        raise click.UsageError(
+            "--output and --format go with --objective: a worker for all has no report of its own",
+            click.get_current_context(),
+        )
+    output = _take_output(flags, as_json)
     given = given_flags(flags)
     if objective is None:
         return serve_all(given, as_json=as_json)
-    return join_objective(given, selector=objective, as_json=as_json)
+    return join_objective(given, selector=objective, output=output)
 
 
 @click.command()
@@ -295,13 +338,15 @@ def doctor(is_quick: bool, as_json: bool) -> int:
 
 
 @click.command()
-@click.argument("topic", required=False)
+@click.argument("topic", required=False, shell_complete=complete_pages)
 def guide(topic: str | None) -> None:
     """Print a page of the guide, or list its pages."""
     from babyagi.cli.about import list_topics, read_page
 
     if topic is not None:
-        echo(read_page(topic).rstrip("\n"))
+        from babyagi.cli.paging import show_page
+
+        show_page(read_page(topic))
         return
     topics = list_topics()
     for name, title in topics:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.completion import complete_inbox
 from babyagi.cli.options import ALL, json_option, objectives_option
 from babyagi.cli.text import (
     Line,
@@ -61,6 +62,7 @@ class Request:
 
     Attributes:
         model: the name of the model that asks, empty when nobody knows it.
+        name: what a person types for it: `4` for task 4, and more where that is not enough.
         origins: of all that it had read.
         preview: what the call would change; None where that cannot be seen from here, and `trouble`
             says why.
@@ -68,6 +70,7 @@ class Request:
 
     step: Step
     task: Task
+    name: str = ""
     model: str = ""
     origins: tuple[str, ...] = ()
     preview: Preview | None = None
@@ -81,23 +84,22 @@ def render_request(request: Request, width: int, *, is_whole: bool) -> list[Line
 
     step, task = request.step, request.task
     texts = {Decision.ANSWER: ' "…"', Decision.APPROVE: "", Decision.REJECT: ' "why"'}
+    name = request.name or str(task.id)
     ways = "   ".join(
-        f"babyagi {decision.value} {step.id}{texts[decision]}" for decision in decisions(step)
+        f"babyagi {decision.value} {name}{texts[decision]}" for decision in decisions(step)
     )
     said = list(call_lines(request, width))
     shown = said if is_whole else _begin(said)
     lines = [
         Line(
-            f"{step.id:>4}  objective {step.objective_id}, task {task.id}: {fit(task.name, 80)}",
+            f"task {task.id} of objective {step.objective_id}: {fit(task.name, 80)}",
             Style.BOLD,
         ),
         *(Line(_MARGIN + text) for text in _explain(request, is_whole=is_whole)),
         *(Line(_MARGIN + text, Style.YELLOW) for text in shown),
     ]
     if len(shown) < len(said):
-        note = (
-            f"… {_count(shown):,} of {_count(said):,} characters; babyagi inbox {step.id} shows all"
-        )
+        note = f"… {_count(shown):,} of {_count(said):,} characters; babyagi inbox {name} shows all"
         lines.append(Line(_MARGIN + note, Style.RED))
     if any("<U+" in text for text in shown):
         lines.append(Line(_MARGIN + _LEGEND, Style.DIM))
@@ -155,20 +157,23 @@ def _leaves(value: Any, label: str = "", depth: int = 0) -> Iterator[tuple[str, 
 
 
 def _spell(text: str) -> str:
-    return exact(text, encoding=sys.stderr.encoding or "utf-8")
+    return exact(text, encoding=getattr(sys.stderr, "encoding", None) or "utf-8")
 
 
 def _wrap(text: str, room: int) -> Iterator[str]:
-    """The text in rows of at most so many cells, at least one; blanks stand at the beginning of a
-    row, where they are seen."""
+    """The text in rows of at most so many cells, at least one, broken before a word where that
+    leaves no row half empty; blanks stand at the beginning of a row, where they are seen."""
     row, used = "", 0
     for character in text:
         n_cells = cell_width(character)
-        if used + n_cells > room:
+        while row and used + n_cells > room:
             seen = row.rstrip(" ") or row
+            before_word = seen.rfind(" ") if character != " " and seen == row else -1
+            if before_word > len(seen) // 2:
+                seen = seen[:before_word].rstrip(" ") or seen
             yield seen
             row = row[len(seen) :]
-            used = len(row)
+            used = cell_width(row)
         row, used = row + character, used + n_cells
     yield row
 
@@ -222,32 +227,39 @@ def _say_origins(origins: tuple[str, ...], *, max_named: int | None) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
+step_option = click.option(
+    "--step", "step_id", type=int, help="Which one, where a task asks more than one thing."
+)
+
+
 @click.command()
-@click.argument("number", type=int, required=False)
+@click.argument("task", type=int, shell_complete=complete_inbox, required=False)
 @objectives_option
+@step_option
 @json_option
-def inbox(number: int | None, objective: str, as_json: bool) -> None:
+def inbox(task: int | None, objective: str, step_id: int | None, as_json: bool) -> None:
     """List what waits for a person, and what to type.
 
-    Of a long request the list shows the beginning; with its NUMBER all of it is shown.
+    Of a long request the list shows the beginning; with the number of its TASK all of it is shown.
     """
-    from babyagi.cli.session import NOTHING, load, pick_objective, with_store
+    from babyagi.cli.session import NOTHING, load, with_store
+    from babyagi.inbox import find_named, pick_named
 
     settings = load(needs=NOTHING).settings
 
     async def fetch(store: TaskStore) -> list[Request]:
-        if number is not None:
-            return [await _gather(store, await store.open_step(number), settings)]
-        steps = await store.inbox(
-            None if objective == ALL else (await pick_objective(store, objective)).id
-        )
-        return [await _gather(store, step, settings) for step in steps]
+        steps = wanted = await _open_steps(store, objective)
+        if task is not None:
+            wanted = find_named(steps, task, step_id=step_id)
+        if task is not None and not wanted:
+            pick_named(steps, task, step_id=step_id, ask="babyagi inbox")
+        return [await gather_request(store, step, settings, among=steps) for step in wanted]
 
     requests = with_store(fetch)
     if as_json:
         print_json([_shape(request) for request in requests])
     elif requests:
-        width, is_whole = terminal_width(), number is not None
+        width, is_whole = terminal_width(), task is not None
         echo_lines(
             [
                 line
@@ -259,11 +271,22 @@ def inbox(number: int | None, objective: str, as_json: bool) -> None:
         echo("Nothing waits for a person.")
 
 
-async def _gather(store: TaskStore, step: Step, settings: Settings) -> Request:
-    """The step with what a person needs to judge it."""
-    from babyagi.inbox import find_origins
+async def _open_steps(store: TaskStore, objective: str) -> list[Step]:
+    from babyagi.cli.session import pick_objective
 
-    task = await store.task(step.objective_id, int(step.owner.removeprefix("task:")))
+    return await store.inbox(
+        None if objective == ALL else (await pick_objective(store, objective)).id
+    )
+
+
+async def gather_request(
+    store: TaskStore, step: Step, settings: Settings, *, among: Sequence[Step] = ()
+) -> Request:
+    """The step with what a person needs to judge it; `among` are the open steps that it is named
+    among."""
+    from babyagi.inbox import asking_task, find_origins, name_step
+
+    task = await store.task(step.objective_id, asking_task(step))
     steps = await store.steps(step.objective_id, owner=step.owner)
     models = [
         other.model
@@ -279,6 +302,7 @@ async def _gather(store: TaskStore, step: Step, settings: Settings) -> Request:
     return Request(
         step=step,
         task=task,
+        name=name_step(step, among),
         model=models[-1] if models else "",
         origins=origins,
         preview=preview,
@@ -321,7 +345,9 @@ async def _preview(store: TaskStore, step: Step, settings: Settings) -> Preview 
     )
     if path is None:
         raise SettingsError(
-            "the folder of this objective is not known here; BABYAGI_FILES names it"
+            "the folder of this objective is not known here",
+            fix="set BABYAGI_FILES to its path",
+            guide="inbox",
         )
     (tool,) = open_tools([name], ToolContext(offload=to_thread, folder=Folder(path)))
     return await tool.preview(arguments) if tool.preview is not None else None
@@ -352,99 +378,131 @@ def _shape(request: Request) -> Json:
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("task", type=int, shell_complete=complete_inbox)
 @click.argument("text")
+@objectives_option
+@step_option
 @json_option
-def answer(number: int, text: str, as_json: bool) -> None:
-    """Answer a question of a task.
+def answer(task: int, text: str, objective: str, step_id: int | None, as_json: bool) -> None:
+    """Answer what TASK asks.
 
-    Or say what came of a call that may have been made. The task goes on with that.
+    Or say what came of its call that may have been made. The task goes on with that.
     """
     from babyagi.inbox import Decision
 
-    _decide(number, Decision.ANSWER, text, as_json=as_json)
+    named = _Named(number=task, objective=objective, step_id=step_id)
+    _decide(named, Decision.ANSWER, text, as_json=as_json)
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("task", type=int, shell_complete=complete_inbox)
 @click.option("--yes", is_flag=True, help="Do not show the call and ask.")
+@objectives_option
+@step_option
 @json_option
-def approve(number: int, yes: bool, as_json: bool) -> None:
-    """Show a tool call whole, and allow it.
+def approve(task: int, yes: bool, objective: str, step_id: int | None, as_json: bool) -> None:
+    """Show the call that TASK wants to make whole, and allow it.
 
     It is made when a worker comes back to its task.
     """
     from babyagi.inbox import Decision
 
-    _decide(number, Decision.APPROVE, "", as_json=as_json, is_seen=yes)
+    named = _Named(number=task, objective=objective, step_id=step_id)
+    _decide(named, Decision.APPROVE, "", as_json=as_json, is_seen=yes)
 
 
 @click.command()
-@click.argument("number", type=int)
+@click.argument("task", type=int, shell_complete=complete_inbox)
 @click.argument("why", default="")
+@objectives_option
+@step_option
 @json_option
-def reject(number: int, why: str, as_json: bool) -> None:
-    """Refuse a tool call or a question.
+def reject(task: int, why: str, objective: str, step_id: int | None, as_json: bool) -> None:
+    """Refuse the call or the question of TASK.
 
     Or say that a call was not carried out. The task goes on with that.
     """
     from babyagi.inbox import Decision
 
-    _decide(number, Decision.REJECT, why, as_json=as_json)
+    named = _Named(number=task, objective=objective, step_id=step_id)
+    _decide(named, Decision.REJECT, why, as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Named:
+    """What a person typed to name a request: the number of its task, or its own."""
+
+    number: int
+    objective: str
+    step_id: int | None
 
 
 def _decide(
-    number: int, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
+    named: _Named, decision: Decision, text: str, *, as_json: bool, is_seen: bool = False
 ) -> None:
-    from babyagi.cli.session import STORE, load, with_store
-    from babyagi.inbox import Decision, decide, write_decision
+    from babyagi.cli.session import STORE, load, touch, with_store
+    from babyagi.inbox import Decision, asking_task, decide, pick_named
 
     settings = load(needs=STORE).settings
 
     async def change(store: TaskStore) -> Step | None:
-        step, seen = await store.open_step(number), ""
-        said = decide(step, decision, text)
+        steps = await _open_steps(store, named.objective)
+        ask = f"babyagi {decision.value}"
+        step = pick_named(steps, named.number, step_id=named.step_id, ask=ask)
+        decide(step, decision, text)  # before anything is shown and asked
+        request = None
         if decision is Decision.APPROVE:
-            request = await _gather(store, step, settings)
+            request = await gather_request(store, step, settings, among=steps)
             if not is_seen and not _is_confirmed(request):
                 return None
-            seen = request.preview.state if request.preview is not None else ""
-        return await store.answer_step(number, output=write_decision(said, seen=seen))
+        touch(await store.objective(step.objective_id))
+        return await settle(store, step, decision, text, seen=request)
 
     step = with_store(change, changes=True)
     if step is None:
-        warn(f"Nothing is decided; number {number} waits.")
+        warn(f"Nothing is decided; task {named.number} waits.")
         return
-    task_id = int(step.owner.removeprefix("task:"))
     if as_json:
         print_json(
             {
                 "v": 1,
-                "number": number,
+                "number": step.id,
                 "decision": decision.value,
                 "objective_id": step.objective_id,
-                "task_id": task_id,
+                "task_id": asking_task(step),
             }
         )
     else:
-        echo(f"Task {task_id} of objective {step.objective_id} is queued with that.")
+        echo(f"Task {asking_task(step)} of objective {step.objective_id} is queued with that.")
         echo(
             f"Next: babyagi resume --objective {step.objective_id}  (nothing to type if it "
             "is running somewhere)"
         )
 
 
+async def settle(
+    store: TaskStore, step: Step, decision: Decision, text: str, *, seen: Request | None = None
+) -> Step:
+    """Record what a person said about an open step; `seen` is the request as it was shown to them.
+
+    Raises:
+        SettingsError: this cannot be said about it. NotFoundError: it does not wait any more.
+    """
+    from babyagi.inbox import decide, write_decision
+
+    preview = seen.preview if seen is not None else None
+    output = write_decision(decide(step, decision, text), seen=preview.state if preview else "")
+    return await store.answer_step(step.id, output=output)
+
+
 def _is_confirmed(request: Request) -> bool:
     """Show the whole call to whoever is there, and ask. Raises `SettingsError` where nobody is."""
 
-    number = request.step.id
+    name = request.name
     if not is_person_there():
         raise SettingsError(
-            f"number {number} is not approved: nobody is there to be shown the call",
-            fix=(
-                f"babyagi inbox {number} shows all of it, babyagi approve {number} --yes "
-                "approves it"
-            ),
+            f"the call of task {request.task.id} is not approved: nobody is there to be shown it",
+            fix=f"babyagi inbox {name} shows all of it, babyagi approve {name} --yes approves it",
             guide="inbox",
         )
     lines: list[Line] = render_request(request, terminal_width(), is_whole=True)[:-1]

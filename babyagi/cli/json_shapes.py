@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from babyagi.index.indexer import CheckReport
     from babyagi.index.search import Ranking
     from babyagi.results import IndexStatus
+    from babyagi.why import Reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +97,11 @@ def task_shape(task: Task) -> Json:
     }
 
 
+def why_shape(reason: Reason) -> Json:
+    """Why a task or an objective is as it is; `why` is one of a closed list (`babyagi.why.Why`)."""
+    return pick(reason, "why says change")
+
+
 def result_shape(result: Result) -> Json:
     return {
         "task_id": result.task_id,
@@ -124,8 +130,8 @@ def objective_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> J
     """One row of `objectives --json`."""
     return {
         **pick(objective, "id uid"),
-        **pick(objective.spec, "text instance_name"),
-        **pick(objective, "status stop_reason"),
+        **pick(objective.spec, "text further instance_name"),
+        **pick(objective, "status stop_reason stop_detail is_set_aside"),
         "tasks": counts_shape(counts),
         "usage": usage_shape(objective.usage, has_price=objective.spec.has_price),
         "report": {"is_written": objective.has_report},
@@ -138,9 +144,9 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
     spec = objective.spec
     return {
         "v": VERSION,
-        "objective": {**pick(objective, "id uid"), **pick(spec, "text initial_task")},
+        "objective": {**pick(objective, "id uid"), **pick(spec, "text initial_task further")},
         "instance_name": spec.instance_name,
-        **pick(objective, "status stop_reason stop_detail"),
+        **pick(objective, "status stop_reason stop_detail is_set_aside"),
         "tasks": counts_shape(counts),
         "usage": {
             **usage_shape(objective.usage, has_price=spec.has_price),
@@ -160,10 +166,39 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
 def report_shape(objective: Objective, markdown: str) -> Json:
     return {
         "v": VERSION,
-        "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text")},
+        "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text further")},
         **pick(objective, "stop_reason"),
         "is_rehearsal": is_rehearsal(objective),
         "markdown": markdown,
+    }
+
+
+def outcome_shape(
+    objective: Objective,
+    counts: Mapping[TaskStatus, int],
+    *,
+    results: Sequence[Result],
+    report: str | None,
+    exit_code: int,
+) -> Json:
+    """The last line of `run --json`, `resume --json` and `watch --json`. `report` is Markdown, null
+    where a run was paused or stopped."""
+    return {
+        "v": VERSION,
+        "outcome": {
+            "objective_id": objective.id,
+            **pick(objective, "uid status stop_reason stop_detail"),
+            "exit_code": exit_code,
+            "tasks": counts_shape(counts),
+            "usage": {
+                **usage_shape(objective.usage, has_price=objective.spec.has_price),
+                "time_s": objective.active_s,
+            },
+            "is_rehearsal": is_rehearsal(objective),
+            **pick(objective.checks, "missing"),
+            "results": [result_shape(result) for result in results],
+            "report": report,
+        },
     }
 
 
@@ -219,6 +254,11 @@ def models_of(objective: Objective) -> set[str]:
     return {
         name for role, name in objective.spec.model_by_role.items() if role is not Role.EMBEDDING
     }
+
+
+def is_free(objective: Objective) -> bool:
+    """Whether nothing is paid for what it asks: no language model is asked."""
+    return objective.is_free
 
 
 def is_rehearsal(objective: Objective) -> bool:

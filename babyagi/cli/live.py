@@ -1,148 +1,84 @@
-"""The live view: a picture of the objective that is redrawn in place on a terminal, and taken away
-at the end."""
+"""The live view: the picture on a terminal, with keys to steer, to answer and to read; the terminal
+is left as it was, however it ends."""
 
 from __future__ import annotations
 
-import collections
-import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import asyncio
+import io
+import logging
+import os
+import signal
+import sys
+import termios
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
+from typing import Any, ClassVar, TextIO
 
-from rich.console import Group
-from rich.live import Live
-from rich.text import Text
+from textual import events as keys
+from textual.app import App, ComposeResult, ScreenStackError
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.widgets import Input, Static
 
-from babyagi.cli import render
-from babyagi.cli.json_shapes import is_rehearsal, model_of
-from babyagi.cli.text import Line, Style, cell_width, fit, open_console, safe
-from babyagi.cli.views import EventNames, count_serving
-from babyagi.tasks import Event, Objective, Task, TaskStatus, Worker
+from babyagi.cli.inbox import Request, gather_request, render_request, settle
+from babyagi.cli.picture import (
+    MAX_FINISHED,
+    MAX_QUEUED,
+    MAX_RUNNING,
+    MAX_TOLD,
+    MAX_TROUBLED,
+    Board,
+    Key,
+    LiveState,
+    draw,
+)
+from babyagi.cli.session import find_secrets
+from babyagi.cli.show import Look, fetch_task, render_shown
+from babyagi.cli.telling import Teller
+from babyagi.cli.text import Line, Style, safe, warn
+from babyagi.cli.views import PlainView
+from babyagi.errors import BabyagiError
+from babyagi.inbox import APPROVAL, Decision, asking_task
+from babyagi.settings.fields import Settings
+from babyagi.tasks import Event, ObjectiveStatus, Step, TaskStatus
 from babyagi.taskstore.port import TaskStore
 
-# -- the picture: what is known now in, at most so many lines out; it knows no terminal
-# --------------------------------------------------------------------------------------------------
+logger = logging.getLogger(__name__)
 
-MAX_RUNNING = 8
-MAX_NEXT = 5
-MAX_TROUBLED = 3
-MAX_EVENTS = 5
-BAR_WIDTH = 24
+TICK_S = 0.25
+LEAVE_S = 3.0  # for the terminal to be given back
+MAX_READ_CHARS = 30_000  # of a task, on one screen
+MAX_WAITING_WRITES = 8  # of a terminal that does not take them, before nothing is drawn
+RESTORE = "\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LiveState:
-    """What the store said at one moment. `queued` and `troubled` may be cut short; `counts` says
-    how many there are."""
-
-    objective: Objective
-    counts: Mapping[TaskStatus, int]
-    running: Sequence[Task]
-    queued: Sequence[Task]
-    troubled: Sequence[Task]  # dead or waiting for a person
-    workers: Sequence[Worker] = ()
-
-
-def build_lines(
-    state: LiveState, events: Sequence[str], *, now: datetime, width: int, height: int
-) -> list[Line]:
-    """Return the picture, the least important lines left out where `height` is short.
-
-    Args:
-        events: the latest changes in words, oldest first.
-    """
-    head = _head(state, width)
-    tail = _tail(state)
-    room = max(0, height - len(head) - len(tail))
-    running = _running(state, now, width)[:room]
-    troubled = _troubled(state, width)[: room - len(running)]
-    queued = _next(state, width)[: room - len(running) - len(troubled)]
-    history = _history(events, width)
-    n_history = min(len(history), max(0, room - len(running) - len(troubled) - len(queued)))
-    lines = [*head, *running, *troubled, *queued, *tail, *history[len(history) - n_history :]]
-    return [
-        Line(fit(line.text, width) if cell_width(line.text) > width else line.text, line.style)
-        for line in lines
-    ]
-
-
-def _head(state: LiveState, width: int) -> list[Line]:
-    objective = state.objective
-    lines = [Line(render.REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
-    lines.append(Line(fit(f"Objective {objective.id}: {objective.spec.text}", width), Style.BOLD))
-    lines.append(Line(_progress(state)))
-    return lines
-
-
-def _progress(state: LiveState) -> str:
-    n_known = sum(state.counts.values())
-    n_over = sum(state.counts.get(status, 0) for status in render.FINISHED)
-    filled = BAR_WIDTH * n_over // n_known if n_known else 0
-    return (
-        f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {n_over}/{n_known} tasks · "
-        f"{render.render_counts(state.counts)}"
-    )
-
-
-def _running(state: LiveState, now: datetime, width: int) -> list[Line]:
-    lines = []
-    for task in state.running[:MAX_RUNNING]:
-        elapsed_s = (now - task.started_at).total_seconds() if task.started_at is not None else 0.0
-        head = f"  > {task.id:>4}  {render.render_duration(elapsed_s):>9}  "
-        lines.append(Line(head + fit(task.name, max(10, width - len(head))), Style.BOLD))
-    return lines + _more(len(state.running) - MAX_RUNNING, "running")
-
-
-def _troubled(state: LiveState, width: int) -> list[Line]:
-    lines = []
-    for task in state.troubled[:MAX_TROUBLED]:
-        head = f"  ! {task.id:>4}  {task.status.value:>9}  "
-        text = f"{task.name}: {task.error}" if task.error else task.name
-        style = Style.RED if task.status is TaskStatus.DEAD else Style.YELLOW
-        lines.append(Line(head + fit(text, max(10, width - len(head))), style))
-    n_troubled = state.counts.get(TaskStatus.DEAD, 0) + state.counts.get(TaskStatus.WAITING, 0)
-    return lines + _more(n_troubled - len(lines), "dead or waiting")
-
-
-def _next(state: LiveState, width: int) -> list[Line]:
-    lines = []
-    for task in state.queued[:MAX_NEXT]:
-        after = (
-            f" (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
-        )
-        head = f"    {task.id:>4}  {'queued':>9}  "
-        lines.append(Line(head + fit(task.name, max(10, width - len(head) - len(after))) + after))
-    return lines + _more(state.counts.get(TaskStatus.QUEUED, 0) - len(lines), "queued")
-
-
-def _more(n_more: int, what: str) -> list[Line]:
-    return [Line(f"          and {n_more} more {what}", Style.DIM)] if n_more > 0 else []
-
-
-def _tail(state: LiveState) -> list[Line]:
-    objective = state.objective
-    limits = " · ".join(render.render_limits(objective, state.counts)) or "no limits"
-    at_work = count_serving(state.workers, objective.id)
-    return [
-        Line(f"{at_work} · {model_of(objective)} · {render.render_usage(objective)}"),
-        Line(f"limits: {limits}"),
-    ]
-
-
-def _history(events: Sequence[str], width: int) -> list[Line]:
-    return [Line(fit(text, width), Style.DIM) for text in events[-MAX_EVENTS:]]
-
-
-# -- the view that draws it
-# --------------------------------------------------------------------------------------------------
-
-_RICH_STYLES = {
+_STYLES = {
     Style.PLAIN: "",
     Style.BOLD: "bold",
     Style.DIM: "dim",
-    Style.RED: "red",
-    Style.GREEN: "green",
-    Style.YELLOW: "yellow",
+    Style.RED: "ansi_red",
+    Style.GREEN: "ansi_green",
+    Style.YELLOW: "ansi_yellow",
+}
+
+HELP = """\
+up, down       select a task (page up, page down, home, end)
+enter          open it: its result and its steps; esc goes back
+a              answer what a task asks: the selected one, or the first
+p              pause; p again goes on
+q, Ctrl-C      {q}
+?              this page
+
+Above stand the tasks: ? asks you, > runs, ! was given up, + is done.
+Below stands what has happened: findings, calls of tools, questions.
+Tasks go on while you read or type."""
+WHAT_Q_DOES = {
+    "stop": "stop: calls in flight may end; a second time stops at once",
+    "leave": "leave this view; the work goes on",
 }
 
 
@@ -150,68 +86,544 @@ def _utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class LiveView:
-    """Draws a state of the store at most eight times a second, and at least twice, because time
-    passes on it."""
+def to_content(lines: Iterable[Line]) -> Content:
+    """The lines as they are, letter by letter: no markup, no escapes."""
+    parts: list[str | tuple[str, str]] = []
+    for line in lines:
+        parts += [(safe(line.text, keep_newlines=True), _STYLES[line.style]), "\n"]
+    return Content.assemble(*parts[:-1])
 
-    tick_s = 0.5
-    pause_s = 0.125
+
+# -- what the keys do
+# --------------------------------------------------------------------------------------------------
+
+
+class Desk:
+    """What a person does to objectives from the live view.
+
+    Args:
+        stop: what the key q does.
+    """
+
+    def __init__(self, store: TaskStore, settings: Settings, *, stop: Callable[[], None]) -> None:
+        self._store = store
+        self._settings = settings
+        self.stop = stop
+
+    async def read_task(self, key: Key, width: int) -> list[Line]:
+        """All that is known of a task, in lines; of a very long one the beginning."""
+        objective_id, task_id = key
+        objective = await self._store.objective(objective_id)
+        shown = await fetch_task(self._store, objective, task_id)
+        lines = render_shown(shown, Look(width=width), secrets=find_secrets(self._settings))
+        more = f"… babyagi show {task_id} --objective {objective_id} shows all"
+        return _bounded(lines, MAX_READ_CHARS, more)
+
+    async def request(self, step: Step, among: Sequence[Step]) -> Request:
+        return await gather_request(self._store, step, self._settings, among=among)
+
+    async def decide(self, request: Request, decision: Decision, text: str) -> str:
+        """Record what the person said, and return how that went."""
+        await settle(self._store, request.step, decision, text, seen=request)
+        return f"task {request.task.id} goes on with that"
+
+    async def pause_or_resume(self, objective_id: int) -> str:
+        objective = await self._store.objective(objective_id)
+        match objective.status:
+            case ObjectiveStatus.ACTIVE:
+                await self._store.pause_objective(objective_id)
+                return "paused: calls in flight end, no other is made; p goes on"
+            case ObjectiveStatus.PAUSED:
+                await self._store.resume_objective(objective_id)
+                return "it goes on"
+        return f"objective {objective_id} has ended"
+
+
+def _bounded(lines: Iterable[Line], max_chars: int, more: str) -> list[Line]:
+    kept: list[Line] = []
+    for line in lines:
+        if len(line.text) > max_chars:
+            return [*kept, Line(line.text[:max_chars], line.style), Line(more, Style.YELLOW)]
+        kept.append(line)
+        max_chars -= len(line.text) + 1
+    return kept
+
+
+# -- the screens
+# --------------------------------------------------------------------------------------------------
+
+
+class BoardScreen(Screen[None]):
+    """The picture."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)"),
+        Binding("down,j", "move(1)"),
+        Binding("pageup", "move(-10)"),
+        Binding("pagedown", "move(10)"),
+        Binding("home", "move(-100000)"),
+        Binding("end", "move(100000)"),
+        Binding("enter", "open"),
+        Binding("p", "pause"),
+        Binding("a", "answer"),
+        Binding("q", "app.stop"),
+        Binding("question_mark", "help"),
+        Binding("escape", "unselect"),
+    ]
+
+    def __init__(self, board: Board, desk: Desk, clock: Callable[[], datetime]) -> None:
+        super().__init__()
+        self._board = board
+        self._desk = desk
+        self._clock = clock
+        self._picture = Static(id="picture")
+
+    def compose(self) -> ComposeResult:
+        yield self._picture
+
+    def on_resize(self, event: keys.Resize) -> None:
+        self.redraw(event.size)
+
+    def on_screen_resume(self) -> None:
+        self.redraw()
+
+    def redraw(self, size: Size | None = None) -> None:
+        width, height = size or self.size
+        if not width or not height:
+            return
+        rows = draw(self._board, now=self._clock(), width=width, height=height)
+        parts: list[str | tuple[str, str]] = []
+        for row in rows:
+            is_selected = row.key is not None and row.key == self._board.selected
+            style = _STYLES[row.line.style] + (" reverse" if is_selected else "")
+            parts += [(safe(row.line.text), style.strip()), "\n"]
+        self._picture.update(Content.assemble(*parts[:-1]))
+
+    def say(self, notice: str) -> None:
+        self._board.notice = notice
+        self.redraw()
+
+    def action_move(self, by: int) -> None:
+        self._board.move(by)
+        self.redraw()
+
+    def action_unselect(self) -> None:
+        self._board.selected = None
+        self.say("")
+
+    def action_help(self) -> None:
+        text = HELP.format(q=WHAT_Q_DOES[self._board.leaves])
+        lines = [Line(line) for line in text.splitlines()]
+        self.app.push_screen(ReadingScreen(lambda _: _at_once(lines)))
+
+    async def action_open(self) -> None:
+        if self._board.selected is None:
+            self._board.move(1)
+        key = self._board.selected
+        if key is not None:
+            self.app.push_screen(ReadingScreen(lambda width: self._desk.read_task(key, width)))
+
+    async def action_pause(self) -> None:
+        selected, states = self._board.selected, list(self._board.states)
+        if selected is None and len(states) != 1:
+            self.say("select a task of the objective that is to be paused")
+            return
+        await self._try(self._desk.pause_or_resume(selected[0] if selected else states[0]))
+
+    async def action_answer(self) -> None:
+        asked = self._board.asked
+        mine = [
+            step for step in asked if (step.objective_id, asking_task(step)) == self._board.selected
+        ]
+        if not asked:
+            self.say("nothing waits for you")
+            return
+        try:
+            request = await self._desk.request((mine or asked)[0], asked)
+        except BabyagiError as error:
+            self.say(error.what)
+            return
+        self.app.push_screen(QuestionScreen(request), self._decide(request))
+
+    def _decide(self, request: Request) -> Any:
+        async def decide(said: tuple[Decision, str] | None) -> None:
+            if said is not None:
+                await self._try(self._desk.decide(request, *said))
+
+        return decide
+
+    async def _try(self, work: Any) -> None:
+        try:
+            self.say(await work)
+        except BabyagiError as error:
+            self.say(error.what)
+
+
+async def _at_once(lines: list[Line]) -> list[Line]:
+    return lines
+
+
+class ReadingScreen(Screen[None]):
+    """A text that is scrolled. `read` gives its lines for a width."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark", "app.pop_screen"),
+    ]
+
+    def __init__(self, read: Callable[[int], Any]) -> None:
+        super().__init__()
+        self._read = read
+        self._text = Static(id="text")
+
+    def compose(self) -> ComposeResult:
+        yield VerticalScroll(self._text)
+        yield Static("up, down scroll · esc goes back", classes="keys")
+
+    async def on_resize(self, event: keys.Resize) -> None:
+        try:
+            self._text.update(to_content(await self._read(max(20, event.size.width - 2))))
+        except BabyagiError as error:
+            self._text.update(to_content([Line(error.what, Style.RED)]))
+
+
+class Answer(Input):
+    """The line of an answer; what is pasted becomes one line."""
+
+    def on_paste(self, event: keys.Paste) -> None:
+        event.prevent_default().stop()
+        self.insert_text_at_cursor(" ".join(event.text.split()))
+
+
+class QuestionScreen(Screen[tuple[Decision, str] | None]):
+    """What a task asks, whole, and the place for the answer. A call can be approved only after its
+    last row was on the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "dismiss(None)"),
+        Binding("ctrl+r", "reject"),
+        Binding("y", "approve"),
+        Binding("n", "reject"),
+        Binding("up", "scroll(-1)", priority=True),
+        Binding("down", "scroll(1)", priority=True),
+        Binding("pageup", "scroll_pages(-1)", priority=True),
+        Binding("pagedown", "scroll_pages(1)", priority=True),
+        Binding("space", "scroll_pages(1)"),
+    ]
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self._request = request
+        self._is_call = request.step.kind == APPROVAL
+        self._text = Static(id="text")
+        self._scroll = VerticalScroll(self._text, can_focus=False)
+        self._hint = Static(self._say_keys(), classes="keys")
+
+    def _say_keys(self) -> str:
+        if self._is_call:
+            return "y make this call · n refuse it · esc later"
+        return "enter sends · Ctrl-R refuses · esc later"
+
+    def compose(self) -> ComposeResult:
+        yield self._scroll
+        if not self._is_call:
+            yield Answer(placeholder="your answer", compact=True)
+        yield self._hint
+
+    def on_resize(self, event: keys.Resize) -> None:
+        lines = render_request(self._request, max(24, event.size.width - 2), is_whole=True)[:-1]
+        self._text.update(to_content(lines))
+
+    def action_scroll(self, by: int) -> None:
+        self._scroll.scroll_relative(y=by, animate=False, immediate=True)
+
+    def action_scroll_pages(self, by: int) -> None:
+        self.action_scroll(by * max(1, self._scroll.size.height - 1))
+
+    def action_approve(self) -> None:
+        if not self._is_call:
+            return
+        if self._scroll.scroll_offset.y < self._scroll.max_scroll_y:
+            self._hint.update("read it to its end first: space goes down · n refuse it · esc later")
+            return
+        self.dismiss((Decision.APPROVE, ""))
+
+    def action_reject(self) -> None:
+        self.dismiss((Decision.REJECT, ""))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if event.value.strip():
+            self.dismiss((Decision.ANSWER, event.value))
+
+
+class LiveApp(App[None]):
+    """The screens, and what holds on all of them."""
+
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { background: ansi_default; color: ansi_default; }
+    #picture { width: 100%; height: 100%; text-wrap: nowrap; text-overflow: clip; }
+    #text { width: 100%; height: auto; }
+    VerticalScroll { height: 1fr; scrollbar-size-vertical: 1; }
+    Answer { height: 1; }
+    .keys { height: 1; text-style: dim; text-wrap: nowrap; text-overflow: clip; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c,ctrl+q", "stop", priority=True),
+        Binding("ctrl+z", "suspend_process", priority=True),
+    ]
 
     def __init__(
-        self, store: TaskStore, objective_id: int, *, clock: Callable[[], datetime] = _utc_now
+        self, board: Board, desk: Desk, *, clock: Callable[[], datetime] = _utc_now
     ) -> None:
+        super().__init__(driver_class=Terminal)
+        self.theme = "ansi-dark"
+        self.board = board
+        self.ready = asyncio.Event()
+        self._desk = desk
+        self._board_screen = BoardScreen(board, desk, clock)
+        self._is_changed = True
+        self._n_ticks = 0
+
+    def get_default_screen(self) -> Screen[None]:
+        return self._board_screen
+
+    def on_mount(self) -> None:
+        self.set_interval(TICK_S, self._tick)
+        self.ready.set()
+
+    def changed(self) -> None:
+        """There is something new to be drawn."""
+        self._is_changed = True
+
+    def _tick(self) -> None:
+        """Draw what has changed, and once a second because time has passed."""
+        self._n_ticks += 1
+        if self._n_ticks % 4 == 0 and isinstance(self._driver, Terminal) and self._driver.is_gone:
+            logger.info("the terminal is gone; the work goes on without a view")
+            self.exit()
+        is_clogged = isinstance(self._driver, Terminal) and self._driver.is_clogged
+        if (self._is_changed or self._n_ticks % 4 == 0) and not is_clogged:
+            self._is_changed = False
+            with suppress(ScreenStackError):  # the view is leaving
+                if self.screen is self._board_screen:
+                    self._board_screen.redraw()
+
+    def action_stop(self) -> None:
+        self._desk.stop()
+
+    async def action_quit(self) -> None:
+        self._desk.stop()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """A fault of the view ends the view, and its traceback is for the log alone."""
+        logger.error("the live view failed", exc_info=error)
+        self._exception = self._exception or error
+        self._exception_event.set()
+        self.exit(return_code=1)
+
+
+# -- the terminal
+# --------------------------------------------------------------------------------------------------
+
+
+class Terminal(LinuxDriver):
+    """Standard error as the screen, whatever standard output is; a terminal that is gone or takes
+    nothing holds nobody up."""
+
+    has_left = True
+
+    def start_application_mode(self) -> None:
+        self.has_left = False
+        super().start_application_mode()  # type: ignore[no-untyped-call]  # so it is in textual
+
+    def stop_application_mode(self) -> None:
+        super().stop_application_mode()
+        self.has_left = True
+
+    @property
+    def is_clogged(self) -> bool:
+        """Whether what was written before still waits."""
+        thread = self._writer_thread
+        return thread is not None and thread._queue.qsize() > MAX_WAITING_WRITES
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the terminal has been closed under this process."""
+        try:
+            termios.tcgetattr(self.fileno)
+        except (termios.error, OSError, ValueError):
+            return True
+        return False
+
+    def write(self, data: str) -> None:
+        thread = self._writer_thread
+        if thread is not None and thread.is_alive() and not thread._queue.full():
+            super().write(data)
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        for stream in (sys.__stderr__, sys.__stdin__):
+            try:
+                size = os.get_terminal_size(stream.fileno() if stream is not None else -1)
+            except (OSError, ValueError):
+                continue
+            return size.columns or 80, size.lines or 24
+        return 80, 24
+
+
+@contextmanager
+def kept_terminal() -> Iterator[Callable[[], None]]:
+    """Put the terminal's modes and the handlers of its signals back. Yields what writes the way
+    back for a view that did not leave by itself."""
+    stdin, stderr = sys.__stdin__, sys.__stderr__
+    modes = None
+    with suppress(termios.error, OSError, ValueError):
+        modes = termios.tcgetattr(stdin.fileno()) if stdin is not None else None
+    numbers = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH, signal.SIGTTOU, signal.SIGTTIN)
+    handlers = {number: signal.getsignal(number) for number in numbers}
+
+    def restore() -> None:
+        if stderr is not None:
+            with suppress(OSError):  # it is gone
+                stderr.write(RESTORE)
+                stderr.flush()
+
+    try:
+        yield restore
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        if modes is not None and stdin is not None:
+            with suppress(termios.error, OSError, ValueError):
+                termios.tcsetattr(stdin.fileno(), termios.TCSANOW, modes)
+
+
+class _Caught(io.TextIOBase):
+    """What is printed while the view is on the screen: its last line is shown there, and all of it
+    is printed afterwards."""
+
+    def __init__(self, stream: TextIO, app: LiveApp) -> None:
+        self.stream = stream
+        self._app = app
+        self._texts: list[str] = []
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]  # of the terminal, and not to be changed
+        return self.stream.encoding or "utf-8"
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return self.stream.fileno()
+
+    def write(self, text: str) -> int:
+        self._texts.append(text)
+        if text.strip():
+            self._app.board.notice = text.strip()
+            self._app.changed()
+        return len(text)
+
+    def release(self) -> None:
+        with suppress(OSError):  # the terminal is gone
+            self.stream.write("".join(self._texts))
+            self.stream.flush()
+
+
+@asynccontextmanager
+async def open_live(board: Board, desk: Desk) -> AsyncIterator[LiveApp]:
+    """The live view on the terminal while the body runs."""
+    loop = asyncio.get_running_loop()
+    factory = loop.get_task_factory()
+    no_color = os.environ.get("NO_COLOR")
+    app = LiveApp(board, desk)
+    if no_color is not None:
+        os.environ["NO_COLOR"] = no_color  # textual takes it away
+    out, err = _Caught(sys.stdout, app), _Caught(sys.stderr, app)
+    with kept_terminal() as restore:
+        running = asyncio.ensure_future(app.run_async(mouse=False))
+        try:
+            ready = asyncio.ensure_future(app.ready.wait())
+            await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED)
+            ready.cancel()
+            loop.set_task_factory(factory)  # the work's tasks begin as they do without a view
+            sys.stdout, sys.stderr = out, err
+            yield app
+        finally:
+            loop.set_task_factory(factory)
+            app.exit()
+            await asyncio.wait({running}, timeout=LEAVE_S)
+            running.cancel()
+            sys.stdout, sys.stderr = out.stream, err.stream
+            if not getattr(app._driver, "has_left", True):
+                restore()
+    out.release()
+    err.release()
+
+
+# -- one objective on the board
+# --------------------------------------------------------------------------------------------------
+
+
+class LiveView:
+    """Puts an objective on the board, and takes it off again at its end. Where the app has ended
+    before, plain lines take its place."""
+
+    tick_s = 1.0
+    pause_s = TICK_S
+
+    def __init__(self, store: TaskStore, objective_id: int, app: LiveApp) -> None:
         self._store = store
         self._objective_id = objective_id
-        self._clock = clock
-        self._names = EventNames(store)
-        self._history: collections.deque[str] = collections.deque(maxlen=MAX_EVENTS)
-        self._state: LiveState | None = None
-        self._live = Live(
-            console=open_console(),
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start()
+        self._app = app
+        self._teller = Teller(store, objective_id)
+        self._plain: PlainView | None = None
 
-    async def fetch(self, events: Sequence[Event]) -> None:
-        objective_id, store = self._objective_id, self._store
-        lines = [
-            line
-            for event in events[-4 * MAX_EVENTS :]
-            if (line := await self._names.render_event(event))
-        ]
-        self._state = LiveState(
+    async def fetch(self, batch: Sequence[Event]) -> None:
+        if not self._app.is_running and self._plain is None:
+            self._plain = PlainView(self._store)
+            with suppress(OSError):
+                warn("note: the live view has ended; plain lines follow", Style.YELLOW)
+        if self._plain is not None:
+            await self._plain.fetch(batch)
+            return
+        board = self._app.board
+        board.told.extend(await self._teller.tell(batch[-MAX_TOLD:]))
+        before, now = board.states.get(self._objective_id), await self._look()
+        board.states[self._objective_id] = now
+        if len(now.asked) > len(before.asked if before is not None else ()):
+            self._app.bell()  # somebody who looks elsewhere is asked something
+
+    async def _look(self) -> LiveState:
+        store, objective_id = self._store, self._objective_id
+        return LiveState(
             objective=await store.objective(objective_id),
             counts=await store.counts(objective_id),
             running=await store.tasks(
-                objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED]
+                objective_id, statuses=[TaskStatus.RUNNING, TaskStatus.RECORDED], limit=MAX_RUNNING
             ),
-            queued=await store.tasks(objective_id, statuses=[TaskStatus.QUEUED], limit=MAX_NEXT),
-            workers=await store.workers(),
+            queued=await store.tasks(objective_id, statuses=[TaskStatus.QUEUED], limit=MAX_QUEUED),
             troubled=await store.tasks(
                 objective_id, statuses=[TaskStatus.DEAD, TaskStatus.WAITING], limit=MAX_TROUBLED
             ),
+            finished=await store.last_finished(objective_id, limit=MAX_FINISHED),
+            asked=await store.inbox(objective_id),
+            workers=await store.workers(),
+            doing=dict(self._teller.doing),
         )
-        self._history.extend(lines)
 
     def draw(self) -> None:
-        if self._state is None:
-            return
-        size = shutil.get_terminal_size((80, 24))
-        lines = build_lines(
-            self._state,
-            list(self._history),
-            now=self._clock(),
-            width=max(20, size.columns - 1),
-            height=max(8, size.lines - 2),
-        )
-        self._live.update(Group(*(_to_rich(line) for line in lines)), refresh=True)
+        if self._plain is not None:
+            with suppress(OSError):  # the terminal is gone
+                self._plain.draw()
+        self._app.changed()
+
+    def is_person_there(self) -> bool:
+        """Whether somebody is asked here: while the view is on the screen, and where an objective
+        has ended, as long as something is asked."""
+        state = self._app.board.states.get(self._objective_id)
+        is_ended = state is not None and state.objective.status is ObjectiveStatus.ENDED
+        return self._app.is_running and not (is_ended and state is not None and not state.asked)
 
     def close(self) -> None:
-        self._live.stop()
-
-
-def _to_rich(line: Line) -> Text:
-    return Text(safe(line.text), style=_RICH_STYLES[line.style], no_wrap=True, overflow="crop")
+        self._app.board.states.pop(self._objective_id, None)
+        self._app.changed()

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from babyagi.cli.completion import complete_choices, complete_objectives, complete_tools
 from babyagi.errors import SettingsError
 from babyagi.settings.fields import declared_fields
 
@@ -20,6 +21,7 @@ objective_option = click.option(
     default="latest",
     show_default=True,
     help="Which objective is meant.",
+    shell_complete=complete_objectives,
 )
 ALL = "all"
 objectives_option = click.option(
@@ -27,6 +29,7 @@ objectives_option = click.option(
     metavar=f"ID|latest|{ALL}",
     default=ALL,
     show_default=True,
+    shell_complete=complete_objectives,
     help="Which objective is meant.",
 )
 json_option = click.option(
@@ -53,6 +56,9 @@ def setting_options(
                 "metavar": "|".join(entry.choices) or entry.metavar,
                 "multiple": entry.takes_many,
                 "default": None,
+                "shell_complete": complete_tools
+                if name == "tools"
+                else complete_choices(entry.choices, entry.metavar),
             }
             command = click.option(
                 *entry.flags, name, help=entry.help, **(switch if entry.is_switch else texts)
@@ -62,11 +68,11 @@ def setting_options(
     return decorate
 
 
-def require_words(text: str) -> str:
+def require_words(text: str, otherwise: str = "the objective is empty") -> str:
     """The words, unless they are none: an empty variable in a script must not run another
     objective."""
     if not text.strip():
-        raise click.UsageError("the objective is empty", click.get_current_context())
+        raise click.UsageError(otherwise, click.get_current_context())
     return text
 
 
@@ -90,6 +96,8 @@ def parse_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = entry.parse(text)
         except ValueError as error:
             raise SettingsError(
-                f"{entry.flags[-1]} must be {error}, got {text!r}", guide="limits"
+                f"{entry.flags[-1]} must be {error}, got {text!r}",
+                fix=f"{entry.flags[-1]} N, or 0 for no such limit",
+                guide="limits",
             ) from error
     return values

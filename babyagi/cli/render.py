@@ -4,15 +4,25 @@ a store or writes a stream."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
-from babyagi.cli.json_shapes import given_results, is_rehearsal, model_of
-from babyagi.cli.text import Line, Style, fit, pad, safe, safe_line
+from babyagi.cli.json_shapes import is_free, is_rehearsal, model_of
+from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
 from babyagi.next_command import Need, NextCommand, next_command
-from babyagi.tasks import Limits, Objective, ObjectiveStatus, Result, Step, Task, TaskStatus
+from babyagi.tasks import (
+    Limits,
+    Objective,
+    ObjectiveStatus,
+    Result,
+    StopReason,
+    Task,
+    TaskStatus,
+    Usage,
+)
 
 REHEARSAL_LINE = "REHEARSAL: no language model was asked"
 
-FINISHED = (TaskStatus.DONE, TaskStatus.DEAD, TaskStatus.CANCELLED)
+FINISHED = (TaskStatus.DONE, TaskStatus.DEAD)
 
 _HOW_IT_STANDS = {
     ObjectiveStatus.ACTIVE: "was stopped before its end; nothing is lost",
@@ -45,7 +55,8 @@ def render_duration(seconds: float) -> str:
 def render_status_words(objective: Objective) -> str:
     """`active`, `paused`, or why it ended, in words."""
     if objective.stop_reason is None:
-        return objective.status.value
+        why = f": {safe_line(objective.stop_detail)}" if objective.stop_detail else ""
+        return f"{objective.status.value}{why}"
     detail = f" ({safe_line(objective.stop_detail)})" if objective.stop_detail else ""
     return f"ended, {objective.stop_reason.value}: {objective.stop_reason.words}{detail}"
 
@@ -73,6 +84,33 @@ def render_usage(objective: Objective) -> str:
         f"{usage.prompt_tokens:,} tokens in and "
         f"{usage.completion_tokens:,} out{perhaps}, cost {objective.spent}"
     )
+
+
+def render_cost(usage: Usage, objective: Objective) -> str:
+    """What a part of the objective's work cost: `$0.0040`, `cost unknown`, or that nothing is paid
+    for."""
+    if is_free(objective) and not usage.cost_usd:
+        return "no cost (rehearsal)" if is_rehearsal(objective) else "no cost"
+    if not objective.spec.has_price:
+        return "cost unknown"
+    confirmed, perhaps = usage.cost_usd - usage.unconfirmed_cost_usd, usage.unconfirmed_cost_usd
+    if perhaps <= 0:
+        return f"${confirmed:.4f}"
+    return (
+        f"${confirmed:.4f} (perhaps ${perhaps:.4f} more)"
+        if confirmed
+        else f"perhaps ${perhaps:.4f}"
+    )
+
+
+def render_tokens(usage: Usage) -> str:
+    """`812+120`: tokens in and out."""
+    return f"{usage.prompt_tokens:,}+{usage.completion_tokens:,}"
+
+
+def render_moment(moment: datetime | None) -> str:
+    """A moment in local time, to the second."""
+    return f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" if moment is not None else ""
 
 
 def render_limits(objective: Objective, counts: Mapping[TaskStatus, int]) -> list[str]:
@@ -115,32 +153,57 @@ def _amount(limit: int, what: str) -> str:
 
 
 def render_objectives(rows: Sequence[Row], width: int) -> list[Line]:
-    lines = [
-        Line(
-            (
-                f"{'ID':>4}  {'STATUS':<16} {'DONE':>5} {'ALL':>5}  {'SPENT':>9} {'PERHAPS':>9}  "
-                "OBJECTIVE"
-            ),
-            Style.DIM,
-        )
-    ]
+    """A head, and a line for each: since when, how long it was worked on, how it stands, how many
+    tasks are done, what it cost (what it may have cost beside is a column where any has), its text.
+    Where there is no room for it, the times are left out."""
+    has_perhaps = any(_perhaps(objective) for objective, _ in rows)
+    lines = [Line(_objective_columns(_OBJECTIVE_HEAD, width, has_perhaps) + "OBJECTIVE", Style.DIM)]
     for objective, counts in rows:
-        status = (
-            objective.stop_reason.value
-            if objective.stop_reason is not None
-            else objective.status.value
-        )
-        head = (
-            f"{objective.id:>4}  {status:<16} {counts.get(TaskStatus.DONE, 0):>5} "
-            f"{sum(counts.values()):>5}  "
-            f"{_spent(objective):>9} {_perhaps(objective):>9}  "
-        )
+        columns = {
+            "id": f"{objective.id}",
+            "begun": f"{objective.created_at.astimezone():%Y-%m-%d %H:%M}",
+            "worked": render_duration(objective.active_s),
+            "status": _short_status(objective, counts),
+            "done": f"{counts.get(TaskStatus.DONE, 0)}/{sum(counts.values())}",
+            "cost": _spent(objective),
+            "perhaps": _perhaps(objective),
+        }
+        head = _objective_columns(columns, width, has_perhaps)
         style = Style.BOLD if objective.status is ObjectiveStatus.ACTIVE else Style.PLAIN
-        lines.append(Line(head + fit(objective.spec.text, max(20, width - len(head))), style))
+        text = "; ".join((objective.spec.text, *objective.spec.further))
+        lines.append(Line(head + fit(text, max(8, width - len(head))), style))
     return lines
 
 
+_OBJECTIVE_HEAD = {
+    name: name.upper() for name in ("id", "begun", "worked", "status", "done", "cost", "perhaps")
+}
+WITH_THE_DAY, WITH_THE_HOUR = 72, 100  # cells in a row
+
+
+def _objective_columns(columns: Mapping[str, str], width: int, has_perhaps: bool) -> str:
+    """What stands before the text of an objective, as much of it as there is room for."""
+    n_begun = 16 if width >= WITH_THE_HOUR else 10
+    times = f"{columns['begun'][:n_begun]:<{n_begun}}  "
+    if width >= WITH_THE_HOUR or not has_perhaps:
+        times += f"{columns['worked']:>9}  "
+    perhaps = f" {columns['perhaps']:>9}" if has_perhaps else ""
+    return (
+        f"{columns['id']:>4}  {times if width >= WITH_THE_DAY else ''}"
+        f"{columns['status']:<13} {columns['done']:>7} {columns['cost']:>9}{perhaps}  "
+    )
+
+
+def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
+    """The stop reason or the status; of one that was set aside without anything done, that."""
+    if objective.is_set_aside and not counts.get(TaskStatus.DONE, 0):
+        return "not begun"
+    return (objective.stop_reason or objective.status).value
+
+
 def _spent(objective: Objective) -> str:
+    if is_free(objective) and not objective.usage.cost_usd:
+        return "nothing"
     usage = objective.usage
     return (
         f"${usage.cost_usd - usage.unconfirmed_cost_usd:.4f}"
@@ -166,6 +229,7 @@ def render_status(
             f"Objective {objective.id}: {fit(objective.spec.text, max(40, 4 * width))}", Style.BOLD
         )
     )
+    lines += [Line(f"Further:  {fit(one, max(40, 2 * width))}") for one in objective.spec.further]
     lines.append(Line(f"Status:   {render_status_words(objective)}"))
     lines.append(Line(f"Tasks:    {render_counts(counts)}"))
     lines.append(Line(f"Usage:    {render_usage(objective)}"))
@@ -206,23 +270,32 @@ def render_next(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:
     return f"{found.resume}  (its report is still to be written)"
 
 
-def render_tasks(tasks: Sequence[Task], width: int) -> list[Line]:
-    lines = [Line(f"{'ID':>4}  {'STATUS':<9}  TASK", Style.DIM)]
-    for task in tasks:
-        head = f"{task.id:>4}  {task.status.value:<9}  "
-        after = (
-            f"  (after {', '.join(str(task_id) for task_id in task.after)})" if task.after else ""
-        )
-        failures = f"  [{task.failures} failed]" if task.failures else ""
-        lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""
-        name = fit(task.name, max(20, width - len(head) - len(after) - len(failures) - len(lacks)))
-        lines.append(
-            Line(
-                head + name + after + failures + lacks,
-                _STYLE_BY_STATUS.get(task.status, Style.PLAIN),
-            )
-        )
-    return lines
+WORD_WIDTH = 21  # of a status, or of why a task does not run
+
+
+def render_tasks_head() -> Line:
+    return Line(f"{'ID':>4}  {'STATUS':<{WORD_WIDTH}}  TASK", Style.DIM)
+
+
+def render_task(task: Task, width: int, *, word: str = "") -> Line:
+    """One row of the list.
+
+    Args:
+        word: why it does not run, where that says more than its status.
+    """
+    head = f"{task.id:>4}  {pad(word or task.status.value, WORD_WIDTH)}  "
+    after = f"  (after {', '.join(map(str, task.after))})" if task.after else ""
+    failures = f"  [{task.failures} failed]" if task.failures else ""
+    lacks = f"  [lacked something {task.n_lacks}×]" if task.n_lacks else ""
+    tail = after + failures + lacks
+    name = fit(task.name, max(20, width - len(head) - len(tail)))
+    room = max(0, width - len(head) - cell_width(name))
+    return Line(head + name + fit_tail(tail, room), _STYLE_BY_STATUS.get(task.status, Style.PLAIN))
+
+
+def fit_tail(text: str, width: int) -> str:
+    """The text with its leading blanks, cut to the width."""
+    return text if len(text) <= width else f"  {fit(text, width - 2)}" if width > 4 else ""
 
 
 def render_results(results: Sequence[Result]) -> list[Line]:
@@ -234,61 +307,8 @@ def render_results(results: Sequence[Result]) -> list[Line]:
     return lines[:-1]
 
 
-def render_show(
-    task: Task, *, result: Result | None, steps: Sequence[Step], width: int, has_price: bool = True
-) -> list[Line]:
-    lines = [
-        Line(f"Task {task.id}: {safe_line(task.name)}", Style.BOLD),
-        Line(f"Status:   {_render_task_status(task)}"),
-    ]
-    if task.after:
-        lines.append(Line(f"After:    {', '.join(str(task_id) for task_id in task.after)}"))
-    if task.parent_id is not None:
-        lines.append(Line(f"From:     task {task.parent_id}"))
-    lines.append(Line(f"Origins:  {safe_line(', '.join(task.origins))}"))
-    if task.error:
-        lines += [Line("Error:", Style.RED), Line(safe(task.error, keep_newlines=True))]
-    if task.lack is not None and task.lack.what != task.error:
-        lines += [Line("Lacked:", Style.BOLD), Line(safe(task.lack.what, keep_newlines=True))]
-    if result is not None:
-        lines += [
-            Line(""),
-            Line("Result:", Style.BOLD),
-            Line(safe(result.text, keep_newlines=True)),
-        ]
-    if result is not None and result.lack:
-        lines += [
-            Line("It does not answer:", Style.BOLD),
-            Line(safe(result.lack, keep_newlines=True)),
-        ]
-    lines += _render_given(steps)
-    if steps:
-        lines += [Line(""), Line("Steps:", Style.BOLD), *_render_steps(steps, width, has_price)]
-    return lines
-
-
-_REASONS = {
-    "after": "it comes after that task",
-    "parent": "it came of that task",
-    "near": "it bears on this task",
-    "shared": "it bears on this task",
-}
-
-
-def _render_given(steps: Sequence[Step]) -> list[Line]:
-    """Which earlier results each try was given, and why."""
-    lines = []
-    for given in given_results(steps):
-        score = f"score {given.score:.2f}, " if given.score is not None else ""
-        reason = _REASONS.get(given.reason, safe_line(given.reason))
-        whose = f"objective {given.objective_id}, " if given.objective_id is not None else ""
-        lines.append(
-            Line(f"  try {safe_line(given.try_no)}: {whose}task {given.task_id}, {score}{reason}")
-        )
-    return [Line(""), Line("Given earlier results:", Style.BOLD), *lines] if lines else []
-
-
-def _render_task_status(task: Task) -> str:
+def render_task_words(task: Task) -> str:
+    """Status, place and tries of a task."""
     failures = (
         f", {task.failures} failed {'try' if task.failures == 1 else 'tries'}"
         if task.failures
@@ -302,59 +322,37 @@ def _render_task_status(task: Task) -> str:
     return f"{task.status.value}, rank {task.rank}, try {task.try_no}{failures}{lost}"
 
 
-def _render_steps(steps: Sequence[Step], width: int, has_price: bool) -> list[Line]:
-    key_width = min(max(len(step.key) for step in steps), max(16, width - 64))
-    head = f"{pad('KEY', key_width)}  {'KIND':<9} {'STATE':<8} {'TOKENS':>15} {'COST':>9}  MODEL"
-    lines = [Line(head, Style.DIM)]
-    for step in steps:
-        tokens = f"{step.usage.prompt_tokens:,}+{step.usage.completion_tokens:,}"
-        cost = f"${step.usage.cost_usd:.4f}" if has_price else "unknown"
-        row = (
-            f"{pad(step.key, key_width)}  {step.kind:<9} {step.state.value:<8} {tokens:>15} "
-            f"{cost:>9}  {safe_line(step.model)}"
-        )
-        lines.append(Line(row.rstrip() + _render_unconfirmed(step)))
-    return lines
-
-
-def _render_unconfirmed(step: Step) -> str:
-    n = step.n_unconfirmed
-    return f"  ({n} {'call' if n == 1 else 'calls'} cut off, counted as paid)" if n else ""
-
-
 def render_closing(
-    objective: Objective, counts: Mapping[TaskStatus, int], *, home: str, index_trouble: str = ""
+    objective: Objective, counts: Mapping[TaskStatus, int], *, index_trouble: str = ""
 ) -> list[Line]:
-    """The last lines of a run: why it stopped, what came of it, and what to type to look and to go
-    on."""
+    """The last lines of a run: how it came out, what it cost, and what to type next."""
     lines = [
+        Line(f"Objective {objective.id} {_how_it_came_out(objective)}", Style.BOLD),
         Line(
-            (
-                f"Objective {objective.id} "
-                f"{_HOW_IT_STANDS.get(objective.status) or render_status_words(objective)}"
-            ),
-            Style.BOLD,
-        ),
-        Line(
-            f"Tasks: {render_counts(counts)}. Usage: {render_usage(objective)}. Time: "
+            f"Tasks: {render_counts(counts)}. {render_usage(objective)}. "
             f"{render_duration(objective.active_s)}."
         ),
     ]
     lines += _render_index_trouble(objective, "Results: ", index_trouble)
     if objective.has_report:
-        lines.append(
-            Line(f"The report: babyagi report --objective {objective.id}   (kept in {home})")
-        )
-    lines.append(
-        Line(
-            "To look:    babyagi tasks, babyagi results, babyagi show TASK   (--objective "
-            f"{objective.id})"
-        )
-    )
+        lines.append(Line(f"Read again: babyagi report --objective {objective.id}"))
     going_on = _going_on(objective, counts)
     if going_on:
         lines.append(Line(f"To go on:   {going_on}"))
+    if objective.has_report and objective.stop_reason is not StopReason.CANCELLED:
+        lines.append(
+            Line(f'Ask more:   babyagi run --continue {objective.id} "a further question"')
+        )
     return [*lines, Line(REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else lines
+
+
+def _how_it_came_out(objective: Objective) -> str:
+    if objective.is_set_aside:
+        return f"is set aside until you go on with it ({fit(objective.stop_detail, 300)})"
+    if objective.stop_reason is None:
+        return _HOW_IT_STANDS.get(objective.status, objective.status.value)
+    detail = f" ({fit(objective.stop_detail, 300)})" if objective.stop_detail else ""
+    return f"({objective.stop_reason.value}): {objective.stop_reason.words}{detail}"
 
 
 def _going_on(objective: Objective, counts: Mapping[TaskStatus, int]) -> str:

@@ -3,21 +3,55 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 
 import click
+from click.shell_completion import CompletionItem
 
 from babyagi import __version__
-from babyagi.cli import ask, commands, inbox, index, lists, steering, toolbox, trusting
+from babyagi.cli import (
+    ask,
+    commands,
+    completion,
+    inbox,
+    index,
+    lists,
+    looking,
+    objectives,
+    report,
+    steering,
+    toolbox,
+    trusting,
+)
 from babyagi.cli.exits import ExitCode, code_of_error
 from babyagi.cli.text import Style, echo, warn
-from babyagi.errors import BabyagiError
+from babyagi.errors import (
+    BabyagiError,
+    ContextTooLongError,
+    CredentialsError,
+    EndlessAnswerError,
+    IndexUnavailableError,
+    LimitReachedError,
+    ModelRejectedError,
+    ModelUnavailableError,
+    NotFoundError,
+    ObjectiveStoppedError,
+    RequestRefusedError,
+    SettingsError,
+    StoreUnavailableError,
+    StoreUnusableError,
+)
+from babyagi.next_command import quoted
+
+Items = list[CompletionItem]
 
 HELP_FLAGS = ("-h", "--help")
+SURELY_MEANT = 0.75  # of the first word of several, which may as well begin an objective
 ORIGINAL_FLAGS = {
     "instance_name",
     "cooperative_mode",
@@ -52,12 +86,14 @@ COMMANDS = (
     commands.submit,
     commands.worker,
     commands.workers,
-    lists.objectives,
+    objectives.objectives,
     lists.status,
     lists.tasks,
     lists.results,
-    lists.show,
-    lists.report,
+    looking.show,
+    looking.why,
+    looking.log,
+    report.report,
     inbox.inbox,
     inbox.answer,
     inbox.approve,
@@ -76,6 +112,7 @@ COMMANDS = (
     trusting.trust,
     commands.doctor,
     commands.guide,
+    completion.completion,
 )
 
 
@@ -105,6 +142,56 @@ def babyagi(context: click.Context, version: bool) -> int | None:
     if context.invoked_subcommand is None:
         return commands.run_from_settings()
     return None
+
+
+def complete_help(context: click.Context, _param: click.Parameter, typed: str) -> Items:
+    """Commands, and those of the group that the words before name."""
+    found = _walk(tuple(context.params.get("words") or ()))
+    command = babyagi if found is None else found.command
+    names = list(command.commands) if isinstance(command, click.Group) else []
+    return [CompletionItem(name) for name in names if name.startswith(typed)]
+
+
+@babyagi.command("help")
+@click.argument("words", metavar="[COMMAND]...", nargs=-1, shell_complete=complete_help)
+def help_(words: tuple[str, ...]) -> None:
+    """Show the help of a command, or of all.
+
+    The name of a page of the guide shows that page.
+    """
+    from babyagi.cli.about import list_topics, read_page
+
+    pages = dict(list_topics())
+    found = _walk(words)
+    if found is None and len(words) == 1 and words[0] in pages:
+        echo(read_page(words[0]).rstrip("\n"))
+        return
+    if found is None:
+        raise click.UsageError(no_help(words, pages), click.Context(babyagi, info_name="babyagi"))
+    echo(found.command.get_help(found))
+    if found.command is commands.guide:
+        echo(f"\nPages: {', '.join(pages)}")
+    elif words and words[0] in pages:
+        echo(f"\nMore: babyagi guide {words[0]}")
+
+
+def no_help(words: Sequence[str], pages: Iterable[str]) -> str:
+    near = difflib.get_close_matches(words[0], [*babyagi.commands, *pages], n=1)
+    return f"there is no command {' '.join(words)!r}" + (
+        f"; did you mean `babyagi help {near[0]}`?" if near else "; babyagi help lists them"
+    )
+
+
+def _walk(words: Sequence[str]) -> click.Context | None:
+    """The context of the command that the words name, None where there is none."""
+    context = click.Context(babyagi, info_name="babyagi", help_option_names=list(HELP_FLAGS))
+    for word in words:
+        group = context.command
+        command = group.get_command(context, word) if isinstance(group, click.Group) else None
+        if command is None:
+            return None
+        context = click.Context(command, parent=context, info_name=word)
+    return context
 
 
 def run_command_line(args: Sequence[str]) -> int:
@@ -154,7 +241,11 @@ def what_was_meant(words: Sequence[str]) -> str:
             f"objective that begins with {words[0]!r})"
         )
     if " " in text:
-        return f"to run an objective type: babyagi run {quoted(text)}"
+        near = difflib.get_close_matches(
+            text.split()[0], babyagi.commands, n=1, cutoff=SURELY_MEANT
+        )
+        or_else = f"; or did you mean `babyagi {near[0]}`?" if near else ""
+        return f"to run an objective type: babyagi run {quoted(text)}{or_else}"
     near = difflib.get_close_matches(text, babyagi.commands, n=1)
     meant = (
         f"did you mean `babyagi {near[0]}`?"
@@ -162,15 +253,6 @@ def what_was_meant(words: Sequence[str]) -> str:
         else f"to run an objective type: babyagi run {quoted(text)}"
     )
     return f"there is no command {text!r}; {meant}"
-
-
-def quoted(text: str) -> str:
-    """The text as a shell takes it for one word."""
-    return (
-        '"'
-        + "".join(f"\\{character}" if character in '"\\$`' else character for character in text)
-        + '"'
-    )
 
 
 # --------------------------------------------------------------------------------------------------
@@ -220,11 +302,40 @@ def _tell(error: BaseException) -> int:
         case KeyboardInterrupt() | click.Abort():
             warn("babyagi: interrupted; what was stored is kept, and `babyagi resume` goes on")
             return ExitCode.INTERRUPTED
-        case BrokenPipeError():
+        case BrokenPipeError() | OSError(errno=errno.EIO):  # the reader, or the terminal, is gone
             _silence_stdout()
             return BROKEN_PIPE_CODE
         case _:
             return _tell_crash(error)
+
+
+FIX_BY_ERROR: tuple[tuple[type[BabyagiError], str], ...] = (
+    (StoreUnavailableError, "the same again in a moment; babyagi doctor says what is wrong"),
+    (IndexUnavailableError, "babyagi doctor; when it can be used: babyagi index rebuild"),
+    (ModelUnavailableError, "the same again in a moment; babyagi doctor asks the model"),
+    (CredentialsError, "set OPENAI_API_KEY, or OPENAI_BASE_URL for a local server"),
+    (ModelRejectedError, "set LLM_MODEL to a model that is served there; babyagi config shows it"),
+    (RequestRefusedError, "put it in other words, or set LLM_MODEL to another model"),
+    (
+        ContextTooLongError,
+        "set BABYAGI_CONTEXT_TOKENS lower, or LLM_MODEL to a model that takes more",
+    ),
+    (EndlessAnswerError, "set BABYAGI_MAX_OUTPUT_TOKENS lower, or LLM_MODEL to another model"),
+    (
+        StoreUnusableError,
+        "babyagi doctor says what is wrong; babyagi journal verify looks at every row",
+    ),
+    (NotFoundError, "babyagi objectives"),
+    (LimitReachedError, "babyagi extend raises a limit"),
+    (ObjectiveStoppedError, "babyagi resume"),
+    (SettingsError, "babyagi config shows every setting and where it comes from"),
+)
+"""What to type where an error itself does not say it: by what mends errors of its kind."""
+
+
+def find_fix(error: BabyagiError) -> str:
+    found = (fix for kind, fix in FIX_BY_ERROR if isinstance(error, kind))
+    return next(found, "babyagi status, and babyagi doctor")
 
 
 def tell_error(error: BabyagiError) -> None:
@@ -232,8 +343,7 @@ def tell_error(error: BabyagiError) -> None:
     warn(f"babyagi: {error.what}", Style.RED)
     if error.why:
         warn(f"  because: {error.why}")
-    if error.fix:
-        warn(f"  try:     {error.fix}")
+    warn(f"  try:     {error.fix or find_fix(error)}")
     warn(f"  more:    babyagi guide {error.guide}".rstrip())
 
 

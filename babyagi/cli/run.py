@@ -3,36 +3,65 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import hashlib
 import logging
 import os
+import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from babyagi.backends import open_store, require_result_store
+from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
-from babyagi.cli.exits import code_of_objective
-from babyagi.cli.json_shapes import is_rehearsal, models_of
+from babyagi.cli.exits import ExitCode, code_of_objective
+from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
+from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
     require_embedder,
     require_listener,
     require_living_models,
 )
-from babyagi.cli.session import LATEST, NOTHING, is_over, load, pick_objective, pick_unfinished
-from babyagi.cli.text import Style, echo, fit, is_live_terminal, is_person_there, warn
+from babyagi.cli.report import MARKDOWN, Output, give_report
+from babyagi.cli.session import (
+    LATEST,
+    NOTHING,
+    is_over,
+    load,
+    pick_objective,
+    pick_unfinished,
+    touch,
+)
+from babyagi.cli.text import (
+    Style,
+    echo,
+    fit,
+    is_in_foreground,
+    is_live_terminal,
+    is_person_there,
+    print_json_line,
+    warn,
+)
 from babyagi.cli.views import JsonView, PlainView, describe_event, serving
-from babyagi.errors import NotFoundError, SettingsError, StoreUnavailableError
+from babyagi.errors import (
+    ModelUnavailableError,
+    NotFoundError,
+    SettingsError,
+    StoreUnavailableError,
+)
 from babyagi.index.indexer import find_trouble
-from babyagi.settings.fields import Settings
+from babyagi.next_command import quoted
+from babyagi.reporting import load_report
+from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
-from babyagi.tasks import Event, Objective, ObjectiveStatus
+from babyagi.tasks import Event, Objective, ObjectiveStatus, StopReason
 
 if TYPE_CHECKING:
-    from babyagi.app import App, AskHuman, RunOutcome
+    from babyagi.app import App, AskHuman, Company, RunOutcome
     from babyagi.taskstore.port import TaskStore
 
 
@@ -99,10 +128,6 @@ class View(Protocol):
 
     def draw(self) -> None: ...
 
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        ...
-
 
 class Follower:
     """Hands an objective's events to a view, each once and in order, from `after_id` on."""
@@ -168,9 +193,6 @@ class LoggedView:
         self._fresh = ()
         self._view.draw()
 
-    def close(self) -> None:
-        self._view.close()
-
 
 # --------------------------------------------------------------------------------------------------
 # Running an objective with a view of it: open, start, work and watch at once, say how it came
@@ -178,19 +200,25 @@ class LoggedView:
 # --------------------------------------------------------------------------------------------------
 
 T = TypeVar("T")
-Work = Callable[[int], Coroutine[Any, Any, "RunOutcome"]]
+Work = Callable[[int, "Company"], Coroutine[Any, Any, "RunOutcome"]]
 
 WATCH_CHECK_S = 1.0
 
 
+# what is frozen with an objective, or says which one is meant
+NOT_OF_CONTINUING = frozenset(
+    {"initial_task", "instance_name", "join_existing_objective", "memory", "planning", "tools"}
+)
+
+
 def run_objective(
-    flags: Mapping[str, Any], *, always_new: bool, as_json: bool, selector: str = ""
+    flags: Mapping[str, Any], *, always_new: bool, output: Output, selector: str = ""
 ) -> int:
     """Run the objective that flags, environment and files describe, or join the one that `selector`
     names, and return the exit code."""
     loaded = load(flags)
     if loaded.settings.join_existing_objective:
-        return join_objective(flags, selector=selector, as_json=as_json)
+        return join_objective(flags, selector=selector, output=output)
     if selector:
         raise SettingsError(
             f"--objective {selector} goes with --join",
@@ -202,11 +230,34 @@ def run_objective(
     require_living_models(loaded.settings)
     require_result_store(loaded.settings)
     require_embedder(loaded.settings)
-    return asyncio.run(_start_and_work(loaded, always_new=always_new, as_json=as_json))
+    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output))
+
+
+def continue_objective(
+    question: str, *, selector: str, flags: Mapping[str, Any], output: Output
+) -> int:
+    """Ask something further of an objective, work on it until it ends, and return the exit code."""
+    new = sorted(NOT_OF_CONTINUING & flags.keys())
+    if new:
+        raise SettingsError(
+            f"{declared_fields()[new[0]].flags[-1]} goes with a new objective, not with --continue",
+            fix=f"babyagi run --continue {selector} {quoted(question)}",
+            guide="objectives",
+        )
+    loaded = load(flags)
+    require_result_store(loaded.settings)
+    require_embedder(loaded.settings)
+    limits = parse_flags({name: flags[name] for name in LIMITS if name in flags})
+    return asyncio.run(_continue(loaded, selector, question, limits=limits, output=output))
 
 
 def run_demo(
-    folder: Path | None, question: str, *, flags: Mapping[str, Any], always_new: bool, as_json: bool
+    folder: Path | None,
+    question: str,
+    *,
+    flags: Mapping[str, Any],
+    always_new: bool,
+    output: Output,
 ) -> int:
     """Run the demo's objective on the folder, print its report, and return the exit code."""
     from babyagi.cli.about import guide_folder
@@ -229,22 +280,20 @@ def run_demo(
     # what it is to show is the same wherever it is typed
     loaded = load(settings, reads_files=False)
     require_result_store(loaded.settings)
-    return asyncio.run(
-        _start_and_work(loaded, always_new=always_new, as_json=as_json, is_demo=True)
-    )
+    return asyncio.run(_start_and_work(loaded, always_new=always_new, output=output, is_demo=True))
 
 
-def resume_objective(selector: str, *, flags: Mapping[str, Any], as_json: bool) -> int:
+def resume_objective(selector: str, *, flags: Mapping[str, Any], output: Output) -> int:
     """Go on with an unfinished objective, and return the exit code."""
     loaded = load(flags)
     require_result_store(loaded.settings)
     require_embedder(loaded.settings)
-    return asyncio.run(_resume(loaded, selector, as_json=as_json))
+    return asyncio.run(_resume(loaded, selector, output=output))
 
 
-def watch_objective(selector: str, *, as_json: bool) -> int:
+def watch_objective(selector: str, *, output: Output) -> int:
     """Watch an objective until it ends, and return the exit code of its stop reason."""
-    return asyncio.run(_watch(load(needs=NOTHING).settings, selector, as_json=as_json))
+    return asyncio.run(_watch(load(needs=NOTHING).settings, selector, output=output))
 
 
 def require_objective(settings: Settings) -> None:
@@ -260,7 +309,7 @@ def require_objective(settings: Settings) -> None:
 
 
 async def _start_and_work(
-    loaded: Loaded, *, always_new: bool, as_json: bool, is_demo: bool = False
+    loaded: Loaded, *, always_new: bool, output: Output, is_demo: bool = False
 ) -> int:
     from babyagi.app import open_app
 
@@ -268,34 +317,59 @@ async def _start_and_work(
         objective, is_new = await app.start_objective(always_new=always_new)
         if is_demo and is_over(objective):
             objective, is_new = await app.start_objective(always_new=True)
+        if not is_over(objective):
+            await _require_listener(app, objective)
         tell_notices((*loaded.notices, *app.notices))
         after_id = 0 if is_new else await app.store.last_event_id(objective.id)
-        return await work_on(
-            app, objective, app.run, as_json=as_json, after_id=after_id, shows_report=is_demo
-        )
+        return await work_on(app, objective, app.run, output=output, after_id=after_id)
 
 
-async def _resume(loaded: Loaded, selector: str, *, as_json: bool) -> int:
+async def _continue(
+    loaded: Loaded, selector: str, question: str, *, limits: Mapping[str, Any], output: Output
+) -> int:
+    from babyagi.app import open_app
+
+    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+        objective = await pick_objective(app.store, selector)
+        require_credentials(loaded.settings, models_of(objective))
+        require_listener(loaded.settings, models_of(objective))
+        after_id = await app.store.last_event_id(objective.id)
+        new = dataclasses.replace(objective.spec.limits, **limits) if limits else None
+        objective = await app.ask_further(objective, question, limits=new)
+        tell_notices(loaded.notices)
+        return await work_on(app, objective, app.run, output=output, after_id=after_id)
+
+
+async def _resume(loaded: Loaded, selector: str, *, output: Output) -> int:
     from babyagi.app import open_app
 
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
         objective = await pick_unfinished(app.store, selector)
         if not is_over(objective):
             require_credentials(loaded.settings, models_of(objective))
+            await _require_listener(app, objective)
         tell_notices(loaded.notices)
         return await work_on(
             app,
             objective,
             app.run,
-            as_json=as_json,
+            output=output,
             after_id=await app.store.last_event_id(objective.id),
         )
 
 
-async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
+async def _require_listener(app: App, objective: Objective) -> None:
+    """As `require_listener`; the objective is set aside where its models cannot be asked."""
+    try:
+        require_listener(app.settings, models_of(objective))
+    except ModelUnavailableError as error:
+        await app.set_aside(objective.id, why=error.what)
+        raise
 
+
+async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
     async with open_store(settings) as store:
-        objective = await pick_objective(store, selector)
+        objective = touch(await pick_objective(store, selector))
         if not is_over(objective) and not await _is_anybody_working(store, objective.id):
             tell_notices(
                 [
@@ -308,49 +382,91 @@ async def _watch(settings: Settings, selector: str, *, as_json: bool) -> int:
             )
         if trouble := await find_trouble(store, objective.id):
             tell(f"results do not get into the result store: {trouble}")
-        view = _open_view(store, objective, as_json=as_json)
+        as_json = output.as_json
         after_id = 0 if as_json else await store.last_event_id(objective.id)
-        await _follow_while(
-            _wait_for_end(store, objective.id),
-            Follower(store, objective.id, view, after_id=after_id),
-            view,
-        )
-        objective = await store.objective(objective.id)
-        await _say_closing(store, objective, home=settings.home, as_json=as_json)
-        return code_of_objective(objective)
+        left = asyncio.Event()
+        async with _watching(store, objective, settings, as_json=as_json, stop=left.set) as view:
+            await follow_while(
+                _until_first(_wait_for_end(store, objective.id), left.wait()),
+                Follower(store, objective.id, view, after_id=after_id),
+            )
+        if left.is_set():
+            tell(f"the work on objective {objective.id} goes on as it was")
+            return ExitCode.OK
+        return await _end(store, await store.objective(objective.id), output)
 
 
 async def work_on(
-    app: App,
-    objective: Objective,
-    work: Work,
-    *,
-    as_json: bool,
-    after_id: int,
-    shows_report: bool = False,
+    app: App, objective: Objective, work: Work, *, output: Output, after_id: int
 ) -> int:
-    """Work on the objective while a view follows, say how it came out, and return the exit code.
-    One that is over is only told of."""
+    """Work on the objective while a view follows, give its report, say how it came out, and return
+    the exit code. Of one that is over only the report is given."""
     stopped_by_signal = None
-    if is_over(objective):
-        say = warn if as_json else echo
-        say("This objective has ended already; no model is asked. To start it afresh: --new")
+    as_json = output.as_json
+    if is_over(objective) and not await _is_to_be_asked(app.store, objective, as_json=as_json):
+        warn("This objective has ended already; no model is asked. To start it afresh: --new")
     else:
-        require_listener(app.settings, models_of(objective))
-        view = LoggedView(_open_view(app.store, objective, as_json=as_json))
-        outcome = await _follow_while(
-            work(objective.id), Follower(app.store, objective.id, view, after_id=after_id), view
-        )
+        async with _seated(app, objective, as_json=as_json) as (view, company):
+            outcome = await follow_while(
+                work(objective.id, company),
+                Follower(app.store, objective.id, LoggedView(view), after_id=after_id),
+            )
         objective, stopped_by_signal = outcome.objective, outcome.stopped_by_signal
-    if shows_report and not as_json:
-        await _print_report(app.store, objective)
-    await _say_closing(app.store, objective, home=app.settings.home, as_json=as_json)
-    return code_of_objective(objective, stopped_by_signal=stopped_by_signal)
+    return await _end(app.store, objective, output, stopped_by_signal=stopped_by_signal)
 
 
-async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: View) -> T:
-    """Await the work while the follower feeds the view, then show the last events. The terminal is
-    left as it was, however it ends."""
+async def _end(
+    store: TaskStore,
+    objective: Objective,
+    output: Output,
+    *,
+    stopped_by_signal: int | None = None,
+) -> int:
+    """Give the report where there is one, say how it came out, and return the exit code. A run that
+    was paused or stopped only says how it stands."""
+    code = code_of_objective(objective, stopped_by_signal=stopped_by_signal)
+    has_report = objective.status is ObjectiveStatus.ENDED and (
+        objective.has_report or not stopped_by_signal
+    )
+    on_screen = replace(output, path=None, format=MARKDOWN) if output.path else output
+    if output.as_json:
+        await _print_outcome(store, objective, code=code, has_report=has_report)
+    elif has_report:
+        if sys.stdout.isatty():
+            echo()
+        await give_report(store, objective, on_screen, now=utc_now())
+        warn()
+    await _say_closing(store, objective)
+    if has_report and output.path is not None:
+        await give_report(store, objective, output, now=utc_now())
+        warn(f"The report is in {output.path}")
+    return code
+
+
+async def _print_outcome(
+    store: TaskStore, objective: Objective, *, code: int, has_report: bool
+) -> None:
+    """The last line of JSON: how it came out."""
+    shape = outcome_shape(
+        objective,
+        await store.counts(objective.id),
+        results=await store.results(objective.id),
+        report=await load_report(store, objective) if has_report else None,
+        exit_code=code,
+    )
+    print_json_line(shape)
+
+
+async def _is_to_be_asked(store: TaskStore, objective: Objective, *, as_json: bool) -> bool:
+    """Whether an objective that ended as waiting asks something, and somebody is here who can be
+    asked."""
+    is_asking = not as_json and is_person_there() and is_in_foreground()
+    is_waiting = objective.stop_reason is StopReason.WAITING
+    return is_asking and is_waiting and bool(await store.inbox(objective.id))
+
+
+async def follow_while(work: Coroutine[Any, Any, T], follower: Follower) -> T:
+    """Await the work while the follower feeds the view, then show the last events."""
     try:
         async with asyncio.TaskGroup() as group:
             following = group.create_task(follower.follow())
@@ -358,10 +474,29 @@ async def _follow_while(work: Coroutine[Any, Any, T], follower: Follower, view: 
                 came_out = await work
             finally:
                 following.cancel()
-        await follower.drain()
-        return came_out
+    except BaseExceptionGroup as errors:
+        raise _single(errors) from errors
+    await follower.drain()
+    return came_out
+
+
+def _single(error: BaseException) -> BaseException:
+    """The first error inside a group, which is the one that ended the others."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
+    """Return when one of them does, or raise as it does; the others are cancelled."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        view.close()
+        for task in tasks:
+            task.cancel()
+    for task in done:
+        task.result()
 
 
 async def _wait_for_end(store: TaskStore, objective_id: int) -> None:
@@ -382,24 +517,75 @@ async def _is_anybody_working(store: TaskStore, objective_id: int) -> bool:
     return bool(serving(await store.workers(), objective_id))
 
 
-def _open_view(store: TaskStore, objective: Objective, *, as_json: bool) -> View:
-    """JSON where it was asked for, the live view on a terminal that no model shares, plain lines
-    elsewhere."""
-    if as_json:
-        return JsonView()
-    if is_live_terminal() and "human" not in models_of(objective):
-        from babyagi.cli.live import LiveView
+@asynccontextmanager
+async def _seated(
+    app: App, objective: Objective, *, as_json: bool
+) -> AsyncIterator[tuple[View, Company]]:
+    """What shows the work on the objective, and who is there meanwhile: JSON where it was asked
+    for, the live view on a terminal that no model shares, plain lines elsewhere."""
+    from babyagi.app import ALONE, Company
 
-        return LiveView(store, objective.id)
+    is_shared = "human" in models_of(objective)
+    if is_live_terminal() and not as_json and not is_shared:
+        from babyagi.cli.live import Desk, LiveView, open_live
+        from babyagi.cli.picture import Board
+
+        desk = Desk(app.store, app.settings, stop=interrupt)
+        async with open_live(Board(), desk) as live:
+            view = LiveView(app.store, objective.id, live)
+            yield view, Company(is_person_there=view.is_person_there, can_resume=True)
+        return
+    if as_json:
+        yield JsonView(), ALONE
+        return
     _say_opening(objective)
-    return PlainView(store)
+    if is_shared or not (is_person_there() and is_in_foreground()):
+        yield PlainView(app.store), ALONE
+        return
+    from babyagi.cli.asking import Asker
+
+    asker = Asker(app.store, objective.id, app.settings)
+    asking = asyncio.ensure_future(asker.ask())
+    try:
+        yield PlainView(app.store), Company(is_person_there=asker.is_person_there)
+    finally:
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _watching(
+    store: TaskStore,
+    objective: Objective,
+    settings: Settings,
+    *,
+    as_json: bool,
+    stop: Callable[[], None],
+) -> AsyncIterator[View]:
+    """What shows an objective that others work on."""
+    if as_json:
+        yield JsonView()
+    elif is_live_terminal():
+        from babyagi.cli.live import Desk, LiveView, open_live
+        from babyagi.cli.picture import Board
+
+        async with open_live(Board(leaves="leave"), Desk(store, settings, stop=stop)) as live:
+            yield LiveView(store, objective.id, live)
+    else:
+        _say_opening(objective)
+        yield PlainView(store)
+
+
+def interrupt() -> None:
+    """What Ctrl-C does where the terminal does not send it: the worker hears it and drains."""
+    signal.raise_signal(signal.SIGINT)
 
 
 def _say_opening(objective: Objective) -> None:
     if is_rehearsal(objective):
-        echo(render.REHEARSAL_LINE, Style.YELLOW)
-    echo(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
-    echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
+        warn(render.REHEARSAL_LINE, Style.YELLOW)
+    warn(f"Objective {objective.id}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    warn(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
 
 
 def tell_notices(notices: Iterable[str]) -> None:
@@ -411,23 +597,12 @@ def tell(notice: str) -> None:
     warn(f"note: {notice}", Style.YELLOW)
 
 
-async def _say_closing(
-    store: TaskStore, objective: Objective, *, home: Path, as_json: bool
-) -> None:
-    say = warn if as_json else echo
+async def _say_closing(store: TaskStore, objective: Objective) -> None:
     trouble = await find_trouble(store, objective.id)
     for line in render.render_closing(
-        objective, await store.counts(objective.id), home=str(home), index_trouble=trouble
+        objective, await store.counts(objective.id), index_trouble=trouble
     ):
-        say(line.text, line.style)
-
-
-async def _print_report(store: TaskStore, objective: Objective) -> None:
-    markdown = await store.report(objective.id)
-    if markdown is not None:
-        echo()
-        echo(markdown.rstrip("\n"))
-        echo()
+        warn(line.text, line.style)
 
 
 CHANGE_WAIT_S = 5.0
@@ -471,7 +646,7 @@ class Wanted:
         )
 
 
-def join_objective(flags: Mapping[str, Any], *, selector: str = "", as_json: bool) -> int:
+def join_objective(flags: Mapping[str, Any], *, output: Output, selector: str = "") -> int:
     """Work on an objective that somebody else started or will start, and return the exit code of
     its stop reason."""
     loaded = load(flags)
@@ -482,17 +657,20 @@ def join_objective(flags: Mapping[str, Any], *, selector: str = "", as_json: boo
         text=loaded.settings.objective,
         instance_name=loaded.settings.instance_name,
     )
-    return asyncio.run(_join(loaded, wanted, as_json=as_json))
+    return asyncio.run(_join(loaded, wanted, output=output))
 
 
-async def _join(loaded: Loaded, wanted: Wanted, *, as_json: bool) -> int:
+async def _join(loaded: Loaded, wanted: Wanted, *, output: Output) -> int:
     from babyagi.app import open_app
 
     async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
         tell_notices(loaded.notices)
         objective = await _wait_for(wanted, app.store)
+        touch(objective)
+        if not is_over(objective):
+            require_listener(app.settings, models_of(objective))
         after_id = await app.store.last_event_id(objective.id)
-        return await work_on(app, objective, app.join, as_json=as_json, after_id=after_id)
+        return await work_on(app, objective, app.join, output=output, after_id=after_id)
 
 
 async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:

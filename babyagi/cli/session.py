@@ -7,16 +7,20 @@ import asyncio
 import logging
 import os
 import tempfile
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Container, Iterable, Mapping
+from contextlib import aclosing, suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TypeVar
 
+import click
+
 from babyagi import private
 from babyagi.cli.text import safe
 from babyagi.cli.trusting import settle
 from babyagi.errors import NotFoundError, SettingsError
+from babyagi.home import remember_touch, touched
 from babyagi.redaction import redact
 from babyagi.settings.fields import Settings
 from babyagi.settings.load import Loaded, load_settings
@@ -141,6 +145,7 @@ def record_crash(error: BaseException) -> Path:
 T = TypeVar("T")
 
 LATEST = "latest"
+HOME = "babyagi.home"  # of this command line, in click's context
 NOTHING: frozenset[str] = frozenset()
 STORE = frozenset({"home", "task_store"})
 
@@ -169,6 +174,22 @@ def load(
         needs,
     )
     settings = loaded.settings
+    open_log(
+        settings.effective_log_file,
+        level=settings.log_level,
+        home=settings.home,
+        secrets=find_secrets(settings),
+    )
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[HOME] = settings.home
+    if loaded.settings.no_color:
+        os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
+    return loaded
+
+
+def find_secrets(settings: Settings) -> list[str]:
+    """The keys of the settings, which stand in no log and on no screen."""
     keys = (
         settings.openai_api_key,
         settings.pinecone_api_key,
@@ -179,15 +200,7 @@ def load(
         settings.tavily_api_key,
         settings.searchapi_api_key,
     )
-    open_log(
-        settings.effective_log_file,
-        level=settings.log_level,
-        home=settings.home,
-        secrets=[key.reveal() for key in keys],
-    )
-    if loaded.settings.no_color:
-        os.environ["NO_COLOR"] = "1"  # so that a flag or a file says it as the variable does
-    return loaded
+    return [key.reveal() for key in keys if key]
 
 
 def with_store(
@@ -212,8 +225,33 @@ def with_store(
     return asyncio.run(run())
 
 
+def touch(objective: Objective) -> Objective:
+    """Note that the person has just had to do with the objective, so that it is `latest`."""
+    home = _home()
+    if home is not None:
+        remember_touch(home, objective.uid, objective.id)
+    return objective
+
+
+def _home() -> Path | None:
+    """The home of this command line, once `load` was called."""
+    context = click.get_current_context(silent=True)
+    return context.meta.get(HOME) if context is not None else None
+
+
+async def _touched(store: TaskStore) -> AsyncGenerator[Objective, None]:
+    """What the person here had to do with and the store still has, the last one first."""
+    home = _home()
+    for uid, number in reversed(touched(home) if home is not None else []):
+        with suppress(NotFoundError):
+            found = await store.objective(number)
+            if found.uid == uid:  # else it is of another task store
+                yield found
+
+
 async def pick_objective(store: TaskStore, selector: str) -> Objective:
-    """Return the objective that `selector` (a number or `latest`) means.
+    """Return the objective that `selector` (a number or `latest`) means; `latest` is the last one
+    that the person here had to do with, else the newest.
 
     Raises:
         NotFoundError: there is none.
@@ -221,6 +259,9 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
     """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
+    async with aclosing(_touched(store)) as found:
+        async for objective in found:
+            return objective
     newest = await store.objectives(limit=1)
     if not newest:
         raise NotFoundError(
@@ -233,18 +274,31 @@ async def pick_objective(store: TaskStore, selector: str) -> Objective:
 
 
 async def pick_unfinished(store: TaskStore, selector: str) -> Objective:
-    """Return the objective to go on with: the one that is named, else the newest that has not come
-    to its end and report."""
+    """Return the objective to go on with: the one that is named, else the last one that the person
+    here had to do with, else the newest; of those that have not come to their end and report.
+
+    One that was set aside is meant only where it is the last one of all.
+    """
     if selector != LATEST:
         return await store.objective(_parse_id(selector))
-    unfinished = [objective for objective in await store.objectives() if not is_over(objective)]
+    async with aclosing(_touched(store)) as found:
+        is_last = True
+        async for objective in found:
+            if not is_over(objective) and (is_last or not objective.is_set_aside):
+                return objective
+            is_last = False
+    unfinished = [
+        objective
+        for objective in await store.objectives()
+        if not is_over(objective) and not objective.is_set_aside
+    ]
     if not unfinished:
         raise NotFoundError(
             "there is no unfinished objective",
-            why="every objective of the task store has ended and has its report",
+            why="every objective of the task store has ended and has its report, or never began",
             fix=(
-                "babyagi objectives shows them; babyagi extend raises a limit; babyagi run "
-                "starts a new one"
+                'babyagi run --continue latest "a further question", or babyagi run "an '
+                'objective"; babyagi objectives shows what there is'
             ),
             guide="objectives",
         )
@@ -259,7 +313,7 @@ def is_over(objective: Objective) -> bool:
 def _parse_id(selector: str) -> int:
     if not selector.isdecimal() or len(selector) > 18:
         raise SettingsError(
-            f"--objective must be a number or `latest`, got {selector!r}",
+            f"an objective is named by its number or `latest`, got {selector!r}",
             fix="babyagi objectives shows the numbers",
             guide="objectives",
         )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import click
 
+from babyagi.cli.completion import complete_tasks
 from babyagi.cli.lists import tasks, with_group_options
 from babyagi.cli.options import LIMITS, json_option, objective_option, parse_flags, setting_options
 from babyagi.cli.text import Style, ask, echo, fit, is_person_there, print_json, warn
@@ -19,16 +22,19 @@ if TYPE_CHECKING:
     from babyagi.tasks import Objective, Place, Task
     from babyagi.taskstore.port import TaskStore
 
+REPORT_LEASE_S = 60.0
+
 
 @click.command()
 @objective_option
 @json_option
 def pause(objective: str, as_json: bool) -> None:
     """Pause an objective: no worker makes a further call for it."""
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.session import pick_objective, touch, with_store
 
     async def change(store: TaskStore) -> Row:
-        found = await store.pause_objective((await pick_objective(store, objective)).id)
+        found = touch(await pick_objective(store, objective))
+        found = await store.pause_objective(found.id)
         return found, await store.counts(found.id)
 
     _say(with_store(change, changes=True), as_json)
@@ -38,18 +44,38 @@ def pause(objective: str, as_json: bool) -> None:
 @objective_option
 @json_option
 def cancel(objective: str, as_json: bool) -> None:
-    """End an objective; what was found is kept."""
-    from babyagi.cli.session import pick_objective, with_store
+    """End an objective; what was found is kept, with a report."""
+    from babyagi.cli.session import pick_objective, touch, with_store
+    from babyagi.cli.views import serving
     from babyagi.tasks import StopReason
 
     async def change(store: TaskStore) -> Row:
-        found = await pick_objective(store, objective)
+        found = touch(await pick_objective(store, objective))
         found = await store.end_objective(
             found.id, reason=StopReason.CANCELLED, detail="by the command `cancel`"
         )
-        return found, await store.counts(found.id)
+        if not found.has_report and not serving(await store.workers(), found.id):
+            await _write_report(store, found.id)
+        return await store.objective(found.id), await store.counts(found.id)
 
     _say(with_store(change, changes=True), as_json)
+
+
+async def _write_report(store: TaskStore, objective_id: int) -> None:
+    """Nobody is at work who would do it, and no model is asked."""
+    from babyagi.backends import utc_now
+    from babyagi.home import new_worker_id
+    from babyagi.reporting import write_without_model
+    from babyagi.tasks import Worker
+
+    writer = Worker(
+        id=new_worker_id("cancel"),
+        name="cancel",
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        lease_until=utc_now(),
+    )
+    await write_without_model(store, objective_id, writer=writer, lease_s=REPORT_LEASE_S)
 
 
 @click.command()
@@ -62,7 +88,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
     So can one that stalled, failed, or was left unmet.
     """
 
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.session import pick_objective, touch, with_store
 
     given = parse_flags(limits)
     if not given:
@@ -72,10 +98,12 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
         )
 
     async def change(store: TaskStore) -> Row:
-        found = await pick_objective(store, objective)
+        before = touch(await pick_objective(store, objective))
         found = await store.extend_objective(
-            found.id, limits=dataclasses.replace(found.spec.limits, **given)
+            before.id, limits=dataclasses.replace(before.spec.limits, **given)
         )
+        if not as_json and before.stop_reason is not None and found.stop_reason is None:
+            echo(f"Objective {found.id} had ended ({before.stop_reason}), and is open again.")
         return found, await store.counts(found.id)
 
     _say(with_store(change, changes=True), as_json)
@@ -86,7 +114,7 @@ def extend(objective: str, as_json: bool, **limits: str | None) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(objective: str, yes: bool) -> None:
     """Delete an objective for good, with all that belongs to it."""
-    from babyagi.backends import drop_collection
+    from babyagi.cli.objectives import delete_whole
     from babyagi.cli.session import load, pick_objective, with_store
 
     settings = load().settings
@@ -95,9 +123,7 @@ def delete(objective: str, yes: bool) -> None:
         found = await pick_objective(store, objective)
         if not yes and not _is_confirmed(found):
             return None
-        has_results = bool(await store.result_ids(found.id))
-        await store.delete_objective(found.id)
-        return found, await drop_collection(settings, found) if has_results else ""
+        return found, await delete_whole(store, settings, found)
 
     deleted, trouble = with_store(change, settings=settings) or (None, "")
     if trouble:
@@ -153,6 +179,7 @@ NAME_WIDTH = 80
 @click.option(
     "--after",
     type=int,
+    shell_complete=complete_tasks,
     multiple=True,
     metavar="TASK",
     help="Start it only when this task is done; can be given several times.",
@@ -164,11 +191,14 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
 
     An objective that has ended is open again then, unless it was cancelled.
     """
-    from babyagi.tasks import Place, Proposal
+    from babyagi.app import require_room
+    from babyagi.tasks import ObjectiveStatus, Place, Proposal
 
     async def change(store: TaskStore, found: Objective) -> Json:
         for task_id in after:
             await store.task(found.id, task_id)
+        if found.status is ObjectiveStatus.ENDED:
+            require_room(found)
         plan = await store.add_tasks(
             found.id, [Proposal(name=name, after=after)], to=Place.FIRST if first else Place.LAST
         )
@@ -176,16 +206,18 @@ def add(name: str, first: bool, after: tuple[int, ...], objective: str, as_json:
             raise SettingsError(
                 "the name of the task is empty", fix='babyagi tasks add "what to do"', guide="tasks"
             )
-        return _said(plan.added[0], "is queued")
+        return _reopened(_said(plan.added[0], "is queued"), found)
 
     _change(change, objective, as_json)
 
 
 @tasks.command()
-@click.argument("task_id", metavar="TASK", type=int)
+@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
 @click.option("--first", is_flag=True, help="Before everything else that is queued.")
 @click.option("--last", is_flag=True, help="After everything else that is queued.")
-@click.option("--before", type=int, metavar="TASK", help="Before this task.")
+@click.option(
+    "--before", type=int, metavar="TASK", help="Before this task.", shell_complete=complete_tasks
+)
 @objective_option
 @json_option
 def move(
@@ -213,7 +245,7 @@ def _place(first: bool, last: bool, before: int | None) -> Place | int:
 
 
 @tasks.command()
-@click.argument("task_id", metavar="TASK", type=int)
+@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
 @click.argument("name")
 @objective_option
 @json_option
@@ -235,7 +267,7 @@ def edit(task_id: int, name: str, objective: str, as_json: bool) -> None:
 
 
 @tasks.command()
-@click.argument("task_id", metavar="TASK", type=int)
+@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
 @objective_option
 @json_option
 def skip(task_id: int, objective: str, as_json: bool) -> None:
@@ -251,7 +283,7 @@ def skip(task_id: int, objective: str, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("task_id", metavar="TASK", type=int)
+@click.argument("task_id", metavar="TASK", type=int, shell_complete=complete_tasks)
 @objective_option
 @json_option
 def retry(task_id: int, objective: str, as_json: bool) -> None:
@@ -259,22 +291,31 @@ def retry(task_id: int, objective: str, as_json: bool) -> None:
 
     An objective that ended goes on with `babyagi resume` then.
     """
+
+    from babyagi.app import require_room
     from babyagi.tasks import ObjectiveStatus
+    from babyagi.taskstore.limits import find_used_up
 
     async def change(store: TaskStore, found: Objective) -> Json:
+        if found.status is ObjectiveStatus.ENDED and find_used_up(found) != "tasks":
+            require_room(found)  # a task that was begun before counts no more
         task = await store.retry_task(found.id, task_id)
-        is_reopened = found.status is ObjectiveStatus.ENDED
-        went_on = (
-            f"; objective {found.id} is open again: babyagi resume --objective {found.id}"
-            if is_reopened
-            else ""
-        )
-        return {
-            **_said(task, f"is queued for try {task.try_no}{went_on}"),
-            "is_reopened": is_reopened,
-        }
+        return _reopened(_said(task, f"is queued for try {task.try_no}"), found)
 
     _change(change, objective, as_json)
+
+
+def _reopened(said: Json, before: Objective) -> Json:
+    """What is said of the change, and that the objective is open again where it had ended."""
+    from babyagi.tasks import ObjectiveStatus
+
+    is_reopened = before.status is ObjectiveStatus.ENDED
+    went_on = (
+        f"; objective {before.id} is open again: babyagi resume --objective {before.id}"
+        if is_reopened
+        else ""
+    )
+    return {**said, "words": said["words"] + went_on, "is_reopened": is_reopened}
 
 
 def _said(task: Task, words: str) -> Json:
@@ -292,12 +333,12 @@ def _change(
     change: Callable[[TaskStore, Objective], Awaitable[Json]], objective: str, as_json: bool
 ) -> None:
     """Make the change in the objective that is meant, and say what came of it."""
-    from babyagi.cli.session import pick_objective, with_store
+    from babyagi.cli.session import pick_objective, touch, with_store
 
     selector, as_json = with_group_options(click.get_current_context(), objective, as_json)
 
     async def work(store: TaskStore) -> Json:
-        return await change(store, await pick_objective(store, selector))
+        return await change(store, touch(await pick_objective(store, selector)))
 
     said = with_store(work, changes=True)
     words = said.pop("words")

@@ -14,15 +14,14 @@ import re
 import shutil
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from babyagi.text import JOINERS, harmless, is_mark, one_line
 
-if TYPE_CHECKING:
-    from rich.console import Console
+MAX_TEXT_WIDTH = 100  # cells; a longer line is hard to read
 
 # since Unicode 16
 _WIDE_OF_LATE = re.compile("[\u2630-\u2637\u268a-\u268f\u4dc0-\u4dff\U0001d300-\U0001d376]")
@@ -67,6 +66,8 @@ def safe_line(text: str) -> str:
 def cell_width(text: str) -> int:
     """Return how many terminal cells the text, which `safe` has seen, takes at most: two for a wide
     character, none for a combining one."""
+    if text.isascii():  # nearly every text, and a list may hold very many
+        return len(text)
     return sum(_character_width(character) for character in text)
 
 
@@ -85,10 +86,14 @@ def _character_width(character: str) -> int:
 def fit(text: str, width: int) -> str:
     """Return the text as one safe line of at most `width` cells, cut with an ellipsis."""
     line = safe_line(text)
-    if cell_width(line) <= width:
-        return line
+    return line if cell_width(line) <= width else cut(line, width)
+
+
+def cut(text: str, width: int) -> str:
+    """Return the beginning of a text, which `safe` has seen, with an ellipsis, in at most `width`
+    cells; its blanks stay."""
     taken, used = [], 0
-    for character in line:
+    for character in text:
         used += _character_width(character)
         if used > width - 1:
             break
@@ -102,6 +107,36 @@ def pad(text: str, width: int) -> str:
     return cut + " " * (width - cell_width(cut))
 
 
+def wrap(text: str, width: int) -> Iterator[str]:
+    """The text in safe lines of at most `width` cells, broken between words where it can be; every
+    line of it begins a new one."""
+    for line in safe(text, keep_newlines=True).split("\n"):
+        row, used = "", 0
+        for piece in re.findall(r"\s*\S+|\s+$", line):
+            n_cells = cell_width(piece)
+            if used and used + n_cells > width:
+                yield row
+                piece = piece.lstrip()  # noqa: PLW2901  # blanks between two rows are not shown
+                row, used, n_cells = "", 0, cell_width(piece)
+            while n_cells > width:  # one word is wider than a row
+                head = _head(piece, width)
+                yield head
+                piece = piece[len(head) :]  # noqa: PLW2901
+                n_cells = cell_width(piece)
+            row, used = row + piece, used + n_cells
+        yield row
+
+
+def _head(text: str, width: int) -> str:
+    """As many characters as fit, one at least."""
+    used = 0
+    for n, character in enumerate(text):
+        used += _character_width(character)
+        if used > width and n:
+            return text[:n]
+    return text
+
+
 def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     """Whether lines to this stream may be coloured: a terminal that can, and nobody who said no
     (https://no-color.org)."""
@@ -110,14 +145,42 @@ def has_colour(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
     )
 
 
+MIN_COLUMNS, MIN_LINES = 20, 8
+
+
 def is_live_terminal(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether standard output is a terminal on which a picture can be redrawn."""
-    return sys.stdout.isatty() and environ.get("TERM", "dumb") not in ("dumb", "")
+    """Whether there is a terminal with a person at it, on which a picture can be redrawn and keys
+    be heard; standard output may go elsewhere."""
+    if (
+        environ.get("TERM", "dumb") in ("dumb", "")
+        or environ.get("CI")
+        or not (is_person_there() and is_in_foreground())
+    ):
+        return False
+    try:
+        size = os.get_terminal_size(sys.stderr.fileno())
+    except (OSError, ValueError):
+        return False
+    return size.columns >= MIN_COLUMNS and size.lines >= MIN_LINES
+
+
+def is_terminal() -> bool:
+    """Whether standard output is a terminal, whose height bounds what is read at once."""
+    return sys.stdout.isatty()
 
 
 def is_person_there() -> bool:
     """Whether somebody can be asked: a terminal on both ends."""
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def is_in_foreground() -> bool:
+    """Whether what is typed at the terminal comes to this program: it was not started or sent into
+    the background, where reading would stop it."""
+    try:
+        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
 
 
 def echo(text: str = "", style: Style = Style.PLAIN) -> None:
@@ -133,6 +196,28 @@ def warn(text: str = "", style: Style = Style.PLAIN) -> None:
 def echo_lines(lines: Iterable[Line]) -> None:
     for line in lines:
         echo(line.text, line.style)
+
+
+def echo_markdown(text: str) -> None:
+    """Write the Markdown to standard output: rendered on a terminal, in a pipe as it stands."""
+    if not is_terminal():
+        echo(text.rstrip("\n"))
+        return
+    from babyagi.cli.markdown import render_markdown
+
+    width = min(terminal_width(), MAX_TEXT_WIDTH)
+    _put(sys.stdout, render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))
+
+
+def write_bytes(data: bytes) -> None:
+    """Write what is no text to standard output."""
+    sys.stdout.buffer.write(data)
+    sys.stdout.flush()
+
+
+def terminal_height() -> int:
+    """Rows of the terminal; 24 where there is none."""
+    return shutil.get_terminal_size((100, 24)).lines
 
 
 def terminal_width() -> int:
@@ -153,21 +238,35 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=True), flush=True)
 
 
+class JsonList:
+    """Writes values as one indented JSON list, each as it comes, so that a long list is never held
+    whole."""
+
+    def __init__(self) -> None:
+        self._n = 0
+
+    def add(self, values: Iterable[Any]) -> None:
+        for value in values:
+            text = json.dumps(value, indent=2, ensure_ascii=True).replace("\n", "\n  ")
+            print("[\n  " if self._n == 0 else ",\n  ", text, sep="", end="")
+            self._n += 1
+
+    def close(self) -> None:
+        print("\n]" if self._n else "[]", flush=True)
+
+
 def print_json_line(value: Any) -> None:
     """Write the value as JSON on one line, at once."""
     print(json.dumps(value, ensure_ascii=True), flush=True)
-
-
-def open_console() -> Console:
-    """A rich console on standard output; the caller hands it only text that `safe` has seen."""
-    from rich.console import Console
-
-    return Console(highlight=False, markup=False, emoji=False, no_color=not has_colour(sys.stdout))
 
 
 def _write(stream: TextIO, text: str, style: Style) -> None:
     line = safe(text, keep_newlines=True)
     if style is not Style.PLAIN and has_colour(stream):
         line = f"\x1b[{style.value}m{line}\x1b[0m"
+    _put(stream, line)
+
+
+def _put(stream: TextIO, line: str) -> None:
     encoding = stream.encoding or "utf-8"
     print(line.encode(encoding, "replace").decode(encoding), file=stream, flush=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from babyagi.cli.completion import complete_tools
 from babyagi.cli.options import given_flags, json_option, setting_options
 from babyagi.cli.text import Line, Style, echo, echo_lines, print_json, safe
 from babyagi.errors import SettingsError, ToolError
@@ -68,7 +69,7 @@ def _shape(tool: Tool, is_granted: bool) -> Json:
 
 
 @tools.command("test")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_tools)
 @click.argument("arguments", default="{}")
 @setting_options(["files"])
 @json_option
@@ -120,6 +121,7 @@ def _find(name: str, settings: Settings) -> Tool:
         raise SettingsError(
             f"there is no tool {name[:100]!r}",
             why=f"there are: {', '.join(TOOL_NAMES)}",
+            fix="babyagi tools",
             guide="tools",
         )
     if name in NEED_A_FOLDER and settings.files is None:
@@ -130,7 +132,11 @@ def _find(name: str, settings: Settings) -> Tool:
         )
     tool = _open(settings, (name,))[0]
     if tool.asks_person:
-        raise SettingsError(f"{name} asks you, and you are here already", guide="inbox")
+        raise SettingsError(
+            f"{name} asks you, and you are here already",
+            fix="babyagi tools shows those that can be tried",
+            guide="inbox",
+        )
     return tool
 
 

@@ -7,35 +7,36 @@ from typing import Any
 
 from babyagi import events
 from babyagi.cli.json_shapes import event_shape, pick, to_json
-from babyagi.cli.render import render_duration
-from babyagi.cli.text import Line, Style, echo, fit, print_json_line
+from babyagi.cli.render import render_cost, render_duration
+from babyagi.cli.text import Line, Style, fit, print_json_line, warn
 from babyagi.index.indexer import describe_trouble
+from babyagi.redaction import redact
 from babyagi.tasks import Event, Joined, Worker
 from babyagi.taskstore.port import TaskStore
+from babyagi.transcript import first_line
 
 NAME_WIDTH = 80
-REPORT_LINE = (
-    "babyagi report --objective {id} shows what was found; the model is asked for its summary"
-)
+RESULT_WIDTH = 120  # of the first line of a result
+REPORT_LINE = "the report is being written"
 N_CATCHING_UP = 100  # results that go into the index at once only when it is behind, a full batch
 
 _TASK_WORDS = {
     events.TASK_ADDED: "added",
-    events.TASK_CLAIMED: "started",
-    events.TASK_RECORDED: "has its result",
+    events.TASK_CLAIMED: "claimed",
+    events.TASK_RECORDED: "recorded",
     events.TASK_LACKED: "lacks something",
-    events.TASK_REQUEUED: "is queued again",
-    events.TASK_WOKEN: "can be tried again: a result holds what it lacked",
+    events.TASK_REQUEUED: "queued again",
+    events.TASK_WOKEN: "need not wait any more, a result holds what it lacked",
     events.TASK_AFTER_DROPPED: "need not wait for a task that it named",
     events.TASK_DONE: "done",
     events.TASK_FAILED: "failed",
     events.TASK_DEAD: "given up",
-    events.TASK_RELEASED: "put back",
+    events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
     events.TASK_MOVED: "moved in the list by a person",
-    events.TASK_RETRIED: "is tried again",
-    events.TASK_PARKED: "waits for a person",
-    events.TASK_ANSWERED: "got its answer and is queued",
+    events.TASK_RETRIED: "retried",
+    events.TASK_PARKED: "waits for your answer",
+    events.TASK_ANSWERED: "has its answer and is queued",
     events.TASK_TOO_DEEP_DROPPED: (
         "proposed a task further from the first one than BABYAGI_MAX_DEPTH allows"
     ),
@@ -47,10 +48,11 @@ _OTHER_WORDS = {
     events.OBJECTIVE_PAUSED: "objective {id} paused",
     events.OBJECTIVE_RESUMED: "objective {id} goes on",
     events.OBJECTIVE_EXTENDED: "objective {id} has new limits",
+    events.OBJECTIVE_ASKED_FURTHER: "objective {id} is asked further",
     events.OBJECTIVE_SPACE_CHANGED: "objective {id}: results are embedded anew",
     events.OBJECTIVE_CLAIMED_MET: "the objective is said to be met; that is checked now",
     events.OBJECTIVE_CHECKED: "checked whether the objective is met",
-    events.OBJECTIVE_ENDED: "objective {id} ended",
+    events.OBJECTIVE_ENDED: "objective {id}: no further task is started",
     events.OBJECTIVE_REOPENED: "objective {id} is open again",
     events.TASK_DUPLICATE_DROPPED: "a proposed task is there already",
     events.TASK_PROPOSAL_DROPPED: (
@@ -73,9 +75,13 @@ _OTHER_WORDS = {
     ),
     events.MODEL_UNAVAILABLE: "waiting for the model",
     events.MODEL_AVAILABLE: "the model answers again",
-    events.WORKER_BLOCKED: "a worker cannot work on it",
+    events.WORKER_BLOCKED: "a worker is blocked",
     events.WORKER_LOST: "a worker was lost; what it held is free again",
 }
+
+
+# what the line of a finished task says as well
+_SAID_LATER = (events.TASK_CLAIMED, events.TASK_RECORDED, events.TASK_ADDED)
 
 
 def describe_event(event: Event, task_name: str) -> str | None:
@@ -138,7 +144,10 @@ def _words_of(event: Event) -> list[Any]:
             return [data.get("name")]
         case events.OBJECTIVE_CHECKED:
             return ["it is met" if data.get("is_met") else "it is not met", data.get("reason")]
-    return [data.get(key) for key in ("reason", "error", "detail", "hindrance", "lack", "named")]
+    return [
+        data.get(key)
+        for key in ("question", "reason", "error", "detail", "hindrance", "lack", "named")
+    ]
 
 
 def _after(task_ids: Sequence[int]) -> str:
@@ -147,7 +156,7 @@ def _after(task_ids: Sequence[int]) -> str:
 
 class EventNames:
     """Renders events with the names of their tasks, which never change and are asked of the store
-    once."""
+    once: one line for a task, when it is done, with the first line of its result and its cost."""
 
     def __init__(self, store: TaskStore) -> None:
         self._store = store
@@ -155,11 +164,26 @@ class EventNames:
 
     async def render_event(self, event: Event) -> str | None:
         """`12:01:07 task 4 done: Read limits.md (2 new)` in local time; None for an event that
-        changes no state."""
-        text = describe_event(event, await self._name_of(event))
+        changes no state, or that the line of a finished task says as well."""
+        if event.kind in _SAID_LATER:
+            return None
+        text = describe_event(event, await self.name_of(event))
+        if event.kind == events.TASK_DONE:
+            text = f"{text}{await self._found(event)}"
         return f"{event.at.astimezone():%H:%M:%S} {text}" if text else None
 
-    async def _name_of(self, event: Event) -> str:
+    async def _found(self, event: Event) -> str:
+        """The first line of the result, and what the task cost."""
+        task_id = event.task_id or 0
+        objective = await self._store.objective(event.objective_id)
+        task = await self._store.task(event.objective_id, task_id)
+        results = await self._store.results(event.objective_id, task_ids=[task_id])
+        line = first_line(redact(results[0].text)) if results else ""
+        is_known = objective.spec.has_price and not objective.is_free
+        cost = f" · {render_cost(task.usage, objective)}" if is_known else ""
+        return f" → {fit(line, RESULT_WIDTH)}{cost}" if line else cost
+
+    async def name_of(self, event: Event) -> str:
         if event.task_id is None or event.kind not in _TASK_WORDS:
             return ""
         if event.task_id not in self._name_by_id:
@@ -178,25 +202,19 @@ class PlainView:
     tick_s = 5.0
     pause_s = 0.0
 
-    def __init__(self, store: TaskStore) -> None:
+    def __init__(self, store: TaskStore, *, prefix: str = "") -> None:
         self._names = EventNames(store)
+        self._prefix = prefix
         self._pending: list[str] = []
 
     async def fetch(self, batch: Sequence[Event]) -> None:
         self._pending = [line for event in batch if (line := await self._names.render_event(event))]
-        self._pending += [
-            REPORT_LINE.format(id=event.objective_id)
-            for event in batch
-            if event.kind == events.OBJECTIVE_ENDED
-        ]
+        self._pending += [REPORT_LINE for event in batch if event.kind == events.OBJECTIVE_ENDED]
 
     def draw(self) -> None:
         lines, self._pending = self._pending, []
         for line in lines:
-            echo(line)
-
-    def close(self) -> None:
-        pass
+            warn(self._prefix + line)
 
 
 class JsonView:
@@ -215,9 +233,6 @@ class JsonView:
         events, self._pending = self._pending, ()
         for event in events:
             print_json_line(event_shape(event))
-
-    def close(self) -> None:
-        pass
 
 
 # -- workers as a person and a script see them: nouns in, lines and JSON out
@@ -271,7 +286,7 @@ def _lease(worker: Worker) -> str:
 def _describe(joined: Joined, worker: Worker) -> tuple[str, Style]:
     place = f"objective {joined.objective_id}"
     if joined.blocked_reason:
-        return f"{place}: cannot work on it: {joined.blocked_reason}", Style.YELLOW
+        return f"{place}: blocked: {joined.blocked_reason}", Style.YELLOW
     held = [f"task {task_id}" for task_id in joined.task_ids] + [
         f"the {duty}" for duty in joined.duties
     ]

@@ -3,16 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from babyagi.backends import require_result_store
 from babyagi.cli.exits import ExitCode
 from babyagi.cli.preflight import require_embedder
-from babyagi.cli.run import find_person, require_objective, tell, tell_notices
+from babyagi.cli.render import render_counts
+from babyagi.cli.run import (
+    Follower,
+    LoggedView,
+    View,
+    find_person,
+    follow_while,
+    interrupt,
+    require_objective,
+    tell,
+    tell_notices,
+)
 from babyagi.cli.session import is_over, load
-from babyagi.cli.text import Style, echo, fit, print_json, warn
+from babyagi.cli.text import Style, echo, fit, is_live_terminal, print_json, warn
+from babyagi.cli.views import JsonView, PlainView
 from babyagi.settings.load import Loaded
+from babyagi.tasks import Objective
+
+if TYPE_CHECKING:
+    from babyagi.app import App
+    from babyagi.taskstore.port import TaskStore
+
+MAX_NAMED = 10  # objectives that a worker names at its start
+
+if TYPE_CHECKING:
+    from babyagi.taskstore.port import TaskStore
+
 
 
 def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
@@ -66,13 +90,91 @@ def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
 async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
     from babyagi.app import open_app
 
+    # a prompt that a person answers needs the terminal for itself
+    is_live = (
+        is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
+    )
+    ask_human = None if is_live else find_person()
     say = warn if as_json else echo
-    async with open_app(loaded.settings, ask_human=find_person(), tell=tell) as app:
+    async with open_app(loaded.settings, ask_human=ask_human, tell=tell) as app:
         tell_notices(loaded.notices)
-        say(
-            f"Worker {app.name} works on whatever is on the board, "
-            f"{loaded.settings.concurrency} tasks at once. Ctrl-C ends it gently."
-        )
-        signal_number = await app.serve_all(say)
+        await _say_beginning(app, say)
+        if is_live:
+            signal_number = await _serve_live(app)
+        else:
+            around = partial(_show_lines, app.store, say=say, as_json=as_json)
+            signal_number = await app.serve_all(around)
     say("This worker has signed off; what it held is free for others.")
     return 0 if signal_number is None else 128 + signal_number
+
+
+async def _say_beginning(app: App, say: Callable[[str], None]) -> None:
+    """Who works here, and what there is to take up."""
+    n_slots = app.settings.concurrency
+    say(
+        f"Worker {app.name} works on whatever is on the board, {n_slots} "
+        f"{'task' if n_slots == 1 else 'tasks'} at once. Ctrl-C ends it gently."
+    )
+    found = await app.store.open_objectives()
+    for objective_id in found[:MAX_NAMED]:
+        objective = await app.store.objective(objective_id)
+        counts = await app.store.counts(objective_id)
+        say(f"  objective {objective_id}: {fit(objective.spec.text, 100)}")
+        say(f"    {render_counts(counts)}; cost so far {objective.spent}")
+    if len(found) > MAX_NAMED:
+        say(f"  and {len(found) - MAX_NAMED} more")
+    if not found:
+        say("  There is nothing to do yet; babyagi submit puts an objective there.")
+
+
+async def _serve_live(app: App) -> int | None:
+    """Serve what comes, with one picture of all of it."""
+    from babyagi.app import Company
+    from babyagi.cli.live import Desk, LiveView, open_live
+    from babyagi.cli.picture import Board
+
+    board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
+    async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
+
+        async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+            view = LiveView(app.store, objective_id, live)
+            try:
+                return await _follow(app.store, objective_id, view, work)
+            finally:
+                view.close()
+
+        return await app.serve_all(show, Company(is_person_there=lambda: live.is_running))
+
+
+async def _show_lines(
+    store: TaskStore,
+    objective_id: int,
+    work: Coroutine[Any, Any, Objective],
+    *,
+    say: Callable[[str], None],
+    as_json: bool,
+) -> Objective:
+    """Await the work on one of several objectives, and say what happens in lines."""
+    name = f"objective {objective_id}: "
+    say(f"{name}joined")
+    view = JsonView() if as_json else PlainView(store, prefix=name)
+    objective = await _follow(store, objective_id, view, work)
+    why = (
+        f"it has ended ({objective.stop_reason})"
+        if objective.stop_reason is not None
+        else f"it is {objective.status}"
+    )
+    say(f"{name}left, {why}")
+    return objective
+
+
+async def _follow(
+    store: TaskStore, objective_id: int, view: View, work: Coroutine[Any, Any, Objective]
+) -> Objective:
+    try:
+        after_id = await store.last_event_id(objective_id)
+    except BaseException:
+        work.close()
+        raise
+    follower = Follower(store, objective_id, LoggedView(view), after_id=after_id)
+    return await follow_while(work, follower)

@@ -114,7 +114,7 @@ async def choose_context(
     picked, n_needed = _pick(task, pool, asked=asked, marks=marks, reason_by_id=reason_by_id)
     if (
         task.parent_id is not None
-        and not pool.asked_about(asked)
+        and not pool.asked_about
         and not any(pool.name_share(result) >= KIN_SHARE for result in picked.results)
     ):
         picked.add_all(await _load_provenance(task.parent_id, search), "provenance")
@@ -150,12 +150,7 @@ def _pick(
     many of these are needed."""
     picked = _Picked()
     picked.add_all(pool.kin, reason_by_id)
-    asked_about = pool.asked_about(asked)
-    named = [
-        *asked_about,
-        *pool.with_marks(marks, pool.kin, asked_about),
-        *pool.with_phrases(asked, asked_about),
-    ]
+    named = [*pool.asked_about, *pool.with_marks(marks), *pool.with_phrases()]
     picked.add_all(named, "marks")
     n_needed = len(picked.results)
     if not _names_all_it_takes(task.name, marks, picked.results):
@@ -210,6 +205,18 @@ class _Picked:
         return True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Share:
+    """Of the name of a result the words that are asked, what these weigh, and what all weigh."""
+
+    stems: frozenset[str]
+    asked: float
+    whole: float
+
+
+_NO_SHARE = _Share(stems=frozenset(), asked=0.0, whole=0.0)
+
+
 class _Pool:
     """The results that a task may be given, compared with what it asks."""
 
@@ -228,37 +235,55 @@ class _Pool:
             {_key(result): result for result in results}.values(),
             key=lambda result: result.created_at,
         )
+        self._asked_text = asked
         self._asked = _stems(asked)
-        self._subjects = Subjects([result.task_name for result in self._results])
+        self.asked_about = self._find_asked_about()
         self._stems_by_key = {_key(result): _stems(result.task_name) for result in self._results}
         n_by_stem = Counter(stem for stems in self._stems_by_key.values() for stem in stems)
         self._weight_by_stem = {
             stem: math.log(1 + len(self._results) / n) for stem, n in n_by_stem.items()
         }
         self._unknown_weight = math.log(1 + len(self._results))
-        scores = Words(asked).score([text_of(result) for result in self._results])
-        self._score_by_key = {
-            _key(result): round(score, 3)
-            for result, score in zip(self._results, scores, strict=True)
-        }
-        self._score_by_key |= {_key(entry.result): entry.score for entry in ranked}
+        self._score_by_key = {_key(entry.result): entry.score for entry in ranked}
+        self._are_all_scored = False
+        self._shares: dict[tuple[int, int], _Share] = {}
 
     def score(self, result: Result) -> float:
+        """How well it fits, from 0 to 1. Most are asked for only if they are ranked."""
+        if _key(result) not in self._score_by_key and not self._are_all_scored:
+            self._are_all_scored = True
+            scores = Words(self._asked_text).score([text_of(result) for result in self._results])
+            for one, score in zip(self._results, scores, strict=True):
+                self._score_by_key.setdefault(_key(one), round(score, 3))
         return self._score_by_key.get(_key(result), 0.0)
 
     def name_share(self, result: Result) -> float:
         """How much of what the result was about is asked here, from 0 to 1; rare words count
         more."""
-        stems = self._stems_by_key.get(_key(result)) or _stems(result.task_name)
-        whole = self._weigh(stems)
-        return self._weigh(stems & self._asked) / whole if whole else 0.0
+        share = self._share(result)
+        return share.asked / share.whole if share.whole else 0.0
 
-    def asked_about(self, asked: str) -> list[Result]:
+    def _share(self, result: Result) -> _Share:
+        found = self._shares.get(_key(result))
+        if found is None:
+            stems = self._stems_by_key.get(_key(result)) or _stems(result.task_name)
+            asked = stems & self._asked
+            found = (
+                _Share(stems=asked, asked=self._weigh(asked), whole=self._weigh(stems))
+                if asked
+                else _NO_SHARE
+            )
+            self._shares[_key(result)] = found
+        return found
+
+    def _find_asked_about(self) -> list[Result]:
         """The results whose subject stands in what is asked, of each the newest that answers."""
         found: list[Result] = []
         taken: set[int] = set()
+        subjects = Subjects([result.task_name for result in self._results])
         places = [
-            (one.share, one.span, self._results[one.place]) for one in self._subjects.find(asked)
+            (one.share, one.span, self._results[one.place])
+            for one in subjects.find(self._asked_text)
         ]
         for _, span, result in sorted(
             places,
@@ -269,20 +294,22 @@ class _Pool:
                 found.append(result)
         return found
 
-    def with_marks(
-        self, marks: Collection[str], kin: Sequence[Result], asked_about: Sequence[Result]
-    ) -> list[Result]:
+    def with_marks(self, marks: Collection[str]) -> list[Result]:
         """For each mark but those of `asked_about` the results that establish it, or else one that
         mentions it unless one of these does."""
-        names = {_key(result): _held(result.task_name, marks) for result in self._results}
+        wanted = _Marks(marks)
+        names = {_key(result): wanted.held_by(result.task_name) for result in self._results}
         unnamed = set(marks) - {mark for held in names.values() for mark in held}
+        in_texts = _Marks(unnamed)
         texts = (
-            {_key(result): _held(result.text, unnamed) for result in self._results}
+            {_key(result): in_texts.held_by(result.text) for result in self._results}
             if unnamed
             else {}
         )
         parts = {word for mark in marks if len(mark.split()) > 1 for word in mark.split()}
-        known = {mark for result in asked_about for mark in _held(head(result.task_name), marks)}
+        known = {
+            mark for result in self.asked_about for mark in wanted.held_by(head(result.task_name))
+        }
         found: list[Result] = []
         for mark in sorted(marks, key=lambda mark: (-len(mark.split()), mark)):
             where = texts if mark in unnamed else names
@@ -299,21 +326,25 @@ class _Pool:
                 }
                 found += self._establishing(places, is_word=mark in parts)
             elif 0 < len(holding) <= N_COMMON and not any(
-                result in holding for result in [*kin, *asked_about, *found]
+                result in holding for result in [*self.kin, *self.asked_about, *found]
             ):
                 found.append(max(holding, key=lambda result: (self.score(result), result.task_id)))
         return found
 
-    def with_phrases(self, asked: str, asked_about: Sequence[Result]) -> list[Result]:
+    def with_phrases(self) -> list[Result]:
         """For each phrase of what is asked, but those of `asked_about`, the results that establish
         it."""
+        asked = dict.fromkeys(phrases(self._asked_text))
         places: dict[tuple[str, ...], dict[tuple[int, int], int]] = defaultdict(dict)
         for result in self._results:
             for at, phrase in enumerate(phrases(result.task_name)):
-                places[phrase].setdefault(_key(result), at)
-        known = {phrase for result in asked_about for phrase in phrases(head(result.task_name))}
+                if phrase in asked:
+                    places[phrase].setdefault(_key(result), at)
+        known = {
+            phrase for result in self.asked_about for phrase in phrases(head(result.task_name))
+        }
         found: list[Result] = []
-        for phrase in dict.fromkeys(phrases(asked)):
+        for phrase in asked:
             if phrase not in known:
                 found += self._establishing(places[phrase], is_word=len(phrase) == 1)
         return found
@@ -357,16 +388,15 @@ class _Pool:
     def near(self, least: float, picked: Sequence[Result]) -> list[Result]:
         """Those whose names are mostly asked about, then those that hold most of what is asked. Of
         the very nearest less is asked."""
-        covered = {stem for result in picked for stem in self._asked_stems(result)}
+        covered = {stem for result in picked for stem in self._share(result).stems}
         found: list[Result] = []
         for result in sorted(
-            self._results,
-            key=lambda result: (-self._weigh(self._asked_stems(result)), -result.task_id),
+            (result for result in self._results if self.name_share(result) >= NAME_SHARE),
+            key=lambda result: (-self._share(result).asked, -result.task_id),
         ):
-            new = self._asked_stems(result) - covered
-            if self.name_share(result) >= NAME_SHARE and self._weigh(
-                new
-            ) >= NEW_SHARE * self._weigh(self._stems_by_key[_key(result)]):
+            share = self._share(result)
+            new = share.stems - covered
+            if self._weigh(new) >= NEW_SHARE * share.whole:
                 found.append(result)
                 covered |= new
         known = {_key(result) for result in [*picked, *found]}
@@ -383,24 +413,37 @@ class _Pool:
         )
         return found + [result for result in near if _key(result) not in known][:room]
 
-    def _asked_stems(self, result: Result) -> frozenset[str]:
-        return self._stems_by_key[_key(result)] & self._asked
-
     def _weigh(self, stems: Iterable[str]) -> float:
         # in one order, because a sum of floats depends on it
         return sum(self._weight_by_stem.get(stem, self._unknown_weight) for stem in sorted(stems))
 
 
 def _held(text: str, marks: Collection[str]) -> frozenset[str]:
-    """The marks that stand in the text as whole words. It is read word by word only where the
+    """The marks that stand in the text as whole words."""
+    return _Marks(marks).held_by(text)
+
+
+class _Marks:
+    """Marks to be looked for in any number of texts. A text is read word by word only where the
     letters of one stand."""
-    folded = fold(text)
-    bare = _GROUPING.sub("", folded) if any(mark.isdecimal() for mark in marks) else folded
-    return frozenset(mark for mark in marks if _holds(bare if mark.isdecimal() else folded, mark))
+
+    def __init__(self, marks: Collection[str]) -> None:
+        self._marks = [(mark, fold(mark.split(maxsplit=1)[0]), mark.isdecimal()) for mark in marks]
+        self._has_number = any(is_number for _, _, is_number in self._marks)
+
+    def held_by(self, text: str) -> frozenset[str]:
+        """Those that stand in the text as whole words."""
+        folded = fold(text)
+        bare = _GROUPING.sub("", folded) if self._has_number else folded
+        return frozenset(
+            mark
+            for mark, first, is_number in self._marks
+            if first in (bare if is_number else folded)
+            and _holds(bare if is_number else folded, mark, first)
+        )
 
 
-def _holds(folded: str, mark: str) -> bool:
-    first = fold(mark.split(maxsplit=1)[0])
+def _holds(folded: str, mark: str, first: str) -> bool:
     at = folded.find(first)
     for _ in range(MAX_PLACES):
         if at < 0:
@@ -491,7 +534,8 @@ def _weigh_for_objective(
 ) -> Mapping[tuple[int, int], tuple[str, float]]:
     """Why each bears on the objective, and how much."""
     marks = frozenset(sorted(find_marks(objective_text))[:MAX_MARKS])
-    held = {_key(result): _held(text_of(result), marks) for result in results}
+    wanted = _Marks(marks)
+    held = {_key(result): wanted.held_by(text_of(result)) for result in results}
     n_by_mark = Counter(mark for found in held.values() for mark in found)
     scores = Words(objective_text).score([text_of(result) for result in results])
     weights = {}

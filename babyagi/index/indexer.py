@@ -16,7 +16,7 @@ from uuid import UUID, uuid5
 from babyagi import events
 from babyagi.errors import BabyagiError, IndexUnavailableError, StoreUnusableError
 from babyagi.index.port import Hit, IndexItem, VectorIndex
-from babyagi.tasks import Event, Objective, Result, Task
+from babyagi.tasks import Event, Objective, Pending, Result, Task
 
 logger = logging.getLogger(__name__)
 
@@ -150,6 +150,16 @@ class ResultSource(Protocol):
     async def last_finished(self, objective_id: int, *, limit: int) -> list[Task]: ...
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]: ...
+
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending: ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...
 

@@ -36,6 +36,10 @@ def marks(text: str) -> frozenset[str]:
     found = {part for quoted in _QUOTED.findall(text) for part in quoted if part}
     for place, word in enumerate(text.split()):
         bare = word.strip(".,;:!?()[]{}\"'`“”‘’")
+        if len(bare) > 1 and bare.isalpha() and bare.islower():  # most words: no sign and no name
+            if bare.casefold() in _TURNING:
+                found.add(bare.casefold())
+            continue
         is_sign = any(char.isdigit() or char in "/\\._@#" for char in bare) or (
             len(bare) == 1 and bare not in "aI&-–"
         )

@@ -13,7 +13,7 @@ them, and the 100 finished last.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
@@ -29,7 +29,7 @@ from babyagi.index.builtin import BuiltinIndex, score
 from babyagi.index.indexer import Embed, ResultSource, collection_of, id_head, scores_of, text_of
 from babyagi.index.port import IndexItem, VectorIndex
 from babyagi.index.trigrams import MAX_CHARS, Words, searchable
-from babyagi.tasks import Objective, Result, Task
+from babyagi.tasks import Objective, Pending, Result, Task
 
 # results not yet indexed that are looked at one by one; with more the index is passed over
 MAX_PENDING = 200
@@ -113,6 +113,7 @@ class ResultSearch:
         self._collection = collection_of(objective)
         # the stored vectors, while the index cannot be asked
         self._memory: BuiltinIndex | None = None
+        self._free: dict[int, bytes] = {}  # vectors of pending results that cost nothing
         self._n_trusted = 0  # so many results the index is expected to hold without being counted
         # by task id, the last used at the end; a result that was planned from never changes
         self._kept: dict[int, Result] = {}
@@ -159,12 +160,17 @@ class ResultSearch:
     ) -> Candidates:
         """What may bear on the text: about `n` by either way. Arguments and errors are those of
         `relevant`."""
-        # Counted first: what is recorded or indexed from here on can only make the index hold more
-        # than is expected of it.
-        n_results = await self._source.count_results(self._objective_id)
-        if n_results == 0:
+        # Counted before the index is asked: what is recorded or indexed from here on can only make
+        # it hold more than is expected of it.
+        pending = await self._source.pending_results(
+            self._objective_id,
+            space=self._space,
+            limit=MAX_PENDING,
+            words=searchable(text, limit=MAX_WORDS),
+            n_found=n,
+        )
+        if pending.n_results == 0:
             return Candidates()
-        pending = await self._source.unindexed_results(self._objective_id, limit=MAX_PENDING)
         nearest: dict[int, float] = {}
         try:
             query, vectors = await self._embed(
@@ -174,12 +180,14 @@ class ResultSearch:
             degraded = f"compared by words only: {error.what}"
         else:
             nearest, degraded = await self._by_vectors(
-                query, n_results=n_results, n_pending=len(pending), k=n
+                query, n_results=pending.n_results, n_pending=len(pending.results), k=n
             )
             nearest |= score_all(vectors, query)
-        by_words = await self._by_words(
-            text, n, with_latest=not nearest or len(pending) == MAX_PENDING
-        )
+        by_words = [*pending.with_words]
+        # those that were finished last, where not all that are new have vectors
+        if not nearest or len(pending.results) == MAX_PENDING:
+            latest = await self._source.last_finished(self._objective_id, limit=N_LATEST)
+            by_words += [task.id for task in latest]
         return Candidates(nearest=nearest, by_words=by_words, degraded=degraded)
 
     async def results(self, task_ids: Sequence[int]) -> list[Result]:
@@ -190,14 +198,18 @@ class ResultSearch:
         self._kept |= known  # behind the others, as the last that were used
         unknown = [task_id for task_id in task_ids if task_id not in known]
         read = await self._source.results(self._objective_id, task_ids=unknown) if unknown else []
+        self.keep(read)
+        return [*known.values(), *read]
+
+    def keep(self, results: Iterable[Result]) -> None:
+        """Remember these, as far as they were planned from, for the next search."""
         self._kept |= {
             result.task_id: result
-            for result in read
+            for result in results
             if result.is_planned and len(result.text) <= MAX_CHARS
         }
         for task_id in list(self._kept)[:-MAX_KEPT]:
             del self._kept[task_id]
-        return [*known.values(), *read]
 
     async def holding(self, text: str, *, limit: int) -> list[Result]:
         """The results that have the rare words of the text, found by full text."""
@@ -226,25 +238,25 @@ class ResultSearch:
     # ----------------------------------------------------------------------------------------------
 
     async def _embed(
-        self, texts: Sequence[str], pending: Sequence[Result], embed: Embed
+        self, texts: Sequence[str], pending: Pending, embed: Embed
     ) -> tuple[bytes, Mapping[int, bytes]]:
         """Return the vector that is asked for, and those of the pending results by task id, storing
-        the new ones so that nobody pays again."""
-        task_ids = [result.task_id for result in pending]
-        vectors = (
-            dict(
-                await self._source.vectors(self._objective_id, space=self._space, task_ids=task_ids)
-            )
-            if task_ids
-            else {}
-        )
-        bare = [result for result in pending if result.task_id not in vectors][-MAX_NEW_VECTORS:]
+        the new ones so that nobody pays again; those that cost nothing are kept in memory."""
+        task_ids = {result.task_id for result in pending.results}
+        self._free = {id_: vector for id_, vector in self._free.items() if id_ in task_ids}
+        vectors = {**self._free, **pending.vectors}
+        bare = [one for one in pending.results if one.task_id not in vectors][-MAX_NEW_VECTORS:]
         embedded = await embed([*texts, *map(text_of, bare)])
         asked, new = embedded[: len(texts)], embedded[len(texts) :]
         if bare and len(new) == len(bare):
-            stored = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
-            await self._source.store_vectors(self._objective_id, space=self._space, vectors=stored)
-            vectors.update(stored)
+            made = {result.task_id: vector for result, vector in zip(bare, new, strict=True)}
+            if is_lexical(self._space):
+                self._free |= made
+            else:
+                await self._source.store_vectors(
+                    self._objective_id, space=self._space, vectors=made
+                )
+            vectors |= made
         return mix(asked), vectors
 
     async def _by_vectors(
@@ -316,22 +328,8 @@ class ResultSearch:
             ]
             await index.upsert(self._collection, items)
 
-    # -- by words
+    # -- the order
     # ----------------------------------------------------------------------------------------------
-
-    async def _by_words(self, text: str, n: int, *, with_latest: bool) -> list[int]:
-        """Ids of tasks whose results share words with the text, and with `with_latest` also those
-        that were finished last."""
-        words = searchable(text, limit=MAX_WORDS)
-        found = (
-            await self._source.find_words(self._objective_id, words=words, limit=n) if words else []
-        )
-        latest = (
-            await self._source.last_finished(self._objective_id, limit=N_LATEST)
-            if with_latest
-            else []
-        )
-        return [*found, *(task.id for task in latest)]
 
     async def _rank(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -102,20 +102,27 @@ class Subjects:
         self._weight_by_word = {word: math.log(1 + len(names) / n) for word, n in n_by_word.items()}
         self._unknown_weight = math.log(1 + len(names))
         self.subjects: list[tuple[str, ...]] = []
-        known: dict[frozenset[str], None] = {}
+        self._words_of: list[frozenset[str]] = []
+        self._weights: list[float] = []
+        known: dict[str, set[frozenset[str]]] = defaultdict(set)  # by their rarest word
         for name in names:
-            subject = _without(content(head(name)), known)
+            words = content(head(name))
+            subject = _without(words, {one for word in set(words) for one in known.get(word, ())})
             self.subjects.append(subject)
-            known[frozenset(subject)] = None
+            self._words_of.append(frozenset(subject))
+            self._weights.append(self.weigh(self._words_of[-1]))
+            if subject:
+                known[min(subject, key=n_by_word.__getitem__)].add(self._words_of[-1])
 
     def find(self, text: str) -> list[Found]:
         """Return the subjects that stand in the text, each at its best place, most of it first."""
         words = content(text)
         known = frozenset(words)
         found = [
-            self._look(place, subject, words)
-            for place, subject in enumerate(self.subjects)
+            self._look(place, words)
+            for place, subject in enumerate(self._words_of)
             if not known.isdisjoint(subject)
+            and self.weigh(subject & known) >= SHARE * self._weights[place]
         ]
         return sorted(
             (one for one in found if one.share >= SHARE),
@@ -126,17 +133,19 @@ class Subjects:
         # in one order, because a sum of floats depends on it
         return sum(self._weight_by_word.get(word, self._unknown_weight) for word in sorted(words))
 
-    def _look(self, place: int, subject: Sequence[str], words: Sequence[str]) -> Found:
+    def _look(self, place: int, words: Sequence[str]) -> Found:
         """Where most of the subject stands with no other word between."""
-        wanted = frozenset(subject)
-        whole = self.weigh(wanted)
+        wanted, whole, n_words = (
+            self._words_of[place],
+            self._weights[place],
+            len(self.subjects[place]),
+        )
         best, span = 0.0, range(0)
-        if self.weigh(wanted.intersection(words)) >= SHARE * whole:
-            for run in _runs(words, wanted):
-                for start in range(run.start, max(run.start + 1, run.stop - len(subject) + 1)):
-                    part = range(start, min(run.stop, start + len(subject)))
-                    share = self.weigh(frozenset(words[part.start : part.stop])) / whole
-                    best, span = (share, part) if share > best else (best, span)
+        for run in _runs(words, wanted):
+            for start in range(run.start, max(run.start + 1, run.stop - n_words + 1)):
+                part = range(start, min(run.stop, start + n_words))
+                share = self.weigh(frozenset(words[part.start : part.stop])) / whole
+                best, span = (share, part) if share > best else (best, span)
         return Found(place=place, share=best, span=span)
 
 

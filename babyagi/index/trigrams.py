@@ -110,7 +110,7 @@ def searchable(text: str, *, limit: int) -> list[str]:
 
 def fold(text: str) -> str:
     """A text in one case and one way of writing."""
-    return unicodedata.normalize("NFKC", text).casefold()
+    return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
 def _pieces(text: str) -> list[int]:

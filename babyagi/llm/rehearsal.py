@@ -1,10 +1,10 @@
 """A model without a language model: deterministic, offline, and honest about it.
 
 It reads its prompt as any model must, out of the same fenced blocks. Asked to execute, it calls the
-offered tools, scores the lines of what it read by the words they share with the objective, and
-quotes the best ones with `file:line`. Asked to create, it proposes one task per document and
-comparisons of them; asked to prioritise, it puts listing before reading before comparing, and what
-the objective names and what is short first.
+offered tools, chooses the passages of what it read that share most with the objective, and quotes
+them with `file:line`. Asked to create, it proposes one task per document and comparisons of them;
+asked to prioritise, it puts listing before reading before comparing, and what the objective names
+and what is short first.
 
 Does not cover: understanding. It quotes; it never rephrases.
 """
@@ -14,8 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import (
@@ -26,15 +25,31 @@ from babyagi.llm.prompt import (
     estimate_tokens,
     prompt_text_bytes,
 )
-from babyagi.tasks import Reservation, Role, Usage
+from babyagi.llm.quoting import (
+    Question,
+    Quote,
+    Statistics,
+    count_sections,
+    find_quotes,
+    rank_quotes,
+    read_question,
+    split_document,
+    words_of,
+)
+from babyagi.tasks import ASKED_FURTHER, Reservation, Role, Usage
 
 DOCUMENTS_PER_LIST = 8  # with their comparison and the next list as many as one result may bring
-QUOTES_PER_DOCUMENT = 3
+MAX_DOCUMENTS = 32  # that are read; with their lists and comparisons fewer tasks than a run may do
+QUOTES_PER_DOCUMENT = 4
+QUOTES_IN_COMPARISON = 5
 QUOTES_IN_REPORT = 10
+SURE_IN_REPORT = 5  # are shown whatever their score; of the others
+LEAST_SHARE = 0.4  # those that have so much of the best one's
 MAX_READS = 5
-MIN_QUOTE_CHARS = 30
-MIN_QUOTE_WORDS = 5  # with fewer it is a heading, a link or a piece of a table
-MAX_QUOTE_CHARS = 300
+MAX_SEARCHES = 3
+LARGE_BYTES = 60_000  # what is larger is searched first and read where something was found
+WINDOW_LINES = 60
+MAX_RESULT_CHARS = 300
 
 _BLOCK = re.compile(
     r"^<<([a-z ]+) ([0-9a-f]{8,64}) from ([^\n]*)\n(.*?)\n\2>>$", re.MULTILINE | re.DOTALL
@@ -54,28 +69,16 @@ _COMPARE_TASK = re.compile(r"^\d+: Compare what documents [\d, to]+ say")
 _LISTED = re.compile(
     r"^- (.+) \((?:document )?(\d+) of (\d+), ([\d.]+ (?:B|kB|MB))\)$", re.MULTILINE
 )
-_QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
-_NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
-_WORD = re.compile(r"[^\W\d_]{3,}")
-_PROSE_WORD = re.compile(r"(?<!\S)[^\W\d_]+[,.;:]?(?!\S)")
-_STOP_WORDS = frozenset(
-    "the and for are was were with that this from what which when how who why does did "
-    "not but you your its our their they them then than "
-    "has have had can could should would will may must all any each about into over "
-    "under only also more most such these those there here "
-    "answer document documents folder file files task tasks read list quote bears "
-    "objective compare say says".split()
+_QUOTE = re.compile(r'^- "(.+)" \((.+?):(\d+)\)(?: under (.+))?$', re.MULTILINE)
+_COUNTED = re.compile(
+    (
+        r"^(.+): \d+ lines read, (\d+) passages; "
+        r"(?:of the words asked: (.+)\. Best first:|none of the words asked)"
+    ),
+    re.MULTILINE,
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Quote:
-    text: str
-    path: str
-    line: int
-
-    def render(self) -> str:
-        return f'- "{self.text}" ({self.path}:{self.line})'
+_FOUND_LINE = re.compile(r"^(\S.*?):(\d+): ", re.MULTILINE)
+_NUMBERED_LINE = re.compile(r"^ *(\d+): (.*)$")
 
 
 class RehearsalModel:
@@ -118,7 +121,7 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
         case "prioritization":
             return _prioritize(blocks), ()
         case "check":
-            return _check(blocks), ()
+            return _check(blocks, instructions=_instructions(prompt)), ()
         case "report":
             return _report(blocks), ()
         case _:
@@ -132,25 +135,24 @@ def _respond(prompt: Prompt) -> tuple[str, tuple[ToolCall, ...]]:
 def _execute(
     tool_names: Collection[str], blocks: Sequence[tuple[str, str]]
 ) -> tuple[str, tuple[ToolCall, ...]]:
-    task, objective = _block(blocks, "task"), _block(blocks, "objective")
+    task, question = _block(blocks, "task"), _asked(blocks)
     observations = [text for label, text in blocks if label in ("observation", "error")]
-    n_calls = len(observations)
     read = _READ_TASK.search(task)
     if read is not None:
-        following = _next_line(observations, n_calls)
-        if "read_file" in tool_names and following:
-            return "", (
-                _call(n_calls, "read_file", {"path": read.group(1), "first_line": following}),
-            )
-        return _quote_document(read.group(1), observations, objective), ()
+        arguments = _next_read(
+            read, observations, question, can_search="search_files" in tool_names
+        )
+        if "read_file" in tool_names and arguments:
+            name = "search_files" if "words" in arguments else "read_file"
+            return "", (_call(len(observations), name, arguments),)
+        return _quote_document(read.group(1), observations, question), ()
     if _COMPARE_TASK.search(task):
-        return _compare(blocks, objective), ()
+        return _compare(blocks, question), ()
     if "list_files" in tool_names and not observations:
-        return "", (_call(n_calls, "list_files", {}),)
+        return "", (_call(0, "list_files", {}),)
     if observations:
-        return _list_documents(task, observations[-1]), ()
-    quotes = _best(_quotes(blocks), objective, QUOTES_PER_DOCUMENT)
-    said = "\n".join(quote.render() for quote in quotes)
+        return _list(task, observations, question, can_search="search_files" in tool_names)
+    said = "\n".join(quote.render() for _, quote in _ranked(blocks, question)[:QUOTES_PER_DOCUMENT])
     return said or f"Looked for documents: no document was found that bears on task {task}.", ()
 
 
@@ -192,6 +194,52 @@ def _call(n_before: int, name: str, arguments: dict[str, object]) -> ToolCall:
     return ToolCall(id=f"call_{n_before + 1}", name=name, arguments=json.dumps(arguments))
 
 
+def _next_read(
+    read: re.Match[str], observations: Sequence[str], question: Question, *, can_search: bool
+) -> dict[str, object]:
+    """The arguments of the next call for this document; empty when enough of it is read. A large
+    one is searched, and read from its beginning and around what was found."""
+    path, size = read.group(1), _n_bytes(read.group(4), read.group(5))
+    n_calls, wanted = len(observations), _rare_looking(question)
+    if size > LARGE_BYTES and can_search and wanted:
+        if n_calls < len(wanted):
+            return {"words": wanted[n_calls], "pattern": path}
+        starts = [1, *_places(path, observations[: len(wanted)], n=MAX_READS - 2)]
+        at = n_calls - len(wanted)
+        return (
+            {"path": path, "first_line": starts[at], "n_lines": WINDOW_LINES}
+            if at < len(starts)
+            else {}
+        )
+    following = _next_line(observations, n_calls)
+    return {"path": path, "first_line": following} if following else {}
+
+
+def _rare_looking(question: Question) -> list[str]:
+    """What to search for: the beginnings of the words that weigh most by themselves."""
+    ordered = sorted(question.weight_by_word, key=lambda word: -_by_itself(question, word))
+    return [
+        word if len(word) < 6 else word[: max(5, len(word) - 3)] for word in ordered[:MAX_SEARCHES]
+    ]
+
+
+def _by_itself(question: Question, word: str) -> float:
+    return question.weight_by_word[word] * (1 + len(word) / 20)
+
+
+def _places(path: str, found: Sequence[str], *, n: int) -> list[int]:
+    """The first lines of the windows in which most of what was searched for stands, a rare word
+    before a common one."""
+    weights: dict[int, float] = {}
+    for text in found:
+        lines = [int(line) for name, line in _FOUND_LINE.findall(text) if name == path]
+        for line in lines:
+            window = (line - 1) // (WINDOW_LINES // 2)
+            weights[window] = weights.get(window, 0.0) + 1 / len(lines)
+    best = sorted(weights, key=lambda window: (-weights[window], window))[:n]
+    return [max(1, window * (WINDOW_LINES // 2) + 1 - WINDOW_LINES // 4) for window in best]
+
+
 def _next_line(observations: Sequence[str], n_calls: int) -> int:
     """The line to read from next; 0 when the document is read, or enough of it."""
     if n_calls >= MAX_READS:
@@ -202,73 +250,78 @@ def _next_line(observations: Sequence[str], n_calls: int) -> int:
     return int(lines.group(1)) + 1 if lines and int(lines.group(1)) < int(lines.group(2)) else 0
 
 
-def _quote_document(path: str, observations: Sequence[str], objective: str) -> str:
-    lines = [
-        found.groups()
+def _quote_document(path: str, observations: Sequence[str], question: Question) -> str:
+    """What of the document bears on the question, and how often it has the words: so a comparison
+    knows which of them are rare in the folder."""
+    line_by_number = {
+        int(found.group(1)): found.group(2)
         for text in observations
+        if re.search(r", lines \d+-\d+ of \d+", text.split("\n", 1)[0])
         for line in text.splitlines()
         if (found := _NUMBERED_LINE.match(line))
-    ]
-    candidates = [
-        _Quote(text=text.strip(), path=path, line=int(number))
-        for number, text in lines
-        if MIN_QUOTE_CHARS <= len(text.strip()) <= MAX_QUOTE_CHARS
-        and len(_PROSE_WORD.findall(text)) >= MIN_QUOTE_WORDS
-    ]
-    if not candidates:
+    }
+    sections = split_document(path, sorted(line_by_number.items()))
+    if not sections:
         return f"{path}: nothing that could be quoted was read. " + " ".join(observations)[:200]
-    best = _best(candidates, objective, QUOTES_PER_DOCUMENT)
+    statistics = count_sections(question, sections)
+    quotes = find_quotes(question, statistics, path, sections, n=QUOTES_PER_DOCUMENT)
+    head = f"{path}: {len(line_by_number)} lines read, {len(sections)} passages; "
+    if not quotes:
+        first = next((one for one in sections if not one.is_heading), sections[0]).units[0]
+        begins = Quote(text=first.text, path=path, line=first.line)
+        return f"{head}none of the words asked. It begins:\n{begins.render()}"
+    counted = ", ".join(f"{word} {n}" for word, n in statistics.counts.items())
+    said = f"of the words asked: {counted}. Best first:" if counted else "none of the words asked:"
+    return "\n".join([head + said, *(quote.render() for quote in quotes)])
+
+
+def _compare(blocks: Sequence[tuple[str, str]], question: Question) -> str:
+    best = _ranked(blocks, question)[:QUOTES_IN_COMPARISON]
+    n_documents = len({quote.path for quote in _quotes(blocks)})
     if not best:
-        return "\n".join(
-            [
-                f"{path} ({len(lines)} lines read) shares no word with the objective. It begins:",
-                candidates[0].render(),
-            ]
-        )
-    return "\n".join(
-        [f"{path} ({len(lines)} lines read) says on this:", *(quote.render() for quote in best)]
-    )
-
-
-def _compare(blocks: Sequence[tuple[str, str]], objective: str) -> str:
-    quotes = _quotes(blocks)
-    paths_by_word: dict[str, set[str]] = {}
-    for quote in quotes:
-        for word in _words(quote.text):
-            paths_by_word.setdefault(word, set()).add(quote.path)
-    shared = sorted(
-        (word for word, paths in paths_by_word.items() if len(paths) > 1),
-        key=lambda word: (-len(paths_by_word[word]), word),
-    )
-    said = "; ".join(f"{word} ({', '.join(sorted(paths_by_word[word]))})" for word in shared[:5])
-    head = (
-        f"Words that more than one document uses on this: {said}."
-        if shared
-        else "No word of weight stands in more than one document."
-    )
+        return f"None of the {n_documents} documents holds words of the question."
     return "\n".join(
         [
-            head,
-            "Closest to the objective:",
-            *(quote.render() for quote in _best(quotes, objective, 5) or quotes[:1]),
+            f"Of the quotes from {n_documents} documents these share most with the question:",
+            *(quote.render() for _, quote in best),
         ]
     )
 
 
-def _list_documents(task: str, listing: str) -> str:
+def _list(
+    task: str, observations: Sequence[str], question: Question, *, can_search: bool
+) -> tuple[str, tuple[ToolCall, ...]]:
+    """The next documents of the list. Where there are many, those come first in which the words
+    that weigh most are found."""
+    files, n_searched = _parse_listing(observations[0]), len(observations) - 1
+    wanted = _rare_looking(question) if can_search and len(files) > DOCUMENTS_PER_LIST else []
+    if n_searched < len(wanted):
+        return "", (_call(n_searched + 1, "search_files", {"words": wanted[n_searched]}),)
+    promise: Counter[str] = Counter()
+    for text in observations[1:]:
+        paths = {path for path, _ in _FOUND_LINE.findall(text)}
+        promise.update(dict.fromkeys(paths, 1 + 10 // len(paths)) if paths else {})
+    named = {path: len(question.match(path)) for path, _ in files}
+    ordered = sorted(files, key=lambda file: -promise[file[0]] - named[file[0]])
+    return _list_documents(task, ordered[:MAX_DOCUMENTS], n_files=len(files)), ()
+
+
+def _list_documents(task: str, files: Sequence[tuple[str, str]], *, n_files: int) -> str:
     found = _LIST_TASK.search(task)
     first = int(found.group(1)) if found else 1
-    files = _parse_listing(listing)
     shown = files[first - 1 : first - 1 + DOCUMENTS_PER_LIST]
     lines = [
         f"- {path} (document {n} of {len(files)}, {size})"
         for n, (path, size) in enumerate(shown, start=first)
     ]
-    return (
-        "\n".join([f"The folder holds {len(files)} documents; from number {first}:", *lines])
-        if lines
-        else "The folder holds no documents."
+    if not lines:
+        return "The folder holds no documents."
+    what = (
+        f"The folder holds {n_files} documents"
+        if n_files == len(files)
+        else f"The folder holds {n_files} documents, of which {len(files)} are read"
     )
+    return "\n".join([f"{what}; from number {first}:", *lines])
 
 
 # -- creation and prioritization
@@ -327,17 +380,13 @@ def _follow(result: str) -> list[dict[str, object]]:
 
 
 def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
-    wanted = set(_words(_block(blocks, "objective")))
+    question = _asked(blocks)
 
     def weigh(line: str) -> tuple[int, int, float, int]:
         read = _READ_TASK.search(line)
         kind = 2 if _COMPARE_TASK.search(line) else 0 if _LIST_TASK.search(line) else 1
-        named = (
-            len(wanted & set(_words(read.group(1).replace("_", " ").replace("-", " "))))
-            if read
-            else 0
-        )
-        size = float(read.group(4)) * {"B": 1, "kB": 1e3, "MB": 1e6}[read.group(5)] if read else 0.0
+        named = len(question.match(read.group(1))) if read else 0
+        size = _n_bytes(read.group(4), read.group(5)) if read else 0.0
         return kind, -named, size, int(line.split(":", 1)[0])
 
     lines = [
@@ -350,12 +399,21 @@ def _prioritize(blocks: Sequence[tuple[str, str]]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 
-def _check(blocks: Sequence[tuple[str, str]]) -> str:
-    """The objective as its only part, with the line that comes closest: what a rehearsal takes for
-    an answer."""
-    objective = _block(blocks, "objective")
+def _check(blocks: Sequence[tuple[str, str]], *, instructions: str) -> str:
+    """The objective and each further question as its parts, with a passage that comes close: what
+    a rehearsal takes for an answer."""
+    asked = _questions(blocks)
+    found = [_find_part(question, blocks, instructions) for question in asked]
+    parts = [part for part in found if part is not None]
+    missing = [one[:300] for one, part in zip(asked, found, strict=True) if part is None]
+    return json.dumps({"parts": parts, "missing": missing, "met": not missing}, ensure_ascii=False)
+
+
+def _find_part(
+    question: str, blocks: Sequence[tuple[str, str]], instructions: str
+) -> dict[str, str | int] | None:
     results = [text.split("\n", 1) for label, text in blocks if label == "result"]
-    best = _best(_quotes(blocks), objective, 1) or _quotes(blocks)[:1]
+    best = _plainest(_ranked(blocks, read_question(question)), instructions) or _quotes(blocks)
     said = (
         best[0].text
         if best
@@ -367,36 +425,74 @@ def _check(blocks: Sequence[tuple[str, str]]) -> str:
     number = next(
         (re.findall(r"\d+", head)[0] for head, *rest in results if said in "".join(rest)), "0"
     )
-    parts = [{"part": objective[:300], "task": int(number), "quote": said[:300]}] if said else []
-    return json.dumps(
-        {"parts": parts, "missing": [] if parts else [objective[:300]], "met": bool(parts)},
-        ensure_ascii=False,
-    )
+    return {"part": question[:300], "task": int(number), "quote": said[:300]} if said else None
+
+
+def _questions(blocks: Sequence[tuple[str, str]]) -> list[str]:
+    """The objective's text, and what was asked further."""
+    return _block(blocks, "objective").split(f"\n{ASKED_FURTHER}")
+
+
+def _asked(blocks: Sequence[tuple[str, str]]) -> Question:
+    """All that is asked, as one question."""
+    return read_question(" ".join(_questions(blocks)))
+
+
+def _plainest(ranked: Sequence[tuple[float, Quote]], instructions: str) -> list[Quote]:
+    """Of the best passages those that share fewest words with the instructions: what speaks of
+    objectives and of what is reached is no evidence. A doubting look begins with the next one, and
+    a third look with the one after it."""
+    told = {word for word in words_of(instructions) if len(word) > 3}
+    n_shared = {
+        quote: len(told & set(words_of(quote.text))) for _, quote in ranked[:QUOTES_IN_REPORT]
+    }
+    plain = [quote for quote, n in n_shared.items() if n == min(n_shared.values())]
+    near = [quote for value, quote in ranked if quote in plain and value >= ranked[0][0] / 4]
+    n_looks = 2 if "contested parts" in instructions else int("overlooked" in instructions)
+    chosen = near or plain
+    return chosen[max(0, min(n_looks, len(chosen) - 1)) :]
+
+
+def _instructions(prompt: Prompt) -> str:
+    return _BLOCK.sub(" ", _system(prompt))
 
 
 def _report(blocks: Sequence[tuple[str, str]]) -> str:
-    objective, quotes = _block(blocks, "objective"), _quotes(blocks)
+    quotes = _quotes(blocks)
     if not quotes:
         texts = [text.split("\n", 1)[-1].strip() for label, text in blocks if label == "result"]
         return "\n\n".join(
             [
                 "No document was quoted. The results:",
-                *(text[:MAX_QUOTE_CHARS] for text in texts[:QUOTES_IN_REPORT]),
+                *(text[:MAX_RESULT_CHARS] for text in texts[:QUOTES_IN_REPORT]),
             ]
         )
-    best = _best(quotes, objective, QUOTES_IN_REPORT) or quotes[:QUOTES_IN_REPORT]
-    paths = sorted({quote.path for quote in quotes})
-    shared = [
-        line
-        for _, text in blocks
-        for line in text.splitlines()
-        if line.startswith("Words that more than one document uses")
+    first, *further = _questions(blocks)
+    n_read = len(set(_counts_by_path(blocks)) | {quote.path for quote in quotes})
+    read = f"{n_read} document was read." if n_read == 1 else f"{n_read} documents were read."
+    best = _best(blocks, first)
+    lines = (
+        [f"{read} These passages share most with the question, best first:", "", *best]
+        if best
+        else [
+            f"{read} None holds words of the question. They begin:",
+            "",
+            *(quote.render() for quote in quotes[:QUOTES_IN_REPORT]),
+        ]
+    )
+    for question in further:
+        lines += ["", question, "", *_best(blocks, question)[:SURE_IN_REPORT]]
+    return "\n".join(lines)
+
+
+def _best(blocks: Sequence[tuple[str, str]], question: str) -> list[str]:
+    """What a report quotes on a question: a few passages, and more where they come as close."""
+    ranked = _ranked(blocks, read_question(question))
+    return [
+        quote.render()
+        for place, (value, quote) in enumerate(ranked[:QUOTES_IN_REPORT])
+        if place < SURE_IN_REPORT or value >= LEAST_SHARE * ranked[0][0]
     ]
-    return "\n".join(
-        [f"{len(paths)} documents were read. These lines come closest:", "",
-        *(quote.render() for quote in best), "", *shared[:1], "",
-         f"Quoted: {', '.join(paths)}."]
-    )  # fmt: skip
 
 
 # -- words and blocks
@@ -407,39 +503,48 @@ def _block(blocks: Sequence[tuple[str, str]], label: str) -> str:
     return next((text for name, text in blocks if name == label), "")
 
 
-def _quotes(blocks: Sequence[tuple[str, str]]) -> list[_Quote]:
+def _quotes(blocks: Sequence[tuple[str, str]]) -> list[Quote]:
     """Every quote of the result blocks, each once."""
     found = [quote for label, text in blocks if label == "result" for quote in _QUOTE.findall(text)]
     return [
-        _Quote(text=text, path=path, line=int(line)) for text, path, line in dict.fromkeys(found)
+        Quote(text=text, path=path, line=int(line), above=above)
+        for text, path, line, above in dict.fromkeys(found)
     ]
 
 
-def _words(text: str) -> list[str]:
-    """The words of weight, folded, a plural like its singular."""
-    return [
-        word.removesuffix("s")
-        for word in (found.casefold() for found in _WORD.findall(text))
-        if word not in _STOP_WORDS
-    ]
+def _ranked(blocks: Sequence[tuple[str, str]], question: Question) -> list[tuple[float, Quote]]:
+    """The quotes of the results with their scores, best first, a text once; a word counts as it is
+    rare in all documents that were read."""
+    counts, n_sections = _counts_by_path(blocks), 0
+    total: Counter[str] = Counter()
+    for n, words in counts.values():
+        n_sections += n
+        total.update(words)
+    statistics = Statistics(n_sections=n_sections, counts=total)
+    ranked = rank_quotes(
+        question,
+        statistics,
+        _quotes(blocks),
+        counts_by_path={path: words for path, (_, words) in counts.items()},
+    )
+    first_by_text = {quote.text: (value, quote) for value, quote in reversed(ranked)}
+    return [pair for pair in ranked if first_by_text[pair[1].text] == pair]
 
 
-def _best(quotes: Sequence[_Quote], objective: str, n: int) -> list[_Quote]:
-    """The quotes that share words with the objective, those that share most and rarest first
-    chosen, in their own order; a text once."""
-    wanted = set(_words(objective))
-    shared = {
-        quote: set(_words(quote.text)) & wanted
-        for quote in {quote.text: quote for quote in reversed(quotes)}.values()
-    }
-    frequency = Counter(word for words in shared.values() for word in words)
-    weight = {
-        quote: sum(1 + 1 / frequency[word] for word in words)
-        for quote, words in shared.items()
-        if words
-    }
-    chosen = sorted(weight, key=lambda quote: (-weight[quote], quotes.index(quote)))[:n]
-    return sorted(chosen, key=quotes.index)
+def _counts_by_path(
+    blocks: Sequence[tuple[str, str]],
+) -> Mapping[str, tuple[int, Mapping[str, int]]]:
+    """Of each document that was read: its passages, and in how many of them each word stands."""
+    counts = {}
+    for label, text in blocks:
+        for path, n, said in _COUNTED.findall(text) if label == "result" else ():
+            words = {word: int(k) for word, k in re.findall(r"(\S+) (\d+)", said)}
+            counts[path] = (int(n), words)
+    return counts
+
+
+def _n_bytes(number: str, unit: str) -> float:
+    return float(number) * {"B": 1, "kB": 1e3, "MB": 1e6}[unit]
 
 
 def _parse_listing(listing: str) -> list[tuple[str, str]]:

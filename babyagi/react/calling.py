@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -35,11 +36,10 @@ def require_names(tools: Sequence[Tool]) -> tuple[Tool, ...]:
     Raises:
         ValueError: two have one name, or a name that means something else in a protocol.
     """
-    by_name: Mapping[str, Tool] = {tool.name: tool for tool in tools}
-    if len(by_name) < len(tools):
-        twice = next(tool.name for tool in tools if by_name[tool.name] is not tool)
-        raise ValueError(f"two tools are called {twice!r}; give one of them another name")
-    if taken := [name for name in by_name if name.casefold() in UNCALLABLE]:
+    count = Counter(tool.name for tool in tools)
+    if twice := [name for name, n in count.items() if n > 1]:
+        raise ValueError(f"two tools are called {twice[0]!r}; give one of them another name")
+    if taken := [name for name in count if name.casefold() in UNCALLABLE]:
         raise ValueError(
             f"no tool can be called {taken[0]!r}: to a model that word means something else"
         )

@@ -28,6 +28,7 @@ from babyagi.react.calling import (
     fingerprint,
     outcome_of,
 )
+from babyagi.react.outputs import OutputType
 from babyagi.react.protocols.base import AgentProtocol, Conversation, fill, label_of
 from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.protocols.json import read_object
@@ -172,6 +173,7 @@ class Executor:
             over to text when the endpoint says that it takes no tools.
         path: what the keys of its steps start with: `PATH/N/model`, `PATH/N/tool/M`, counted from
             1; `PATH/N/last` for the last question.
+        output: what an answer must be; one that is not is asked for again, with what is wrong.
     """
 
     def __init__(
@@ -182,7 +184,9 @@ class Executor:
         protocol: AgentProtocol | str = "auto",
         bounds: AgentBounds | None = None,
         path: str = "execute",
+        output: OutputType | None = None,
     ) -> None:
+        self.output = output
         self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
         self._bounds = bounds or AgentBounds()
         self._calls = calls
@@ -197,7 +201,9 @@ class Executor:
     # -- the loop
     # ----------------------------------------------------------------------------------------------
 
-    async def run(self, messages: Sequence[Message], *, on_signal: OnSignal | None = None) -> Run:
+    async def run(
+        self, messages: Sequence[Message], *, on_signal: OnSignal | None = None
+    ) -> Run[Any]:
         """Return what the run came to; `on_signal` is told everything on the way. Raises as
         `iter`."""
         async with aclosing(self.iter(messages)) as signals:
@@ -289,7 +295,7 @@ class Executor:
                     path,
                     self._render(protocol, conversation),
                     role=Role.EXECUTION,
-                    read=partial(_read, protocol, conversation),
+                    read=partial(self._read, protocol, conversation),
                     takes_cut=True,
                 )
             except ToolsUnsupportedError:
@@ -348,9 +354,46 @@ class Executor:
         prompt = replace(
             prompt, stop=tuple(dict.fromkeys((*prompt.stop, *self._bounds.stop_words)))
         )
+        if (
+            self.output is not None
+            and self.output.strict
+            and _is_answer_bare(protocol, conversation)
+        ):
+            # many endpoints take no schema beside tools, so there only after a bad answer
+            prompt = replace(
+                prompt,
+                schema_name="answer",
+                schema=self.output.strict,
+                is_schema_late=bool(prompt.tools),
+            )
         for _ in range(self._n_shrunk):
             prompt = shrink(prompt) or prompt
         return prompt
+
+    def _read(
+        self, protocol: AgentProtocol, conversation: Conversation, completion: Completion
+    ) -> AgentDecision:
+        decision = _read(protocol, conversation, completion)
+        if self.output is not None and isinstance(decision, Finish):
+            self.output.read(decision.output)
+        return decision
+
+    def transcript(self, messages: Sequence[Message], run: Run[Any]) -> tuple[Message, ...]:
+        """The conversation of a run as the model was shown it, without what the program told it,
+        and with its answer at the end: what a further question can follow on."""
+        protocol = self._speak(max(1, len(run.steps)))
+        shown = protocol.render(self._converse(messages, run.steps, is_last=False)).messages
+        last = run.steps[-1] if run.steps else None
+        said = last.decision.log if last and isinstance(last.decision, Finish) else run.text
+        answer = Message(
+            speaker=Speaker.ASSISTANT,
+            text=said,
+            origins=(f"model:{last.model}",) if last else (),
+        )
+        return (
+            *(message for message in shown if message.speaker is not Speaker.SYSTEM),
+            *([answer] if said else []),
+        )
 
     def _judge(self, steps: Sequence[AgentStep]) -> tuple[Stopped | None, str]:
         """Whether the run is over after these steps, and why."""
@@ -399,13 +442,18 @@ class Executor:
         if isinstance(step.decision, Act):
             for call, observation in zip(step.decision.calls, step.observations, strict=True):
                 tool = self._caller.find(call.name)
-                if tool is not None and tool.return_direct and not observation.is_error:
+                if (
+                    tool is not None
+                    and tool.return_direct
+                    and not observation.is_error
+                    and self._values(observation.passage.text) != ()
+                ):
                     return observation.passage.text
         return None
 
     def _conclude(
         self, steps: Sequence[AgentStep], stopped: Stopped, detail: str, output: str
-    ) -> Run:
+    ) -> Run[Any]:
         if stopped is Stopped.FINISH:
             last = steps[-1]
             output = (
@@ -418,13 +466,23 @@ class Executor:
         else:
             output = ""
         return Run(
-            output=output,
+            text=output,
+            values=self._values(output),
             stopped=stopped,
             detail=detail,
             steps=tuple(steps),
             usage=sum((step.usage for step in steps), Usage()),
             origins=tuple(dict.fromkeys(origin for step in steps for origin in step.origins)),
         )
+
+    def _values(self, text: str) -> tuple[Any, ...] | None:
+        """The value that an answer holds, none or one; None where no type was asked for."""
+        if self.output is None:
+            return None
+        try:
+            return (self.output.read(text),) if text not in ("", NO_ANSWER) else ()
+        except MalformedReplyError:
+            return ()
 
     async def _generate(
         self, messages: Sequence[Message], steps: list[AgentStep], clock: _Deadline
@@ -438,6 +496,12 @@ class Executor:
             return steps, NO_ANSWER
         output = asked.value.output if isinstance(asked.value, Finish) else NO_ANSWER
         return [*steps, to_step(len(steps) + 1, asked)], output
+
+
+def _is_answer_bare(protocol: AgentProtocol, conversation: Conversation) -> bool:
+    """Whether the reply is the answer and nothing else, where it is one."""
+    has_form = bool(conversation.tools) or conversation.is_last
+    return protocol.name == "native" or (protocol.name == "text" and not has_form)
 
 
 def _read(
@@ -552,9 +616,9 @@ def build_agent_tool(
         run = await executor.run(
             ask_agent(instruction, Passage(text=arguments["question"], origin="model"))
         )
-        if run.output in ("", NO_ANSWER):
+        if run.text in ("", NO_ANSWER):
             raise ToolError(f"{name} found no answer: {run.detail[:300]}")
-        return Passage(text=run.output, origin=f"tool:{name}", sources=find_sources(run.origins))
+        return Passage(text=run.text, origin=f"tool:{name}", sources=find_sources(run.origins))
 
     return Tool(
         name=name,

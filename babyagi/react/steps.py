@@ -6,10 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Generic, cast
 
+from babyagi.errors import NoAnswerError
 from babyagi.llm.prompt import Message, Prompt, ToolCall
 from babyagi.tasks import Usage
 from babyagi.tools.base import Observation
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    T = TypeVar("T", default=str)
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,18 +117,41 @@ class AgentBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What a run came to. `output` is empty when there is no answer; `detail` says then why.
+class Run(Generic[T]):
+    """What a run came to. `text` is the answer as the model wrote it, empty when there is none;
+    `detail` says then why.
 
-    `origins` names every source that any of its prompts held, or any of its calls gave.
+    Attributes:
+        values: the answer as a value of the type that was asked for, none or one; None where no
+            type was.
+        origins: every source that any of its prompts held, or any of its calls gave.
+        messages: the conversation up to the answer, for `history` of the next question.
     """
 
-    output: str
+    text: str
     stopped: Stopped
     detail: str = ""
     steps: tuple[AgentStep, ...]
     usage: Usage = field(default_factory=Usage)
-    origins: tuple[str, ...] = ()
+    origins: tuple[str, ...] = field(default=(), repr=False)
+    values: tuple[T, ...] | None = None
+    messages: tuple[Message, ...] = field(default=(), repr=False)
+
+    @property
+    def output(self) -> T:
+        """The answer: its text, or a value of the type that was asked for.
+
+        Raises:
+            NoAnswerError: a type was asked for, and there is no answer of it.
+        """
+        if self.values is None:
+            return cast(T, self.text)
+        if not self.values:
+            raise NoAnswerError(
+                f"the agent gave no answer of the type that was asked for ({self.stopped})",
+                why=self.detail,
+            )
+        return self.values[0]
 
 
 # --------------------------------------------------------------------------------------------------
@@ -172,7 +206,7 @@ class StepEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnded:
-    run: Run
+    run: Run[Any]
 
 
 Signal = RunStarted | ModelAsked | ModelDecided | ToolStarted | ToolEnded | StepEnded | RunEnded

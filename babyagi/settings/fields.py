@@ -96,7 +96,10 @@ class ObjectiveFields:
         ),
     )
     initial_task: str = field(
-        default="Develop a task list",
+        default=(
+            "Answer as much of the objective as can be answered now, and name what is still to "
+            "be found out"
+        ),
         metadata=declare(
             "INITIAL_TASK FIRST_TASK -t --task",
             "The first task of the list.",
@@ -381,6 +384,8 @@ class ObjectiveFields:
     )
     # a person set max_cost_usd, so an unknown price is a fault; said by the loader
     cost_limit_is_explicit: bool = False
+    # a person said how many tasks at once, so what is remembered does not count; as above
+    concurrency_is_explicit: bool = False
     # a person named a model, so a worker whose objective has another one says so; as above
     model_is_explicit: bool = False
 

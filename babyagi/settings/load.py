@@ -292,6 +292,7 @@ def load_settings(
         **values,
         cost_limit_is_explicit=sources["max_cost_usd"] != DEFAULT_SOURCE
         or reading.must_hold_money(),
+        concurrency_is_explicit=sources["concurrency"] != DEFAULT_SOURCE,
         model_is_explicit=any(sources[name] != DEFAULT_SOURCE for name in _MODEL_FIELDS),
     )
     faults = [*reading.faults, *reading.unknown_variables()]

@@ -101,6 +101,22 @@ def first_task(spec: ObjectiveSpec) -> Proposal:
     return Proposal(name=storable_line(spec.initial_task))
 
 
+def further_question(text: str) -> str:
+    """A question as an objective keeps it, one line; a person's words are not cut.
+
+    Raises:
+        SettingsError: there are none.
+    """
+    line = storable_line(text)
+    if not line:
+        raise SettingsError(
+            "the further question is empty",
+            fix='babyagi run --continue latest "a further question"',
+            guide="objectives",
+        )
+    return line
+
+
 # -- order
 # --------------------------------------------------------------------------------------------------
 

@@ -144,6 +144,37 @@ def refuse_reservation(
     return None
 
 
+FIELD_BY_NAME = {
+    "tasks": "max_tasks",
+    "calls": "max_calls",
+    "tokens": "max_tokens",
+    "cost": "max_cost_usd",
+    "time": "max_time_s",
+}
+
+
+def find_used_up(objective: Objective, limits: Limits | None = None) -> str:
+    """The name of the limit that lets no further task of the objective begin (`tasks`, `calls`,
+    `tokens`, `cost`, `time`), '' where there is none.
+
+    Args:
+        limits: those that it is to get; its own when not given.
+    """
+    limits = limits or objective.spec.limits
+    held = (objective.stop_reason or "").partition("limit:")[2] or objective.overspent
+    if held and not _is_raised(getattr(limits, FIELD_BY_NAME[held]), objective.spec.limits, held):
+        return held
+    if is_reached(limits.max_time_s, objective.active_s):
+        return "time"
+    least = Reservation(calls=1, tokens=1, cost_usd=1e-6)
+    used = refuse_reservation(limits, objective.usage, Reservation(), least, owner="task")
+    return used or ("tasks" if is_reached(limits.max_tasks, objective.n_begun) else "")
+
+
+def _is_raised(limit: float, before: Limits, name: str) -> bool:
+    return limit == 0 or limit > getattr(before, FIELD_BY_NAME[name])
+
+
 def is_reached(limit: float, reached: float) -> bool:
     """0 means: no limit."""
     return 0 < limit <= reached

@@ -19,6 +19,7 @@ from babyagi.tasks import (
     Limits,
     Objective,
     ObjectiveSpec,
+    Pending,
     Place,
     Proposal,
     Reservation,
@@ -38,8 +39,8 @@ from babyagi.tasks import (
 class Claimable:
     """What a claim could find in an objective at one moment: whether some task (and how many can be
     started, delayed or not, and how many were added since the list was ordered), and which duties
-    beside the one to index, in the order in which they come; and where there is neither, whether it
-    can be concluded."""
+    beside the one to index, in the order in which they come; and where there is neither, why it
+    would be concluded, if it can be."""
 
     objective: Objective
     has_task: bool
@@ -47,7 +48,7 @@ class Claimable:
     n_unordered: int
     n_recorded: int
     duties: tuple[Duty, ...]
-    can_conclude: bool
+    conclusion: StopReason | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,14 +260,32 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Plannable:
+    """What a planning is made from, all of it read at one instant.
+
+    Attributes:
+        recorded: every recorded task, in the list's order. results: of the first of them.
+        finished: the done and dead tasks that were finished last, the latest first.
+        names: the newest tasks by name, oldest first.
+    """
+
+    recorded: tuple[Task, ...]
+    results: tuple[Result, ...]
+    finished: tuple[Task, ...]
+    names: tuple[TaskName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Intention:
-    """A call that is about to be made, as `intend_step` is told of it."""
+    """A call that is about to be made, as `intend_step` is told of it; `request` is what is asked,
+    for whoever looks later."""
 
     key: str
     kind: str
     request_hash: str
     reservation: Reservation
     model: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +308,7 @@ class Kept:
     request_hash: str
     output: str
     origins: Sequence[str] = ()
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +319,27 @@ class Verification:
     n_steps: int
     n_results: int
     damages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What says why an objective goes on or does not, read at one instant.
+
+    Attributes:
+        n_begun: tasks that were ever begun. n_tasks_without_progress, n_tries_without_answer: as in
+            `lifecycle.Snapshot`.
+        outage: the event that says the model does not answer, None when it answers or nobody has
+            asked it.
+        at: when this was, by the store's clock.
+    """
+
+    objective: Objective
+    counts: Mapping[TaskStatus, int]
+    n_begun: int
+    n_tasks_without_progress: int
+    n_tries_without_answer: int
+    outage: Event | None
+    at: datetime
 
 
 class TaskStore(WorkerStore, Protocol):
@@ -326,9 +367,13 @@ class TaskStore(WorkerStore, Protocol):
         """All of them, or the `limit` newest; oldest first."""
         ...
 
-    async def pause_objective(self, objective_id: int) -> Objective:
+    async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
         """active → paused; no call is intended from now on. Nothing changes when it is not
-        active."""
+        active.
+
+        Args:
+            detail: why nobody could work on it; empty when a person wants the pause.
+        """
         ...
 
     async def resume_objective(self, objective_id: int) -> Objective:
@@ -355,6 +400,27 @@ class TaskStore(WorkerStore, Protocol):
         """Set new limits, and count barren tasks from 0; an objective that ended by a limit,
         `waiting`, `stalled`, `unmet` or `failed` becomes active again and its report is owed
         anew."""
+        ...
+
+    async def ask_further(
+        self,
+        objective_id: int,
+        *,
+        question: str,
+        after: Sequence[int] = (),
+        limits: Limits | None = None,
+    ) -> Objective:
+        """A person asks something beside the objective's text: it is part of what is asked from now
+        on (`ObjectiveSpec.further`), and a task of that name is queued before all others,
+        to come after the tasks `after`. An objective that has ended becomes active again, and its
+        report is owed anew.
+
+        Args:
+            limits: new ones, where they are given.
+
+        Raises:
+            ObjectiveStoppedError: it was cancelled. SettingsError: the question is empty.
+        """
         ...
 
     async def delete_objective(self, objective_id: int) -> None:
@@ -401,7 +467,14 @@ class TaskStore(WorkerStore, Protocol):
         """
         ...
 
-    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+    async def record_lack(
+        self,
+        claim: Claim,
+        *,
+        lack: Lack,
+        plan: Planned | None = None,
+        first: Outcome | Kept | None = None,
+    ) -> Task:
         """running → recorded, without a result, and no longer held; or dead, when it was the last
         of `rules.MAX_LACKS` tries.
 
@@ -521,6 +594,13 @@ class TaskStore(WorkerStore, Protocol):
         finished last."""
         ...
 
+    async def plannable(
+        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+    ) -> Plannable:
+        """What a planning is made from: the results are those of the first `n_results` recorded
+        tasks. One read; raises `NotFoundError`."""
+        ...
+
     async def reorder(
         self,
         claim: DutyClaim,
@@ -565,16 +645,10 @@ class TaskStore(WorkerStore, Protocol):
     # -------------------------------------------------------------------------------------------
 
     async def intend_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        reservation: Reservation,
-        model: str = "",
+        self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
-        """Record that a call is about to be made, holding its reservation against every limit.
+        """Record that a call is about to be made, holding its reservation against every limit;
+        its request is kept, and `first` is recorded in the same transaction.
 
         A step that is done is returned as it is. One that is intended under this same claim is
         returned unchanged. One that an earlier claim left open may have been paid: its reservation
@@ -586,12 +660,6 @@ class TaskStore(WorkerStore, Protocol):
             LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or
             has ended and the owner is neither `report` nor `index`.
         """
-        ...
-
-    async def intend_after(
-        self, fence: Fence, *, intention: Intention, first: Outcome | Kept
-    ) -> Step:
-        """As `intend_step`, with `first` recorded in the same transaction. Raises as it does."""
         ...
 
     async def record_step(
@@ -615,16 +683,7 @@ class TaskStore(WorkerStore, Protocol):
         charged for it when the claim ended), count `usage` (what may be billed). Not fenced."""
         ...
 
-    async def put_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        output: str,
-        origins: Sequence[str] = (),
-    ) -> Step:
+    async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
         """Record a step that cost nothing and would be had again for nothing, in one write. First
         write wins and is returned."""
         ...
@@ -671,6 +730,15 @@ class TaskStore(WorkerStore, Protocol):
         """In the order in which they were created."""
         ...
 
+    async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
+        """The steps with these pairs of owner and key, as far as there are such."""
+        ...
+
+    async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
+        """How many steps of a duty each owner has, oldest first: one for each time that it was
+        done."""
+        ...
+
     async def verify(self, objective_id: int | None = None) -> Verification:
         """Read every row of every table, of one objective or of all, recompute its checksum where
         it has one, and compare what it says with the others; a damaged one is named.
@@ -695,6 +763,28 @@ class TaskStore(WorkerStore, Protocol):
         limit: int | None = None,
     ) -> list[Task]:
         """In the list's order: `(rank, id)`."""
+        ...
+
+    async def tasks_page(
+        self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
+    ) -> list[Task]:
+        """The tasks of one status in the list's order, after a task that was of that status;
+        however long the list is, a page costs the same."""
+        ...
+
+    async def statuses(
+        self, objective_id: int, *, task_ids: Sequence[int]
+    ) -> Mapping[int, TaskStatus]:
+        """The statuses of those that exist, by id."""
+        ...
+
+    async def standing(self, objective_id: int) -> Standing:
+        """Raises `NotFoundError`."""
+        ...
+
+    async def place(self, task: Task) -> int:
+        """The place of a queued task among those that could be claimed now, from 1; counted up to
+        1,000 that come before it."""
         ...
 
     async def task_names(self, objective_id: int, *, limit: int) -> list[TaskName]:
@@ -732,6 +822,22 @@ class TaskStore(WorkerStore, Protocol):
         self, objective_id: int, *, kinds: Sequence[str], limit: int
     ) -> list[Event]:
         """The `limit` newest events of these kinds, oldest first."""
+        ...
+
+    async def history(
+        self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
+    ) -> list[Event]:
+        """The events after an id, of one task or of all, oldest first."""
+        ...
+
+    async def history_before(
+        self, objective_id: int, *, before_id: int, task_id: int | None = None, limit: int
+    ) -> list[Event]:
+        """The last `limit` events before an id, oldest first."""
+        ...
+
+    async def last_event_before(self, objective_id: int, *, since_s: float) -> int:
+        """The id of the last event that is older than `since_s` seconds, 0 when there is none."""
         ...
 
     async def last_event_id(self, objective_id: int) -> int:
@@ -772,6 +878,19 @@ class TaskStore(WorkerStore, Protocol):
 
     async def unindexed_results(self, objective_id: int, *, limit: int) -> list[Result]:
         """The oldest results that the result store does not have yet."""
+        ...
+
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending:
+        """As `unindexed_results`, with their vectors of the space, the number of all results, and
+        what `find_words` would find of the words. One read."""
         ...
 
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None: ...

@@ -70,6 +70,7 @@ def translate(
             return SettingsError(
                 f"the address of the task store cannot be read: {shown}",
                 why=_QUOTED.sub('"***"', why),
+                fix="BABYAGI_TASK_STORE=postgresql://USER:PASSWORD@HOST/DATABASE",
                 guide="store",
             )
         return _unusable(shown, why) if isinstance(error, psycopg.OperationalError) else None

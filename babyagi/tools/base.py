@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from babyagi.errors import ToolError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
+from babyagi.shapes import takes_null
 from babyagi.tasks import Effect, Passage, Role
 from babyagi.text import shorten
 
@@ -95,6 +96,10 @@ class Tool:
     `compose` the tool is made of other calls, each a step of its own beneath the call's path:
     `compose` is called instead of `run`, and `timeout_s` bounds its parts, not the whole.
 
+    `check` looks at arguments that fit `parameters`, where types say more than a schema can, and
+    raises `ToolError`. With `asks_approval` a call of effect `once` waits until a person allows it,
+    where the objective asks for approvals at all.
+
     `return_direct`: what it gives is the answer of the run. `reflect`: how often a call whose
     output does not fit may be put differently and made again. `preview`: what a call with these
     arguments would change, found out without changing it.
@@ -112,6 +117,8 @@ class Tool:
     reflect: int = 0
     compose: Compose | None = None
     preview: Callable[[Mapping[str, Any]], Awaitable[Preview]] | None = None
+    check: Callable[[Mapping[str, Any]], object] | None = None
+    asks_approval: bool = True
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -158,6 +165,7 @@ async def run_composed(arguments: Mapping[str, Any]) -> Passage:
 # --------------------------------------------------------------------------------------------------
 
 MAX_ARGUMENT_CHARS = 50_000
+MAX_NAMED_CHOICES = 12
 
 Schema = Mapping[str, Any]
 
@@ -207,10 +215,12 @@ def parse_arguments(tool: Tool, arguments: str) -> dict[str, Any]:
     checked = {
         key: _check(key, given, properties[key])
         for key, given in value.items()
-        if given is not None or key in required
+        if given is not None or key in required or takes_null(properties[key])
     }
     if missing := [key for key in required if key not in checked]:
         raise ToolError(f"{tool.name} needs {missing[0]!r}; it takes {_usage(tool)}")
+    if tool.check is not None:
+        tool.check(checked)
     return checked
 
 
@@ -248,14 +258,40 @@ def _load(tool: Tool, arguments: str) -> Any:
 def _usage(tool: Tool) -> str:
     required = tool.parameters.get("required", ())
     named = [
-        f'"{name}": {schema.get("type", "value")}{"" if name in required else " (optional)"}'
+        f'"{name}": {describe_type(schema)}{"" if name in required else " (optional)"}'
         for name, schema in tool.parameters.get("properties", {}).items()
     ]
     return f"a JSON object {{{', '.join(named)}}}"
 
 
+def describe_type(schema: Schema) -> str:
+    """The type of a value in words: `string`, `integer or null`, `array of string`, `"a" or "b"`,
+    `object {"x": number}`."""
+    kind = schema.get("type", "any")
+    if "enum" in schema and len(schema["enum"]) <= MAX_NAMED_CHOICES:
+        return " or ".join(json.dumps(one, ensure_ascii=False) for one in schema["enum"])
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(map(describe_type, schema["anyOf"])))
+    if isinstance(schema.get("items"), Mapping) and kind == "array":
+        return f"array of {describe_type(schema['items'])}"
+    if kind == "object" and schema.get("properties"):
+        required = schema.get("required", ())
+        named = [
+            f'"{name}": {describe_type(one)}{"" if name in required else " (optional)"}'
+            for name, one in schema["properties"].items()
+        ]
+        return f"object {{{', '.join(named)}}}"
+    if "format" in schema:
+        return f"{schema['format']} as text"
+    return " or ".join(kind) if isinstance(kind, list) else str(kind)
+
+
 def _check(name: str, value: Any, schema: Schema) -> Any:
-    value = _convert(name, value, schema.get("type", ""))
+    kind = schema.get("type", "")
+    # of several types none is converted to, and a tool's own check sees to unions
+    value = _convert(name, value, kind) if isinstance(kind, str) else value
+    if "enum" in schema and isinstance(value, str) and value not in schema["enum"]:
+        value = _find_choice(value, schema["enum"])
     if "enum" in schema and value not in schema["enum"]:
         raise ToolError(
             f"{name!r} must be one of {', '.join(map(repr, schema['enum']))}, got {_show(value)}"
@@ -273,9 +309,16 @@ def _check(name: str, value: Any, schema: Schema) -> Any:
         raise ToolError(
             f"{name!r} must not have more than {schema['maxItems']} items, got {len(value)}"
         )
-    if isinstance(value, list) and "items" in schema:
+    if isinstance(value, list) and isinstance(schema.get("items"), Mapping):
         return [_check(f"{name}[{i}]", item, schema["items"]) for i, item in enumerate(value)]
     return value
+
+
+def _find_choice(value: str, choices: Sequence[Any]) -> Any:
+    """The choice that differs only in its case or in blanks around it; else the value."""
+    written = value.strip().casefold()
+    same = [one for one in choices if isinstance(one, str) and one.casefold() == written]
+    return same[0] if len(same) == 1 else value
 
 
 def _convert(name: str, value: Any, type_: str) -> Any:

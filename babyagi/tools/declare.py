@@ -1,9 +1,9 @@
-"""`@tool`: a tool from a typed function or method; its signature and its docstring say the same, or
-it is no tool.
+"""`@tool`: a tool from a typed function or method.
 
-Types: str, int, float, bool, list and list[…] of these, dict, Literal of texts or numbers, any of
-them `| None`. The docstring is
-Google style: what the tool does, then `Args:` with one entry for each parameter.
+The first lines of the docstring say what the tool does. What a parameter is stands in its `Args:`
+entry, in Google style, or in `Annotated[str, "what it is"]`; it may be left out. The types are
+those of `babyagi/shapes.py`: what a model gives is converted to them before the function is called,
+and what cannot be is told the model.
 """
 
 from __future__ import annotations
@@ -13,22 +13,16 @@ import json
 import re
 import types
 import typing
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Union, overload
+from typing import Any, overload
 
+from babyagi.errors import ToolError
+from babyagi.shapes import Shape, ShapeError, shape_of, to_plain
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, in_thread
 
-_TYPES: Mapping[Any, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    dict: "object",
-    list: "array",
-}
 _ENTRY = re.compile(r"(\w+)\s*(?:\([^)]*\))?:\s*(.+)")
 _SECTION = re.compile(
     r"(Args|Arguments|Parameters|Returns|Raises|Yields|Example|Examples|Note|Notes"
@@ -44,6 +38,7 @@ class FunctionTool(Tool):
     each instance."""
 
     function: Function
+    shapes: Mapping[str, Shape]
     is_method: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -53,7 +48,8 @@ class FunctionTool(Tool):
         if instance is None or not self.is_method:
             return self
         bound = types.MethodType(self.function, instance)
-        return replace(self, function=bound, is_method=False, run=_make_run(bound, self.name))
+        run = _make_run(bound, self.name, self.shapes)
+        return replace(self, function=bound, is_method=False, run=run)
 
 
 @overload
@@ -69,6 +65,7 @@ def tool(
     max_output_chars: int = 16_000,
     return_direct: bool = False,
     reflect: int = 0,
+    asks_approval: bool = False,
 ) -> Callable[[Function], FunctionTool]: ...
 
 
@@ -81,11 +78,12 @@ def tool(
         function: what is called. Text and passages are given to the model as they are, other values
             as JSON.
         options: those of `Tool`. `effect` is `once` unless said otherwise: a call that reads only
-            should say `read`.
+            should say `read`. `asks_approval`: each call of effect `once` waits until a person
+            allows it.
 
     Raises:
-        ValueError: signature and docstring do not agree, a parameter has no type, or none that a
-        model can be told.
+        ValueError: there is no docstring, it names a parameter that there is not, a parameter has
+        no type, or none that a model can be told.
     """
     if function is None:
         return lambda given: _declare(given, **options)
@@ -101,49 +99,86 @@ def tools_of(instance: object) -> tuple[FunctionTool, ...]:
     )
 
 
+def collect_tools(given: Sequence[Tool | Function]) -> list[Tool]:
+    """Return what a program gives as tools: tools as they are, of functions a tool each.
+
+    Raises:
+        ValueError: one cannot be a tool. TypeError: it is no list.
+    """
+    if isinstance(given, str | Mapping) or callable(given) or not isinstance(given, Iterable):
+        name = getattr(given, "name", None) or getattr(given, "__name__", "…")
+        raise TypeError(f"tools must be a list: tools=[{name}]")
+    return [_to_tool(one) for one in given]
+
+
+def _to_tool(given: Tool | Function) -> Tool:
+    if isinstance(given, Tool):
+        return given
+    if hasattr(given, "as_tool"):
+        raise ValueError("an agent needs a name as a tool: agent.as_tool(name, description)")
+    return _declare(given)
+
+
 def _declare(
     function: Function, *, name: str = "", effect: Effect | str = Effect.ONCE, **options: Any
 ) -> FunctionTool:
-    name = name or function.__name__
-    description, said = _read_docstring(name, inspect.getdoc(function) or "")
+    name = name or getattr(function, "__name__", "")
+    if not callable(function) or not name:
+        raise ValueError(f"a tool is a function with a name, got {function!r}"[:300])
+    is_object = not (inspect.isroutine(function) or isinstance(function, partial))
+    own = inspect.getdoc(type(function).__call__) if is_object else ""
+    description, said = _read_docstring(name, own or inspect.getdoc(function) or "")
     signature = list(inspect.signature(function).parameters.values())
     is_method = bool(signature) and signature[0].name == "self"
     parameters = signature[1:] if is_method else signature
-    named = [parameter.name for parameter in parameters]
-    if wrong := set(named) ^ set(said):
-        where = "signature" if wrong & set(said) else "docstring"
-        raise ValueError(f"tool {name}: {', '.join(sorted(wrong))} is missing in the {where}")
-    hints = typing.get_type_hints(function)
-    properties = {
-        parameter.name: _property(name, parameter, hints, said[parameter.name])
-        for parameter in parameters
-    }
-    required = [
-        parameter.name for parameter in parameters if parameter.default is inspect.Parameter.empty
-    ]
+    if unknown := set(said) - {parameter.name for parameter in parameters}:
+        raise ValueError(f"tool {name}: {', '.join(sorted(unknown))} is missing in the signature")
+    hints = _find_hints(function, name)
+    shapes = {parameter.name: _find_shape(name, parameter, hints) for parameter in parameters}
     return FunctionTool(
         name=name,
         description=description,
         parameters={
             "type": "object",
-            "properties": properties,
-            "required": required,
+            "properties": {
+                parameter.name: _property(
+                    parameter, shapes[parameter.name], said.get(parameter.name, "")
+                )
+                for parameter in parameters
+            },
+            "required": [parameter.name for parameter in parameters if _is_required(parameter)],
             "additionalProperties": False,
         },
         effect=Effect(effect),
-        run=_make_run(function, name),
+        run=_make_run(function, name, shapes),
+        check=partial(_convert, shapes),
         function=function,
+        shapes=shapes,
         is_method=is_method,
-        **options,
+        **{"asks_approval": False, **options},
     )
 
 
-def _make_run(function: Function, name: str) -> Callable[[Mapping[str, Any]], Awaitable[Passage]]:
+def _convert(shapes: Mapping[str, Shape], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as values of the function's types; `ToolError` says what was expected."""
+    try:
+        return {
+            name: shapes[name].read(value, repr(name), False) for name, value in arguments.items()
+        }
+    except ShapeError as error:
+        raise ToolError(str(error)) from None
+
+
+def _make_run(
+    function: Function, name: str, shapes: Mapping[str, Shape]
+) -> Callable[[Mapping[str, Any]], Awaitable[Passage]]:
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004  # of an object that can be called
+    )
+
     async def run(arguments: Mapping[str, Any]) -> Passage:
-        if inspect.iscoroutinefunction(function):
-            value = await function(**arguments)
-        else:
-            value = await in_thread(partial(function, **arguments))
+        given = _convert(shapes, arguments)
+        value = await (function(**given) if is_async else in_thread(partial(function, **given)))
         return (
             value
             if isinstance(value, Passage)
@@ -158,8 +193,8 @@ def to_text(value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
+        return json.dumps(value, ensure_ascii=False, default=to_plain)
+    except (TypeError, ValueError, RecursionError):
         return str(value)
 
 
@@ -169,7 +204,10 @@ def _read_docstring(name: str, text: str) -> tuple[str, dict[str, str]]:
     starts = [at for at, line in enumerate(lines) if _SECTION.fullmatch(line)]
     description = " ".join(" ".join(lines[: starts[0] if starts else None]).split())
     if not description:
-        raise ValueError(f"tool {name} has no docstring to say what it does")
+        raise ValueError(
+            f"tool {name} has no docstring to say what it does; one line is enough: "
+            '"""Look up what an item costs."""'
+        )
     said: dict[str, str] = {}
     for start, end in zip(starts, [*starts, len(lines)][1:], strict=True):
         if lines[start].startswith(("Args", "Arguments", "Parameters")):
@@ -190,9 +228,22 @@ def _read_entries(lines: Sequence[str]) -> dict[str, str]:
     return said
 
 
-def _property(
-    name: str, parameter: inspect.Parameter, hints: Mapping[str, Any], said: str
-) -> dict[str, Any]:
+def _find_hints(function: Function, name: str) -> Mapping[str, Any]:
+    while isinstance(function, partial):
+        function = function.func
+    is_plain = inspect.isroutine(function)
+    try:
+        return typing.get_type_hints(
+            function if is_plain else type(function).__call__, include_extras=True
+        )
+    except NameError as error:
+        raise ValueError(
+            f"tool {name}: {error}, which a type of its signature needs; define it at the top of "
+            "the file"
+        ) from None
+
+
+def _find_shape(name: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Shape:
     where = f"tool {name}: parameter {parameter.name}"
     if parameter.kind in (
         inspect.Parameter.VAR_POSITIONAL,
@@ -201,24 +252,28 @@ def _property(
     ):
         raise ValueError(f"{where} cannot be given by its name")
     if parameter.name not in hints:
-        raise ValueError(f"{where} has no type")
-    return {**_schema(where, hints[parameter.name]), "description": said}
+        raise ValueError(f"{where} has no type; write {parameter.name}: str, or what it is")
+    try:
+        return shape_of(hints[parameter.name])
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
 
 
-def _schema(where: str, hint: Any) -> dict[str, Any]:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (Union, types.UnionType):
-        kept = [one for one in inner if one is not type(None)]
-        if len(kept) == 1:
-            return _schema(where, kept[0])
-    elif (
-        origin is Literal
-        and len({type(value) for value in inner}) == 1
-        and type(inner[0]) in _TYPES
-    ):
-        return {"type": _TYPES[type(inner[0])], "enum": list(inner)}
-    elif origin is list:
-        return {"type": "array", "items": _schema(where, inner[0])}
-    elif (origin or hint) in _TYPES:
-        return {"type": _TYPES[origin or hint]}
-    raise ValueError(f"{where} has the type {hint}, which a model cannot be told")
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty
+
+
+def _property(parameter: inspect.Parameter, shape: Shape, said: str) -> dict[str, Any]:
+    """The schema of a parameter. What need not be given and is None then need not be said twice."""
+    schema = dict(shape.schema)
+    rest = [one for one in schema.get("anyOf", ()) if one != {"type": "null"}]
+    if parameter.default is None and len(rest) == 1:
+        del schema["anyOf"]
+        schema = {**rest[0], **schema}
+    if isinstance(parameter.default, str | int | float):
+        try:
+            default = json.loads(json.dumps(parameter.default, default=to_plain, allow_nan=False))
+            schema["default"] = default
+        except ValueError:
+            pass  # a number that JSON does not have
+    return {**schema, "description": said} if said else schema

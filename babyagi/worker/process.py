@@ -14,13 +14,14 @@ from babyagi.errors import BabyagiError, NotFoundError, StoreUnavailableError, S
 from babyagi.tasks import Objective, Worker
 from babyagi.taskstore.port import TaskStore
 from babyagi.worker.lease import KnowsDead, WorkerLease, knows_nobody_dead
-from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving
+from babyagi.worker.serving import OpenLoop, Pace, Patience, Process, Serving, nobody
 
 __all__ = ["Pace", "Patience", "Runtime", "WorkerLoop"]
 
 logger = logging.getLogger(__name__)
 
 CHANGE_WAIT_S = 5.0
+STOPPING_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 STOPPING = "this worker was asked to stop"
 
 Around = Callable[[int, Coroutine[Any, Any, Objective]], Awaitable[Objective]]
@@ -71,6 +72,7 @@ class WorkerLoop:
         )
         self._servings: dict[int, Serving] = {}
         self._shunned: set[int] = set()
+        self._patience = Patience(when_blocked=True)
         self._changed = asyncio.Event()
         self._stopped_by: int | None = None
         self._fatal: BabyagiError | None = None
@@ -100,13 +102,14 @@ class WorkerLoop:
             raise self._fatal
         return await self._store.objective(objective_id), self._stopped_by
 
-    async def serve_all(self) -> int | None:
+    async def serve_all(self, *, is_person_there: Callable[[], bool] = nobody) -> int | None:
         """Work on every objective that is active or owes its report, now and later, until a signal
         asks to stop; return its number.
 
         Raises:
             StoreUnusableError: a person must act.
         """
+        self._patience = Patience(when_blocked=True, is_person_there=is_person_there)
         await self._live(self._serve_what_comes)
         if self._fatal is not None:
             raise self._fatal
@@ -153,7 +156,7 @@ class WorkerLoop:
     async def _serve_among_others(self, objective_id: int) -> None:
         """One objective's trouble is not that of the others."""
         try:
-            await self._serve(objective_id, Patience(when_blocked=True))
+            await self._serve(objective_id, self._patience)
         except NotFoundError:
             logger.info("objective %d is gone", objective_id)
         except StoreUnusableError as error:
@@ -223,12 +226,17 @@ class WorkerLoop:
         except TimeoutError:
             return
 
+    def stop(self) -> None:
+        """As the first signal does."""
+        if self._stopped_by is None:
+            self._on_signal(signal.SIGTERM)
+
     # -- signals
     # ----------------------------------------------------------------------------------------------
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _heard_signals():
             try:
                 loop.add_signal_handler(number, self._on_signal, number)
             except (ValueError, RuntimeError, NotImplementedError):
@@ -236,7 +244,7 @@ class WorkerLoop:
 
     def _unhandle_signals(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (*STOPPING_SIGNALS, signal.SIGHUP):
             try:
                 loop.remove_signal_handler(number)
             except (ValueError, RuntimeError, NotImplementedError):
@@ -249,11 +257,19 @@ class WorkerLoop:
             self._drop_all()
             return
         self._stopped_by = number
+        n_running = sum(serving.n_running for serving in self._servings.values())
         for serving in self._servings.values():
             serving.drain(STOPPING)
-        logger.info(
-            "stopping: calls in flight have %.0f s to end; a second signal stops now",
-            self._pace.drain_s,
-        )
+        if n_running:
+            self._runtime.tell(
+                f"stopping: waiting up to {self._pace.drain_s:g} s for {n_running} "
+                f"{'piece' if n_running == 1 else 'pieces'} of work; again to stop at once"
+            )
         asyncio.get_running_loop().call_later(self._pace.drain_s, self._drop_all)
         self._changed.set()
+
+
+def _heard_signals() -> tuple[signal.Signals, ...]:
+    """Those that ask to stop; the end of the terminal too, unless it is to be outlived (nohup)."""
+    is_outlived = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return STOPPING_SIGNALS if is_outlived else (*STOPPING_SIGNALS, signal.SIGHUP)

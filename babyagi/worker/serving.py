@@ -317,13 +317,27 @@ class Pace:
     max_failures: int = 3
 
 
+def nobody() -> bool:
+    """Nobody is there who could be asked."""
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
     """What a worker waits for instead of leaving the objective: that a pause ends, that what
-    hinders it here is mended."""
+    hinders it here is mended, that the person answers who is there.
+
+    Attributes:
+        is_person_there: asked anew whenever nothing but questions is left.
+    """
 
     with_pauses: bool = False
     when_blocked: bool = False
+    is_person_there: Callable[[], bool] = nobody
+
+    def is_for_answers(self, reason: StopReason | None) -> bool:
+        """Whether an end for this reason is put off, because somebody is there who is asked."""
+        return reason is StopReason.WAITING and self.is_person_there()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -396,6 +410,11 @@ class Serving:
                         return await self._store.objective(self._objective_id)
         finally:
             await asyncio.shield(self._worker_lease.leave(self._objective_id))
+
+    @property
+    def n_running(self) -> int:
+        """How many tasks and duties are under way here."""
+        return len(self._running)
 
     def wake(self) -> None:
         """Something has changed in the store."""
@@ -558,7 +577,9 @@ class Serving:
             return False
         if self._gate.reason or self._fatal is not None or self._is_over(self._claimable.objective):
             return True
-        if self._claimable.can_conclude and not self._outages.is_resting:
+        conclusion = self._claimable.conclusion
+        is_put_off = self._patience.is_for_answers(conclusion) or self._outages.is_resting
+        if conclusion is not None and not is_put_off:
             ended = await self._store.conclude_objective(self._objective_id)
             if ended.status is ObjectiveStatus.ENDED:
                 self._wake.set()
@@ -580,7 +601,11 @@ class Serving:
     def _is_over(self, objective: Objective) -> bool:
         if objective.status is ObjectiveStatus.PAUSED:
             return not self._patience.with_pauses
-        return objective.status is ObjectiveStatus.ENDED and objective.has_report
+        return (
+            objective.status is ObjectiveStatus.ENDED
+            and objective.has_report
+            and not self._patience.is_for_answers(objective.stop_reason)
+        )
 
     def _start(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None]) -> None:
         task = group.create_task(work)

@@ -5,6 +5,7 @@ import pytest
 
 from babyagi.agents.report import Written, render_report
 from babyagi.cli.root import babyagi
+from babyagi.pages.markdown import render_html
 from babyagi.tasks import Checks, StopReason, TaskStatus
 from tests.cli import samples
 
@@ -26,7 +27,7 @@ def test_a_report_of_a_run_that_a_limit_ended_names_the_option_that_raises_it(re
     ]
 
 
-def test_a_report_of_an_unmet_objective_begins_with_what_is_missing_and_says_how_to_add_tasks():
+def test_a_report_of_an_unmet_objective_names_what_is_missing_and_says_how_to_add_tasks():
     objective = samples.objective(
         stop_reason=StopReason.UNMET, checks=Checks(missing=("the price of\nlamps", "their weight"))
     )
@@ -34,9 +35,10 @@ def test_a_report_of_an_unmet_objective_begins_with_what_is_missing_and_says_how
     report = render_report(objective, written=Written(text="It is so."), tasks=[], results=[])
 
     assert (
-        "**These parts of the objective are not answered:**\n\n* the price of lamps\n* their "
-        "weight\n\nIt is so."
+        "It is so.\n\n**These parts of the objective are not answered:**\n\n* the price of lamps\n"
+        "* their weight\n"
     ) in report
+    assert report.index("> **Not complete:** nothing is left") < report.index("It is so.")
     assert "`babyagi tasks add --objective 3 " in report
     tasks = babyagi.commands["tasks"]
     assert isinstance(tasks, click.Group) and "add" in tasks.commands
@@ -96,3 +98,87 @@ def test_a_report_names_the_results_that_it_was_written_without():
 
     assert f"* task {result.task_id}: {result.task_name}" in report
     assert "it was written without them" in report
+
+
+def test_the_answer_comes_first_then_how_it_ended_and_what_it_cost():
+    report = render_report(
+        samples.objective(stop_reason=StopReason.FINISHED),
+        written=Written(text="It is so."),
+        tasks=[samples.task()],
+        results=[samples.result()],
+    )
+
+    assert report.startswith("# Report: Find what the documents promise\n\nIt is so.\n\n---\n")
+    assert "* Stopped: finished: " in report and "* Tasks: 1 done\n" in report
+    assert "* Cost: $0.0123 of $1; 7 model calls, 1,200 tokens in and 345 out\n" in report
+    assert len(report.splitlines()) < 16
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (StopReason.LIMIT_COST, "> **Not complete:** the limit of money is reached (1 task not"),
+        (StopReason.FINISHED, "> 1 task not done, 1 task given up; see below the answer."),
+    ],
+)
+def test_one_line_before_the_answer_says_that_it_is_not_the_whole_answer(reason, said):
+    tasks = [
+        samples.task(id=1, status=TaskStatus.DEAD, error="it says nothing"),
+        samples.task(id=2, status=TaskStatus.QUEUED),
+    ]
+
+    report = render_report(
+        samples.objective(stop_reason=reason),
+        written=Written(text="It is so."),
+        tasks=tasks,
+        results=[],
+    )
+
+    assert said in report
+    assert report.index(said) < report.index("It is so.") < report.index("it says nothing")
+
+
+def test_lists_of_tasks_are_short_and_say_how_many_there_are():
+    tasks = [samples.task(id=number, status=TaskStatus.QUEUED) for number in range(1, 41)]
+
+    report = render_report(
+        samples.objective(), written=Written(text="It is so."), tasks=tasks, results=[]
+    )
+
+    assert "## Not done (40)" in report and "* task 5: " in report
+    assert "* task 6: " not in report
+    assert "* and 35 more; `babyagi tasks --objective 3` lists them" in report
+
+
+def test_without_a_summary_the_results_on_which_nothing_was_built_come_first():
+    tasks = [samples.task(id=1, parent_id=None, after=()), samples.task(id=2, after=(1,))]
+    results = [
+        samples.result(task_id=1, text="the first step " * 100),
+        samples.result(task_id=2, text="the last step"),
+    ]
+
+    report = render_report(
+        samples.objective(), written=Written(why_not="no money"), tasks=tasks, results=results
+    )
+
+    assert report.index("> the last step") < report.index("**What led to this:**")
+    assert report.index("**What led to this:**") < report.index("> the first step")
+    assert report.count("the first step") < 60
+
+
+@pytest.mark.parametrize("text", ["```python\nx = 1", "~~~~\n~~~\nx", "```\na\n```\n````\nb\n```"])
+def test_a_block_of_code_without_an_end_takes_nothing_else_with_it(text):
+    report = render_report(samples.objective(), written=Written(text=text), tasks=[], results=[])
+
+    assert "<h2>How it ended</h2>" in render_html(report)
+
+
+def test_an_unknown_cost_is_called_unknown():
+    report = render_report(
+        samples.objective(spec=samples.spec(has_price=False)),
+        written=Written(text="It is so."),
+        tasks=[],
+        results=[],
+    )
+
+    assert "* Cost: unknown" in report

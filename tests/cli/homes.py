@@ -7,7 +7,7 @@ from pathlib import Path
 from babyagi.backends import open_store
 from babyagi.settings.load import load_settings
 from babyagi.tasks import Duty, Proposal, Reservation, StopReason, Usage, Worker
-from babyagi.taskstore.port import Planned
+from babyagi.taskstore.port import Intention, Planned
 from support.workers import join
 from tests.cli import samples
 
@@ -50,16 +50,18 @@ async def finish_a_task(store, objective_id, proposals=("Read limits.md", "Compa
     claim = await store.claim_task(objective_id, WORKER.id)
     await store.intend_step(
         claim.fence,
-        key="1/execute/1/model",
-        kind="model",
-        request_hash="ab",
-        reservation=Reservation(calls=1, tokens=500),
-        model="rehearsal",
+        intention=Intention(
+            key="1/execute/1/model",
+            kind="model",
+            request_hash="ab",
+            reservation=Reservation(calls=1, tokens=500),
+            model="rehearsal",
+        ),
     )
     await store.record_step(
         claim.fence,
         key="1/execute/1/model",
-        output='{"text": "secret prompt"}',
+        output='{"text": "what the model said"}',
         usage=Usage(calls=1, prompt_tokens=100, completion_tokens=20),
         model="rehearsal",
     )

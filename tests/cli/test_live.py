@@ -1,88 +1,294 @@
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
 import pytest
+from textual.widgets import Static
 
-from babyagi.cli.live import LiveState, build_lines
-from babyagi.cli.text import cell_width
-from babyagi.tasks import TaskStatus
-from tests.cli import samples
+from babyagi.cli.live import Desk, LiveApp, LiveView, QuestionScreen, ReadingScreen
+from babyagi.cli.picture import Board
+from babyagi.cli.run import Follower
+from babyagi.inbox import write_request
+from babyagi.offload import ThreadOffload
+from babyagi.settings.load import load_settings
+from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
+from babyagi.taskstore.sqlite import open_sqlite
+from support.workers import join
+from tests.cli import homes, samples
 
-
-def snapshot(**changes):
-    values = {
-        "objective": samples.running_objective(spec=samples.spec(model="rehearsal")),
-        "counts": samples.COUNTS,
-        "running": [
-            samples.task(id=7, name="Read 日本語.md", status=TaskStatus.RUNNING, finished_at=None)
-        ],
-        "queued": [
-            samples.task(id=8, name="Read b.md", status=TaskStatus.QUEUED, after=()),
-            samples.task(id=9, name="Compare", status=TaskStatus.QUEUED, after=(7, 8)),
-        ],
-        "workers": [
-            samples.worker("one"),
-            samples.worker("two"),
-            samples.worker("three", blocked_reason="no key"),
-        ],
-        "troubled": [
-            samples.task(id=5, name="Broken", status=TaskStatus.DEAD, error="no such file")
-        ],
-    }
-    return LiveState(**{**values, **changes})
+MARKUP = "[bold red]not[/] [link=file:///etc]x[/link] [@click=app.quit]y[/]"
 
 
-def texts(lines):
-    return [line.text for line in lines]
+@pytest.fixture
+async def store(tmp_path):
+    offload = ThreadOffload()
+    opened = await open_sqlite(
+        tmp_path / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
+    )
+    yield opened
+    await opened.close()
+    offload.close()
 
 
-def test_the_picture_says_all_that_a_person_watches_for():
-    lines = texts(
-        build_lines(snapshot(), ["12:00:01 task 1 done"], now=samples.at(70), width=100, height=30)
+@pytest.fixture
+async def objective(store):
+    created, _ = await store.create_objective(samples.spec(f"Find {MARKUP}"), uid="u1")
+    await join(store, homes.WORKER, created.id)
+    return created
+
+
+class Sitting:
+    """A person at the live view of an objective."""
+
+    def __init__(self, store, objective, tmp_path):
+        self.stops: list[int] = []
+        settings = load_settings(
+            flags={}, environ={"BABYAGI_HOME": str(tmp_path)}, cwd=tmp_path
+        ).settings
+        self.app = LiveApp(Board(), Desk(store, settings, stop=lambda: self.stops.append(1)))
+        self.view = LiveView(store, objective.id, self.app)
+        self.follower = Follower(store, objective.id, self.view)
+
+    async def look(self, pilot):
+        """All that is on the screen, after what has happened was shown."""
+        await self.follower.drain()
+        self.app._board_screen.redraw()
+        await pilot.pause()
+        return "\n".join(str(one.content) for one in self.app.screen.query(Static))
+
+
+@pytest.fixture
+def seat(store, objective, tmp_path):
+    @asynccontextmanager
+    async def sit(size=(80, 24)):
+        sitting = Sitting(store, objective, tmp_path)
+        async with sitting.app.run_test(size=size) as pilot:
+            yield sitting, pilot
+
+    return sit
+
+
+async def park(store, objective, kind, arguments, *, tool="pay"):
+    claim = await store.claim_task(objective.id, homes.WORKER.id)
+    return await store.park_task(
+        claim.fence,
+        key="1/execute/1/tool/1",
+        kind=kind,
+        request=write_request(tool, arguments),
     )
 
-    assert lines == [
-        "REHEARSAL: no language model was asked",
-        "Objective 3: Find what the documents promise",
-        "[###############.........] 5/8 tasks · 4 done, 1 running, 2 queued, 1 dead",
-        "  >    7  1 min 5 s  Read 日本語.md",
-        "  !    5       dead  Broken: no such file",
-        "       8     queued  Read b.md",
-        "       9     queued  Compare (after 7, 8)",
-        "2 workers · rehearsal · 7 calls, 1,200 tokens in and 345 out, cost $0.0123",
-        "limits: tasks 5/50 · tokens 1,545/2,000,000 · cost $0.0123 of $1 · time 1 min 15 s/2 h",
-        "12:00:01 task 1 done",
-    ]
+
+async def test_findings_and_tasks_are_shown_and_their_text_is_text(store, objective, seat):
+    await homes.finish_a_task(store, objective.id, proposals=(f"Read {MARKUP}",))
+    async with seat() as (sitting, pilot):
+        shown = await sitting.look(pilot)
+
+    assert "found: limits.md:3 says fifty tasks." in shown
+    assert f"Find {MARKUP}"[:60] in shown and f"Read {MARKUP}"[:40] in shown
 
 
-@pytest.mark.parametrize("height", [8, 10, 12, 24])
-@pytest.mark.parametrize("width", [20, 40, 80])
-def test_the_picture_never_outgrows_the_terminal(width, height):
-    many = [samples.task(id=100 + n, name=samples.HOSTILE * 20) for n in range(40)]
-    full = snapshot(
-        running=many, queued=many, troubled=many, counts={**samples.COUNTS, TaskStatus.QUEUED: 400}
-    )
+async def test_an_answer_is_typed_where_the_question_is_shown(store, objective, seat):
+    step = await park(store, objective, "question", {"question": f"Which {MARKUP}?"})
+    async with seat() as (sitting, pilot):
+        assert "asks you (a answers): Which" in await sitting.look(pilot)
+        await pilot.press("a")
+        await pilot.pause()
+        assert isinstance(sitting.app.screen, QuestionScreen)
+        await pilot.press(*"the qp", "enter")
+        await pilot.pause()
+        shown = await sitting.look(pilot)
 
-    lines = build_lines(
-        full, [samples.HOSTILE] * 50, now=samples.at(70), width=width, height=height
-    )
-
-    assert len(lines) <= height
-    assert all(cell_width(line.text) <= width for line in lines)
-    assert all(line.text.isprintable() for line in lines)
-
-
-def test_what_runs_is_kept_longest_when_room_is_short():
-    lines = texts(
-        build_lines(snapshot(), ["12:00:01 task 1 done"], now=samples.at(70), width=100, height=6)
-    )
-
-    assert "  >    7  1 min 5 s  Read 日本語.md" in lines
-    assert not any("Read b.md" in line or "12:00:01" in line for line in lines)
+    assert "task 1 goes on with that" in shown and "asks you" not in shown
+    (stored,) = [one for one in await store.steps(objective.id, owner=step.owner) if one.output]
+    assert '"the qp"' in (stored.output or "")
+    assert (await store.task(objective.id, 1)).status is TaskStatus.QUEUED
+    assert sitting.stops == []
 
 
-def test_what_is_not_shown_is_counted():
-    counts = {**samples.COUNTS, TaskStatus.QUEUED: 12}
+async def test_an_empty_answer_decides_nothing_and_escape_leaves_the_question(
+    store, objective, seat
+):
+    await park(store, objective, "question", {"question": "Which?"})
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("a", "space", "enter")
+        assert isinstance(sitting.app.screen, QuestionScreen)
+        await pilot.press("escape")
+        assert not isinstance(sitting.app.screen, QuestionScreen)
 
-    lines = texts(
-        build_lines(snapshot(counts=counts), [], now=samples.at(70), width=100, height=30)
-    )
+    assert len(await store.inbox(objective.id)) == 1
 
-    assert "          and 10 more queued" in lines
+
+async def test_a_call_is_approved_only_after_its_end_was_on_the_screen(store, objective, seat):
+    text = "\n".join(f"line {n}" for n in range(60))
+    await park(store, objective, "approval", {"text": text})
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("a")
+        await pilot.pause()
+        await pilot.press("y")
+        await pilot.pause()
+        assert len(await store.inbox(objective.id)) == 1
+        await pilot.press(*["space"] * 5)
+        await pilot.pause()
+        await pilot.press("y")
+        await pilot.pause()
+        await sitting.look(pilot)
+
+    assert await store.inbox(objective.id) == []
+
+
+async def test_a_call_is_refused_with_n_and_a_stray_y_on_the_board_approves_nothing(
+    store, objective, seat
+):
+    await park(store, objective, "approval", {"amount": 3})
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("y")
+        await pilot.pause()
+        assert len(await store.inbox(objective.id)) == 1
+        await pilot.press("a", "n")
+        await pilot.pause()
+
+    (step,) = await store.steps(objective.id, owner="task:1")
+    assert "did not allow" in (step.output or "")
+
+
+async def test_what_was_answered_elsewhere_is_said(store, objective, seat):
+    step = await park(store, objective, "question", {"question": "Which?"})
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("a")
+        await pilot.pause()
+        await store.answer_step(step.id, output='{"passage": {"text": "a", "origin": "person"}}')
+        await pilot.press("x", "enter")
+        await pilot.pause()
+        shown = await sitting.look(pilot)
+
+    assert "nothing waits for a person under number" in shown
+
+
+async def test_p_pauses_and_goes_on(store, objective, seat):
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("p")
+        await pilot.pause()
+        assert "It is paused: p goes on." in await sitting.look(pilot)
+        await pilot.press("p")
+        await pilot.pause()
+
+    assert (await store.objective(objective.id)).status is ObjectiveStatus.ACTIVE
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "ctrl+q"])
+async def test_q_and_ctrl_c_stop_the_work_and_not_the_view(key, seat):
+    async with seat() as (sitting, pilot):
+        await pilot.press(key)
+        await pilot.pause()
+        assert sitting.stops == [1]
+        assert sitting.app.is_running
+
+
+async def test_ctrl_c_stops_on_every_screen(store, objective, seat):
+    await park(store, objective, "question", {"question": "Which?"})
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("a", "ctrl+c")
+        await pilot.pause()
+        assert sitting.stops == [1]
+
+
+async def test_a_task_is_opened_read_and_left(store, objective, seat):
+    await homes.finish_a_task(store, objective.id)
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("end", "enter")
+        await pilot.pause()
+        assert isinstance(sitting.app.screen, ReadingScreen)
+        await pilot.pause()
+        shown = "\n".join(str(one.content) for one in sitting.app.screen.query(Static))
+        assert "Task 1: Read the documents" in shown and "limits.md:3 says fifty tasks." in shown
+        await pilot.press("q")
+        assert not isinstance(sitting.app.screen, ReadingScreen)
+        assert sitting.stops == []
+
+
+async def test_the_help_says_every_key(seat):
+    async with seat() as (sitting, pilot):
+        await pilot.press("question_mark")
+        await pilot.pause()
+        shown = "\n".join(str(one.content) for one in sitting.app.screen.query(Static))
+    assert "stop: calls in flight may end" in shown and "answer what a task asks" in shown
+
+
+@pytest.mark.parametrize("size", [(20, 8), (60, 10), (200, 60)])
+async def test_it_is_drawn_at_every_size_and_redrawn_at_another(store, objective, seat, size):
+    await homes.finish_a_task(store, objective.id)
+    await park(store, objective, "approval", {"text": samples.HOSTILE * 20})
+    async with seat(size=(80, 24)) as (sitting, pilot):
+        await sitting.look(pilot)
+        for press in ((), ("a",), ("escape", "question_mark"), ("escape", "enter")):
+            await pilot.press(*press)
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            await pilot.resize_terminal(80, 24)
+        assert sitting.app.is_running
+
+
+async def test_stray_keys_and_a_paste_change_nothing(store, objective, seat):
+    await park(store, objective, "approval", {"amount": 3})
+    before = await store.last_event_id(objective.id)
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press(*"yYnNzx1 /#~", "tab", "f5", "delete", "left", "ctrl+d", "ctrl+p")
+        await pilot.pause()
+        assert sitting.app.is_running and sitting.stops == []
+    assert await store.last_event_id(objective.id) == before
+
+
+async def test_what_is_pasted_into_an_answer_becomes_one_line(store, objective, seat):
+    from textual.events import Paste
+
+    await park(store, objective, "question", {"question": "Which?"})
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        await pilot.press("a")
+        await pilot.pause()
+        sitting.app.screen.focused.post_message(Paste("one\ntwo\x1b[31m\nthree"))
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+    (step,) = await store.steps(objective.id, owner="task:1")
+    assert "one two" in (step.output or "") and "three" in (step.output or "")
+
+
+async def test_somebody_is_there_until_an_end_that_asks_nothing(store, objective, seat):
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        assert sitting.view.is_person_there()
+        await homes.end(store, objective.id, StopReason.FINISHED)
+        await sitting.look(pilot)
+        assert not sitting.view.is_person_there()
+
+
+async def test_where_the_view_has_ended_plain_lines_take_its_place(store, objective, seat, capsys):
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        sitting.app.exit()
+    await homes.finish_a_task(store, objective.id)
+    assert not sitting.view.is_person_there()
+    await sitting.follower.drain()
+    out, err = capsys.readouterr()
+    assert "task 1 done" in out + err and "plain lines follow" in err
+
+
+async def test_many_changes_are_few_drawings(store, objective, seat, monkeypatch):
+    async with seat() as (sitting, _):
+        drawn: list[int] = []
+        monkeypatch.setattr(sitting.app._board_screen, "redraw", lambda: drawn.append(1))
+        for _ in range(1000):
+            sitting.app.changed()
+        sitting.app._tick()
+        sitting.app._tick()
+        await asyncio.sleep(0)
+        assert len(drawn) <= 2

@@ -39,15 +39,13 @@ def test_a_duration_is_said_in_its_two_largest_units(seconds, text):
 def test_a_run_that_a_limit_ended_says_the_command_that_goes_on(reason):
     ended = samples.objective(stop_reason=reason)
 
-    assert GOES_ON_WITH[reason] in joined(
-        render.render_closing(ended, samples.COUNTS, home="/data")
-    )
+    assert GOES_ON_WITH[reason] in joined(render.render_closing(ended, samples.COUNTS))
 
 
 def test_the_closing_lines_say_why_what_and_where():
-    text = joined(render.render_closing(samples.objective(), samples.COUNTS, home="/data"))
+    text = joined(render.render_closing(samples.objective(), samples.COUNTS))
 
-    assert "limit:tasks: the limit of tasks is reached" in text
+    assert "(limit:tasks): the limit of tasks is reached" in text
     assert "4 done" in text
     assert "1 dead" in text
     assert "$0.0123" in text
@@ -70,7 +68,7 @@ def test_what_is_spent_and_what_is_perhaps_spent_are_two_numbers_and_an_unknown_
 
     screens = [
         joined(render.render_status(priced, samples.COUNTS, 100)),
-        joined(render.render_closing(priced, samples.COUNTS, home="/data")),
+        joined(render.render_closing(priced, samples.COUNTS)),
         joined(render.render_objectives([(priced, samples.COUNTS)], 100)),
     ]
     assert all("$0.2100" in screen and "$1.3700" in screen for screen in screens)
@@ -89,15 +87,15 @@ def test_an_interrupted_or_paused_run_is_gone_on_with_by_resume():
         )
 
         assert "babyagi resume --objective 3" in joined(
-            render.render_closing(unfinished, samples.COUNTS, home="/data")
+            render.render_closing(unfinished, samples.COUNTS)
         )
 
 
 def test_a_stalled_run_says_what_goes_on_a_dead_task_or_the_limits_as_they_are():
     stalled = samples.objective(stop_reason=StopReason.STALLED)
 
-    with_dead = joined(render.render_closing(stalled, samples.COUNTS, home="/data"))
-    without = joined(render.render_closing(stalled, {TaskStatus.QUEUED: 3}, home="/data"))
+    with_dead = joined(render.render_closing(stalled, samples.COUNTS))
+    without = joined(render.render_closing(stalled, {TaskStatus.QUEUED: 3}))
 
     assert (
         "babyagi retry TASK --objective 3 with a dead one of babyagi tasks, then babyagi "
@@ -111,11 +109,7 @@ def test_a_stalled_run_says_what_goes_on_a_dead_task_or_the_limits_as_they_are()
 
 @pytest.mark.parametrize("stop_reason", [StopReason.FINISHED, StopReason.OBJECTIVE_MET])
 def test_a_finished_run_offers_no_way_on(stop_reason):
-    text = joined(
-        render.render_closing(
-            samples.objective(stop_reason=stop_reason), samples.COUNTS, home="/data"
-        )
-    )
+    text = joined(render.render_closing(samples.objective(stop_reason=stop_reason), samples.COUNTS))
 
     assert "go on" not in text
 
@@ -128,7 +122,7 @@ def test_every_screen_of_a_rehearsal_says_so():
         == "REHEARSAL: no language model was asked"
     )
     assert (
-        render.render_closing(rehearsed, samples.COUNTS, home="/data")[-1].text
+        render.render_closing(rehearsed, samples.COUNTS)[-1].text
         == "REHEARSAL: no language model was asked"
     )
 
@@ -147,27 +141,9 @@ def test_a_row_of_the_list_stays_within_the_terminal(width):
         samples.task(name=samples.HOSTILE, status=TaskStatus.DEAD),
     ]
 
-    for line in render.render_tasks(tasks, width):
+    for task in tasks:
+        line = render.render_task(task, width, word="waits for your answer")
         assert cell_width(line.text) <= width
-
-
-def test_one_task_is_shown_with_its_result_its_error_and_its_calls():
-    dead = samples.task(status=TaskStatus.DEAD, error="it broke\nthree times")
-
-    text = joined(
-        render.render_show(
-            dead, result=samples.result(), steps=[samples.inputs_step(), samples.step()], width=120
-        )
-    )
-
-    assert "https://x.com/v2.1?id=3" in text
-    assert "it broke\nthree times" in text
-    assert "limits.md:3 says fifty tasks." in text
-    assert "1/execute/1/model" in text
-    assert "400+45" in text
-    assert "try 1: task 2, score 0.41, it comes after that task" in text
-    assert "try 1: objective 7, task 5, score 0.30, it bears on this task" in text
-    assert "secret" not in text
 
 
 def test_results_keep_their_lines():
@@ -191,3 +167,14 @@ def test_objectives_are_listed_one_a_line():
     assert len(lines) == 3
     assert "limit:tasks" in lines[1].text
     assert "active" in lines[2].text
+
+
+@pytest.mark.parametrize("width", [52, 60, 80, 100, 140])
+def test_a_list_of_objectives_stays_within_the_terminal(width):
+    long = samples.objective(spec=samples.spec(text="Find what the documents promise " * 9))
+
+    perhaps = replace(long, usage=replace(long.usage, unconfirmed_cost_usd=0.01))
+
+    for found in (long, perhaps):
+        lines = render.render_objectives([(found, samples.COUNTS)], width)
+        assert all(len(line.text) <= max(width, 58) for line in lines)

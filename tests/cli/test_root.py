@@ -1,10 +1,14 @@
+import ast
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
+from babyagi import errors
+from babyagi.cli import root
 from babyagi.cli.root import COMMANDS, route, run_guarded
 
 
@@ -108,3 +112,59 @@ def test_help_loads_nothing_heavy_and_no_store():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stderr.strip() == "[] ['babyagi', 'click']"
+
+
+def test_help_takes_the_name_of_a_command_or_of_a_page(capsys):
+    for line, said in (
+        (["help"], "Commands:"),
+        (["help", "tasks", "add"], "Usage: babyagi tasks add"),
+        (["help", "guide"], "Pages: "),
+        (["help", "recovery"], "# "),
+        (["help", "limits"], "max-cost"),
+    ):
+        assert run_guarded(line) == 0
+        assert said in capsys.readouterr().out
+
+    assert run_guarded(["help", "statsu"]) == 2
+    assert "babyagi help status" in capsys.readouterr().err
+
+
+def test_a_mistyped_command_is_guessed_also_with_words_behind_it(capsys):
+    for line, meant in ((["statsu"], "status"), (["taks", "add", "x"], "tasks")):
+        assert run_guarded(line) == 2
+        assert f"did you mean `babyagi {meant}`?" in capsys.readouterr().err
+
+    assert run_guarded(["Compare the licences"]) == 2
+    assert 'babyagi run "Compare the licences"' in capsys.readouterr().err
+
+
+def _errors():
+    kinds = [errors.BabyagiError]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return kinds
+
+
+@pytest.mark.parametrize("kind", _errors())
+def test_every_error_that_is_shown_says_what_to_type(kind, capsys):
+    more = {"limit": "cost", "is_final": True} if kind is errors.LimitReachedError else {}
+
+    root.tell_error(kind("it went wrong", **more))
+
+    assert re.search(r"^  try:     \S", capsys.readouterr().err, re.MULTILINE)
+
+
+def test_what_a_person_mends_says_itself_what_to_type():
+    """A setting, a key, a missing thing: only who raises the error knows."""
+    silent = []
+    for path in Path(errors.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("SettingsError", "NotFoundError", "CredentialsError")
+                and not any(keyword.arg == "fix" for keyword in node.keywords)
+            ):
+                silent.append(f"{path.name}:{node.lineno}")
+
+    assert silent == []

@@ -52,12 +52,12 @@ def status_of(capsys, *line):
 def test_the_demo_does_the_job_and_says_that_it_is_a_rehearsal(documents, capsys):
     assert run_guarded(["demo", str(documents), "--question", "At what does a run stop?"]) == 0
 
-    out = capsys.readouterr().out
-    assert out.startswith(REHEARSAL + "\n")
-    assert out.rindex(REHEARSAL) > out.index("# Report")
+    out, err = capsys.readouterr()
+    assert out.startswith("# Report: ") and REHEARSAL in out
+    assert err.startswith(REHEARSAL + "\n") and err.endswith(REHEARSAL + "\n")
     assert "limits.md:3" in out
     assert "A run stops at fifty tasks unless the limit is raised." in out
-    assert "babyagi report --objective 1" in out
+    assert "babyagi report --objective 1" in err
     assert status_of(capsys)["report"]["is_written"] is True
 
 
@@ -71,7 +71,9 @@ def test_a_second_demo_is_a_fresh_objective(documents, capsys):
 def test_the_demo_as_json_prints_events_and_nothing_else(documents, capsys):
     assert run_guarded(["demo", str(documents), "--json"]) == 0
 
-    kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
+    *events, last = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    kinds = [event["kind"] for event in events]
+    assert set(last) == {"v", "outcome"}
     assert kinds[0] == "objective.created"
     assert "report.written" in kinds
 
@@ -104,10 +106,9 @@ def test_an_objective_that_ended_is_not_run_again_however_often_it_is_started(do
 
     for _ in range(3):
         assert run_guarded(line) == 3
-        out = capsys.readouterr().out
-        assert "ended already" in out
-        assert "babyagi report --objective 1" in out
-        assert "--new" in out
+        out, err = capsys.readouterr()
+        assert out.startswith("# Report: Say what the limits are")
+        assert "ended already" in err and "--new" in err
 
     assert status_of(capsys) == before
     assert run_guarded([*line, "--new"]) == 3
@@ -298,3 +299,117 @@ def test_results_of_another_objective_are_given_only_with_memory_shared(document
     assert (
         f"objective {shared[0]['objective_id']}, task {task_id}, score" in capsys.readouterr().out
     )
+
+
+def nobody(monkeypatch):
+    """An address of this machine that nobody listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{free.getsockname()[1]}/v1")
+    monkeypatch.setenv("LLM_MODEL", "some")
+    monkeypatch.setenv("BABYAGI_MAX_COST_USD", "0")
+
+
+def test_a_further_question_is_answered_from_the_results_and_in_the_report(documents, capsys):
+    assert run_guarded(["demo", str(documents), "--question", "At what does a run stop?"]) == 0
+    asked_before = status_of(capsys)["usage"]["calls"]
+
+    line = ["run", "--continue", "1", "What goes on where it was?"]
+    assert run_guarded(line) == 0
+
+    assert "objective 1 is asked further (What goes on where it was?)" in capsys.readouterr().err
+    status = status_of(capsys)
+    assert (status["stop_reason"], status["objective"]["further"]) == (
+        "finished",
+        ["What goes on where it was?"],
+    )
+    assert run_guarded(["report"]) == 0
+    report = capsys.readouterr().out
+    assert "* Asked further: What goes on where it was?" in report
+    answer = report.split("What goes on where it was? These lines come closest:")[1]
+    assert "A killed run goes on where it was." in answer
+    assert run_guarded(line) == 0
+    assert "This was answered already" in capsys.readouterr().out
+    assert status_of(capsys)["usage"]["calls"] > asked_before
+
+
+def test_a_further_question_at_a_limit_changes_nothing_and_says_what_to_type(documents, capsys):
+    assert run_guarded(["demo", str(documents), "--max-tasks", "2"]) == 3
+    before = status_of(capsys)
+
+    assert run_guarded(["run", "--continue", "latest", 'Is it "$5"?']) == 3
+
+    assert r'try:     babyagi run --continue 1 --max-tasks 4 "Is it \"\$5\"?"' in (
+        capsys.readouterr().err
+    )
+    assert run_guarded(["tasks", "add", "Ask Ann"]) == 3
+    assert "try:     babyagi extend --objective 1 --max-tasks 4" in capsys.readouterr().err
+    assert status_of(capsys) == before
+    assert run_guarded(["run", "--continue", "1", "--max-tasks", "20", "What is a limit?"]) == 0
+    assert status_of(capsys)["limits"]["max_tasks"] == 20
+
+
+def test_what_is_frozen_is_not_changed_by_a_further_question(capsys):
+    for more in (["-t", "first"], ["--new"], ["--planning", "combined"]):
+        assert run_guarded(["run", "--continue", "1", "a question", *more]) == 2
+    assert run_guarded(["run", "--continue", "1"]) == 2
+    assert "the further question is missing" in capsys.readouterr().err
+
+
+def test_a_start_that_gets_no_answer_is_left_to_no_worker_and_to_no_bare_resume(
+    documents, capsys, monkeypatch
+):
+    with monkeypatch.context() as broken:
+        nobody(broken)
+        assert run_guarded(["run", "Count the bridges"]) == 6
+        assert run_guarded(["run", "Name the towers"]) == 6
+    assert run_guarded(["demo", str(documents)]) == 0
+
+    status = status_of(capsys, "--objective", "1")
+    assert (status["status"], status["is_set_aside"]) == ("paused", True)
+    assert "nobody listens" in status["stop_detail"]
+    assert run_guarded(["objectives"]) == 0
+    assert capsys.readouterr().out.count("not begun") == 2
+    assert run_guarded(["resume"]) == 8
+    with monkeypatch.context() as broken:
+        nobody(broken)
+        assert run_guarded(["run", "Count the bridges"]) == 6
+    assert run_guarded(["objectives", "prune", "--yes"]) == 0
+    assert "2 deleted." in capsys.readouterr().out
+
+
+def test_a_run_that_a_person_must_mend_is_set_aside_and_goes_on_when_it_is_mended(
+    documents, capsys, monkeypatch
+):
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    assert run_guarded(["submit", "At what does a run stop?", "--files", str(documents)]) == 0
+    moved = documents.rename(documents.with_name("moved"))
+
+    assert run_guarded(["resume"]) == 2
+
+    assert "needs a folder" in capsys.readouterr().err
+    status = status_of(capsys)
+    assert status["is_set_aside"] is True and "needs a folder" in status["stop_detail"]
+    moved.rename(documents)
+    assert run_guarded(["resume"]) == 0
+    assert status_of(capsys)["is_set_aside"] is False
+
+
+def test_how_many_tasks_at_once_is_remembered_where_it_was_said(documents, home, capsys):
+    assert run_guarded(["demo", str(documents), "--concurrency", "2", "--max-tasks", "2"]) == 3
+
+    (kept,) = (home / "concurrency").iterdir()
+    assert kept.read_text() == "2"
+
+
+def test_latest_is_what_the_person_had_to_do_with_last(documents, capsys):
+    assert run_guarded(["demo", str(documents)]) == 0
+    assert run_guarded(["demo", str(documents)]) == 0
+    assert status_of(capsys)["objective"]["id"] == 2
+
+    assert run_guarded(["tasks", "add", "Ask Ann", "--objective", "1"]) == 0
+
+    assert "objective 1 is open again: babyagi resume --objective 1" in capsys.readouterr().out
+    assert status_of(capsys)["objective"]["id"] == 1
+    assert run_guarded(["status", "--objective", "2"]) == 0
+    assert status_of(capsys)["objective"]["id"] == 1

@@ -87,20 +87,15 @@ async def test_a_follower_that_starts_late_shows_only_what_comes(store, objectiv
     ]
 
 
-async def test_a_plain_view_says_one_line_for_each_change_of_state(store, objective, capsys):
+async def test_a_plain_view_says_one_line_for_each_finished_task(store, objective, capsys):
     await homes.finish_a_task(store, objective.id)
 
     await Follower(store, objective.id, PlainView(store)).drain()
 
-    lines = [line.split(" ", 1)[1] for line in capsys.readouterr().out.splitlines()]
+    lines = [line.split(" ", 1)[1] for line in capsys.readouterr().err.splitlines()]
     assert lines == [
         f"objective {objective.id} created",
-        "task 1 added: Read the documents",
-        "task 1 started: Read the documents",
-        "task 1 has its result: Read the documents",
-        "task 2 added: Read limits.md",
-        "task 3 added: Compare them",
-        "task 1 done: Read the documents (2 new)",
+        "task 1 done: Read the documents (2 new) → limits.md:3 says fifty tasks. · $0.0000",
     ]
 
 

@@ -57,17 +57,18 @@ def test_a_run_that_is_stopped_says_how_to_go_on_and_goes_on_to_its_end(
     with subprocess.Popen(
         command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
-        assert running.stdout is not None
+        assert running.stderr is not None
         seen = ""
-        while "task 2 started" not in seen:
-            line = running.stdout.readline()
+        while "task 1 done" not in seen:
+            line = running.stderr.readline()
             assert line, seen
             seen += line
         running.send_signal(signal_number)
         out, err = running.communicate(timeout=30)
 
     assert running.returncode == code
-    assert "babyagi resume --objective 1" in out
+    assert out == ""
+    assert "babyagi resume --objective 1" in err
     assert "Traceback" not in err
     n_done = json.loads(babyagi("status", "--json", environ=environ).stdout)["tasks"]["done"]
 

@@ -31,11 +31,11 @@ def test_every_change_of_state_has_words(kind):
     [
         (events.TASK_DONE, {"n_added": 2, "n_duplicates": 0}, "task 4 done: Read a.md (2 new)"),
         (events.TASK_DONE, {"n_added": 0}, "task 4 done: Read a.md"),
-        (events.TASK_CLAIMED, {"worker_id": "w", "try_no": 1}, "task 4 started: Read a.md"),
+        (events.TASK_CLAIMED, {"worker_id": "w", "try_no": 1}, "task 4 claimed: Read a.md"),
         (
             events.WORKER_BLOCKED,
             {"name": "w", "hindrance": "no key"},
-            "a worker cannot work on it (no key)",
+            "a worker is blocked (no key)",
         ),
         (events.TASK_DEAD, {"error": "no such\nfile"}, "task 4 given up: Read a.md (no such file)"),
         (
@@ -47,7 +47,7 @@ def test_every_change_of_state_has_words(kind):
         (
             events.OBJECTIVE_ENDED,
             {"reason": "limit:tasks", "detail": "50 of 50"},
-            "objective 3 ended (limit:tasks; 50 of 50)",
+            "objective 3: no further task is started (limit:tasks; 50 of 50)",
         ),
         (
             events.MODEL_UNAVAILABLE,
@@ -72,9 +72,9 @@ def test_every_change_of_state_has_words(kind):
         (
             events.TASK_REQUEUED,
             {"try_no": 2, "waits_for": [7, 9]},
-            "task 4 is queued again: Read a.md (after 7, 9)",
+            "task 4 queued again: Read a.md (after 7, 9)",
         ),
-        (events.TASK_REQUEUED, {"try_no": 2, "waits_for": []}, "task 4 is queued again: Read a.md"),
+        (events.TASK_REQUEUED, {"try_no": 2, "waits_for": []}, "task 4 queued again: Read a.md"),
         (
             events.TASK_DUPLICATE_DROPPED,
             {"name": "Read b.md", "repeats": 2},

@@ -44,7 +44,7 @@ def test_a_line_says_on_what_since_when_and_what_keeps_one():
         "s",
         "objective 3 for 1 min 10 s: task 4, task 9",
     ]
-    assert lines[2].endswith("objective 3: cannot work on it: no key")
+    assert lines[2].endswith("objective 3: blocked: no key")
     assert lines[3].endswith("waits for an objective")
     assert " over " in lines[4]
 

@@ -2,9 +2,13 @@ import json
 
 import pytest
 
+from babyagi.app import open_app
 from babyagi.cli.root import run_guarded
 from babyagi.cli.run import Wanted
 from babyagi.cli.session import close_log
+from babyagi.cli.worker import _say_beginning, _show_lines
+from babyagi.errors import NotFoundError
+from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.cli import homes, samples
@@ -87,7 +91,7 @@ def test_joining_one_that_has_ended_says_so_and_gives_its_exit_code(home, capsys
     homes.fill_home("Learn", reason=StopReason.LIMIT_TASKS)
 
     assert run_guarded(["worker", "--objective", "1"]) == 3
-    assert "has ended already" in capsys.readouterr().out
+    assert "has ended already" in capsys.readouterr().err
 
 
 def test_naming_an_objective_without_joining_says_what_to_type(home, capsys):
@@ -120,3 +124,71 @@ def test_the_mode_for_many_machines_needs_a_server(home, monkeypatch, capsys):
     monkeypatch.setenv("COOPERATIVE_MODE", "d")
     assert run_guarded(["workers"]) == 2
     assert "BABYAGI_TASK_STORE=postgresql://" in capsys.readouterr().err
+
+
+async def test_two_workers_of_one_machine_have_different_names_also_in_different_homes(
+    tmp_path,
+):
+    def settings(name):
+        environ = {
+            "BABYAGI_HOME": str(tmp_path / name),
+            "BABYAGI_TASK_STORE": f"sqlite://{tmp_path}/shared.db",
+            "BABYAGI_WORKER_NAME": "me",
+            "LLM_MODEL": "rehearsal",
+            "BABYAGI_RESULT_STORE": "builtin",
+        }
+        return load_settings(flags={}, environ=environ, cwd=tmp_path).settings
+
+    async with open_app(settings("one")) as first:
+        await first.store.register_worker(first._identity, lease_s=30)
+        async with open_app(settings("two")) as second:
+            assert (first.name, second.name) == ("me", "me-2")
+
+
+async def test_a_worker_says_who_it_is_and_what_it_takes_up(home):
+    said: list[str] = []
+    settings = homes.settings()
+    async with open_app(settings) as app:
+        await _say_beginning(app, said.append)
+        await app.store.create_objective(samples.spec("Learn about tea"), uid="u1")
+        await _say_beginning(app, said.append)
+
+    assert said[1].startswith("  There is nothing to do yet")
+    assert said[3:] == ["  objective 1: Learn about tea", "    1 queued; cost so far $0.0000"]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_what_a_worker_does_is_told_in_lines_and_logged(as_json, capsys, caplog):
+    caplog.set_level("INFO", logger="babyagi")
+    store = MemoryTaskStore(Clock())
+    objective, _ = await store.create_objective(samples.spec(), uid="u1")
+    await homes.enter(store, objective.id)
+    said: list[str] = []
+
+    async def work():
+        await homes.finish_a_task(store, objective.id)
+        return await store.objective(objective.id)
+
+    await _show_lines(store, objective.id, work(), say=said.append, as_json=as_json)
+
+    out, err = capsys.readouterr()
+    lines = [line for line in (out + err).splitlines() if "task" in line]
+    if as_json:
+        assert "task.done" in [json.loads(line)["kind"] for line in lines]
+    else:
+        assert all(line.startswith("objective 1: ") for line in lines)
+        assert any("task 1 done" in line for line in lines)
+    assert said == ["objective 1: joined", "objective 1: left, it is active"]
+    assert "task.done" in [record.__dict__.get("event") for record in caplog.records]
+
+
+async def test_what_ends_the_work_on_one_objective_is_raised_as_it_is():
+    store = MemoryTaskStore(Clock())
+    objective, _ = await store.create_objective(samples.spec(), uid="u1")
+
+    async def work():
+        await store.delete_objective(objective.id)
+        return await store.objective(objective.id)
+
+    with pytest.raises(NotFoundError):
+        await _show_lines(store, objective.id, work(), say=lambda _: None, as_json=False)

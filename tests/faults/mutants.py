@@ -31,6 +31,7 @@ from babyagi.journal import Journal
 from babyagi.offload import run_inline
 from babyagi.tasks import Claim, Fence, Step, StepState
 from babyagi.taskstore import lifecycle
+from babyagi.taskstore.port import Intention
 from babyagi.taskstore.sql import database as sql
 from babyagi.taskstore.sql import steps, transitions
 from babyagi.taskstore.sql.database import Transaction
@@ -80,9 +81,9 @@ def _run_nothing(piece: str) -> None:
 def _drop_event(kind: str) -> None:
     run_later = Transaction.run_later
 
-    def run_some(self: Transaction, named: str, row: Mapping[str, Any]) -> None:
+    def run_some(self: Transaction, query: str, row: Mapping[str, Any]) -> None:
         if row["kind"] != kind:
-            run_later(self, named, row)
+            run_later(self, query, row)
 
     Transaction.run_later = run_some  # type: ignore[method-assign]
 
@@ -90,8 +91,8 @@ def _drop_event(kind: str) -> None:
 def _look_up_nothing() -> None:
     intend = Journal._intend
 
-    async def forget(self: Journal, path: str, **call: Any) -> Step:
-        return replace(await intend(self, path, **call), output=None, state=StepState.INTENDED)
+    async def forget(self: Journal, intention: Intention) -> Step:
+        return replace(await intend(self, intention), output=None, state=StepState.INTENDED)
 
     Journal._intend = forget  # type: ignore[method-assign]
 

@@ -53,8 +53,9 @@ class CountingIndex(BuiltinIndex):
         return await super().query(collection, vector, k=min(k, self.max_hits))
 
 
-async def open_indexed(texts=TEXTS):
-    store, objective = await open_library(texts)
+async def open_indexed(texts=TEXTS, **spec):
+    store = MemoryTaskStore(lambda: START)
+    objective = await fill_library(store, texts, **spec)
     index, embed = CountingIndex(), Embedding()
     indexer = Indexer(store, index, objective=objective)
     while await indexer.run_once(embed=embed):
@@ -93,8 +94,11 @@ async def test_excluded_tasks_leave_their_place_to_others():
     assert len(found) == 9 and "Museum" not in names(found)
 
 
-async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once():
-    store, objective, index, embed = await open_indexed()
+@pytest.mark.parametrize(("space", "n_embedded"), [("another:v1:768", 1), ("hash:v1:768", 2)])
+async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once_unless_that_is_free(
+    space, n_embedded
+):
+    store, objective, index, embed = await open_indexed(embedding_space=space)
     texts = {"Octopus": "The podcast about the intelligence of the octopus was downloaded often."}
     await store.add_tasks(objective.id, [Proposal(name="Octopus")])
     await add_result(store, objective, texts)
@@ -106,9 +110,8 @@ async def test_a_result_that_is_not_indexed_yet_is_found_and_embedded_only_once(
 
     assert names(first)[0] == names(second)[0] == "Octopus"
     assert first.degraded == ""
-    assert [text for text in embed.asked if text.startswith("Octopus\n")] == [
-        f"Octopus\n{texts['Octopus']}"
-    ]
+    embedded = [text for text in embed.asked if text.startswith("Octopus\n")]
+    assert embedded == [f"Octopus\n{texts['Octopus']}"] * n_embedded
 
 
 @pytest.mark.parametrize(

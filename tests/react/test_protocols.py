@@ -356,3 +356,100 @@ def test_without_tools_every_protocol_asks_plainly_or_names_its_ends(name):
 
     assert prompt.tools == ()
     assert ("final_answer" in joined(prompt)) == (name == "json")
+
+
+# -- forms that models fall into
+# --------------------------------------------------------------------------------------------------
+
+CALLED = {"act": ["search", "tea"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("Thought: done\nAction: Finish[2022]", {"finish": "2022"}),
+        ("Action 2: finish[one\ntwo]", {"finish": "one\ntwo"}),
+        ("Action: Final Answer\nAction Input: 2022", {"finish": "2022"}),
+        ("Action: final_answer(2022)", {"finish": "2022"}),
+        ("Action: fail_task\nAction Input: it is not there", {"fail": "it is not there"}),
+        ("    Thought: look\n    Action: search\n    Action Input: tea", CALLED),
+        ("\tAction: search\n\tAction Input: tea", CALLED),
+        ("Action 1: search\nAction 1 Input: tea", CALLED),
+        ("Thought: look Action: search Action Input: tea", CALLED),
+        ("I must look. Action: search, Action Input: tea", CALLED),
+        ("Action: search\nAction Input: tea\nObs", CALLED),
+        ("Action: search\nAction Input: tea\nObservation", CALLED),
+        ("Action: search[tea\nand more]", {"act": ["search", "tea\nand more"]}),
+        ("Final Answer: 42\nThought: more\nAction: search\nAction Input: tea", {"finish": "42"}),
+        ("Final Answer: 42\nAction: rest a while", {"finish": "42\nAction: rest a while"}),
+    ],
+)
+def test_a_text_reply_is_read_in_the_forms_that_models_fall_into(text, meant):
+    assert read(text_protocol(), text) == meant
+
+
+def test_the_end_is_read_in_another_language():
+    assert read(text_protocol(JAPANESE), "思考: わかった\n行動: 完了[2022年]") == {
+        "finish": "2022年"
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "For example: Action: delete Action Input: all",
+        "> Action: search Action Input: tea",
+        "One writes:\n    Action: search Action Input: tea",
+    ],
+)
+def test_a_call_within_a_line_that_is_quoted_or_of_no_tool_is_not_carried_out(text):
+    assert read(text_protocol(), text) == {"malformed": True}
+
+
+WRITTEN = {"query": "tea"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"name": "search", "arguments": WRITTEN}),
+        json.dumps({"tool": "search", "tool_input": WRITTEN, "thought": "look"}),
+        json.dumps([{"name": "search", "parameters": WRITTEN}]),
+        json.dumps({"type": "function", "function": {"name": "search", "arguments": WRITTEN}}),
+        json.dumps({"tool_calls": [{"name": "search", "arguments": json.dumps(WRITTEN)}]}),
+        f"```json\n{json.dumps({'name': 'search', 'arguments': WRITTEN})}\n```",
+        f"<tool_call>\n{json.dumps({'name': 'search', 'arguments': WRITTEN})}\n</tool_call>",
+    ],
+)
+def test_a_native_call_that_is_written_as_text_is_a_call(text):
+    assert read(NATIVE, text) == {"act": ["search", json.dumps(WRITTEN)]}
+    assert read(NATIVE, text, replace(TALK, tools=())) == {"finish": text}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"name": "Ann", "arguments": WRITTEN}),
+        json.dumps({"name": "search", "arguments": WRITTEN, "price": 3}),
+        f"Write {json.dumps({'name': 'search', 'arguments': WRITTEN})}",
+        json.dumps({"tea": 3}),
+        "[1, 2]",
+    ],
+)
+def test_a_native_answer_that_only_looks_like_a_call_stays_an_answer(text):
+    assert read(NATIVE, text) == {"finish": text}
+
+
+def test_a_native_reply_may_give_up_or_answer_as_json():
+    assert read(NATIVE, '{"tool": "fail_task", "tool_input": "no"}') == {"fail": "no"}
+    assert read(NATIVE, '{"tool": "final_answer", "tool_input": "5"}') == {"finish": "5"}
+
+
+@pytest.mark.parametrize(
+    ("given", "output"),
+    [({"answer": "42"}, "42"), ({"total": 42}, '{"total": 42}'), ({"a": 1, "b": 2}, None)],
+)
+def test_a_json_answer_keeps_a_name_that_says_something(given, output):
+    text = json.dumps({"thought": "", "tool": "final_answer", "tool_input": given})
+
+    assert read(JSON, text) == {"finish": output or json.dumps(given)}

@@ -24,7 +24,7 @@ PACKAGES = (
         "ruff",
     ),
 )
-QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)$', re.MULTILINE)
+QUOTE = re.compile(r'^- "(.+)" \(([^()\n]+):(\d+)\)', re.MULTILINE)
 
 
 def write_descriptions(folder, packages):
@@ -36,13 +36,16 @@ def write_descriptions(folder, packages):
     return folder
 
 
+def letters(text):
+    return re.sub(r"[\W_]", "", text)
+
+
 def cited(text, folder):
     """The quotes of a text, each of which really stands where it says."""
     quotes = QUOTE.findall(text)
     for said, name, line in quotes:
-        assert (folder / name).read_text(encoding="utf-8").splitlines()[
-            int(line) - 1
-        ].strip() == said
+        lines = (folder / name).read_text(encoding="utf-8").splitlines()[int(line) - 1 :]
+        assert letters(said.removesuffix("…")) in letters("".join(lines[:40]))
     return set(quotes)
 
 
@@ -56,12 +59,12 @@ async def test_the_demo_reads_two_folders_and_gives_two_true_reports(tmp_path):
         ended = await babyagi("demo", str(folder), "--question", QUESTION, env=env)
 
         assert ended.code == 0, ended.said
-        assert ended.out.startswith("REHEARSAL: no language model was asked")
+        assert ended.err.startswith("REHEARSAL: no language model was asked")
         tasks = await look("tasks", env=env)
         results = await look("results", env=env)
         assert len(tasks) == len(results) >= 8
         assert {task["status"] for task in tasks} == {"done"}
-        assert re.search(r"the list was ordered \([1-9]\d* moved\)", ended.out)
+        assert re.search(r"the list was ordered \([1-9]\d* moved\)", ended.err)
         report = (await look("report", env=env))["markdown"]
         assert "REHEARSAL" in report
         quotes.append(cited(report, folder))

@@ -197,7 +197,7 @@ async def test_killed_at_20_random_instants_it_ends_with_the_same_results_and_se
     check_the_end(home, server, watcher)
     assert await results_of(env) == await results_of(unkilled)
     report = (await look("report", env=env))["markdown"]
-    assert "## Done (10)" in report
+    assert "* Tasks: 10 done\n" in report
     assert len(server.requests) > len(rows(home, "SELECT id FROM step WHERE kind = 'model'")), (
         "no kill struck a call in flight"
     )

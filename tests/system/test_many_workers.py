@@ -103,7 +103,8 @@ class Board:
     async def events(self, objective_id):
         """All events of an objective that has ended."""
         ended = await babyagi("watch", "--objective", str(objective_id), "--json", env=self.env())
-        return [json.loads(line) for line in ended.out.splitlines()]
+        *events, _outcome = [json.loads(line) for line in ended.out.splitlines()]
+        return events
 
     async def workers(self):
         return await look("workers", env=self.env())

@@ -46,7 +46,7 @@ async def test_a_cancelled_run_makes_no_further_call_but_its_report_and_ends_wit
 
     assert cancelled.code == 0
     assert ended.code == 130, ended
-    assert "cancelled" in ended.out
+    assert "cancelled" in ended.err
     assert len(server.requests) <= n_at_cancel + 1
     assert "# Report" in (await look("report", env=env))["markdown"]
     status = await look("status", env=env)
@@ -62,6 +62,7 @@ async def test_a_paused_run_makes_no_further_call_and_a_changed_list_is_what_it_
     n_at_pause = len(server.requests)
     ended = await finish(process, timeout_s=20)
     assert (paused.code, ended.code) == (0, 0)
+    assert ended.out == "" and "is paused" in ended.err
     assert len(server.requests) == n_at_pause
 
     added = await babyagi("tasks", "add", "Ask what a person wants", "--first", "--json", env=env)

@@ -332,6 +332,51 @@ class TaskStoreContract:
             1,
         )
 
+    async def test_a_further_question_is_part_of_what_is_asked_and_reopens_the_objective(
+        self, store
+    ):
+        objective_id = await begin(store, "B")
+        first, _ = await finish_one(store, objective_id)
+        await store.end_objective(objective_id, reason=StopReason.FINISHED)
+        claim = await store.claim_duty(objective_id, "w", Duty.REPORT)
+        await store.record_report(claim, markdown="# all")
+
+        limits = replace(NO_LIMITS, max_tasks=9)
+        asked = await store.ask_further(
+            objective_id, question=" And\n coffee? ", after=[first], limits=limits
+        )
+
+        assert (asked.status, asked.has_report) == (ObjectiveStatus.ACTIVE, False)
+        assert asked.spec.further == ("And coffee?",)
+        assert asked.spec.asked == "Know all about tea\nAsked further: And coffee?"
+        assert asked.spec.limits == limits
+        task = (await store.claim_task(objective_id, "w")).task
+        assert (task.name, task.after, task.origins) == ("And coffee?", (first,), ("person",))
+        assert (await store.objective(objective_id)).spec.further == ("And coffee?",)
+        again, is_new = await store.create_objective(asked.spec, uid="other")
+        assert (again.id, is_new) == (objective_id, False)
+        assert not (await store.verify(objective_id)).damages
+
+    async def test_what_was_cancelled_or_asks_nothing_is_not_asked_further(self, store):
+        objective_id = await begin(store)
+        with pytest.raises(SettingsError, match="empty"):
+            await store.ask_further(objective_id, question=" \n")
+        await store.end_objective(objective_id, reason=StopReason.CANCELLED)
+        with pytest.raises(ObjectiveStoppedError):
+            await store.ask_further(objective_id, question="And coffee?")
+        assert (await store.objective(objective_id)).spec.further == ()
+
+    async def test_what_is_set_aside_says_why_until_it_goes_on(self, store):
+        objective_id = await begin(store)
+
+        aside = await store.pause_objective(objective_id, detail="the key is refused")
+        assert aside.is_set_aside and aside.stop_detail == "the key is refused"
+        assert objective_id not in await store.open_objectives()
+
+        active = await store.resume_objective(objective_id)
+        assert not active.is_set_aside and active.stop_detail == ""
+        assert not (await store.pause_objective(objective_id)).is_set_aside
+
     @pytest.mark.parametrize("reason", StopReason)
     async def test_what_a_person_does_reopens_every_end_but_a_cancelled_one_and_extending_those_that_are_no_success(
         self, store, reason
@@ -655,7 +700,8 @@ class TaskStoreContract:
                 store.release_task(claim),
                 store.record_lack(claim, lack=Lack(what="more")),
                 store.intend_step(
-                    claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                    claim.fence,
+                    intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
                 ),
             ):
                 with pytest.raises(LeaseLostError):
@@ -769,9 +815,12 @@ class TaskStoreContract:
             store.record_lack(claim, lack=Lack(what="late")),
             store.fail_task(claim, error="late", max_failures=1),
             store.release_task(claim),
-            store.put_step(claim.fence, key="k", kind="inputs", request_hash="h", output="{}"),
+            store.put_step(
+                claim.fence, kept=Kept(key="k", kind="inputs", request_hash="h", output="{}")
+            ),
             store.intend_step(
-                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                claim.fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             ),
         ):
             with pytest.raises(LeaseLostError):
@@ -1065,7 +1114,8 @@ class TaskStoreContract:
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
         zombie = await store.claim_duty(objective_id, "w", Duty.PLAN)
         paid = await store.intend_step(
-            zombie.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL
+            zombie.fence,
+            intention=Intention(key="1/plan", kind="model", request_hash="h", reservation=CALL),
         )
         await store.record_step(zombie.fence, key=paid.key, output='"{}"', usage=SPENT)
         clock.tick(31)
@@ -1074,7 +1124,8 @@ class TaskStoreContract:
         claim = await store.claim_duty(objective_id, "v", Duty.PLAN)
         assert (claim.fence.owner, claim.fence.claim_no) == ("plan:1", 2)
         step = await store.intend_step(
-            claim.fence, key="1/plan", kind="model", request_hash="h", reservation=CALL
+            claim.fence,
+            intention=Intention(key="1/plan", kind="model", request_hash="h", reservation=CALL),
         )
         assert (step.output, (await store.objective(objective_id)).usage) == ('"{}"', SPENT)
         before = await store.events(objective_id)
@@ -1496,7 +1547,9 @@ class TaskStoreContract:
         claim = await store.claim_task(objective_id, worker_id)
         for kind in steps:
             key = f"{claim.fence.claim_no}/{kind}"
-            await store.put_step(claim.fence, key=key, kind=kind, request_hash="h", output="{}")
+            await store.put_step(
+                claim.fence, kept=Kept(key=key, kind=kind, request_hash="h", output="{}")
+            )
         clock.tick(31)
         assert await store.reap_workers() == 1
         return await store.task(objective_id, claim.task.id)
@@ -1538,7 +1591,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="1/x", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="1/x", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         assert (await self.lose_worker(store, clock, objective_id, "v")).n_lost == 2
@@ -1589,7 +1644,9 @@ class TaskStoreContract:
             await store.claim_task(objective_id, worker_id) for worker_id in ("v", "v", "v", "u")
         ]
         assert [claim and claim.task.id for claim in claims] == [1, 3, None, 2]
-        await store.put_step(claims[0].fence, key="1/x", kind="tool", request_hash="h", output="{}")
+        await store.put_step(
+            claims[0].fence, kept=Kept(key="1/x", kind="tool", request_hash="h", output="{}")
+        )
         await store.release_task(claims[3])
         assert (await store.claim_task(objective_id, "v")).task.id == 2, (
             "the first has got further, and is not suspected any more"
@@ -1762,29 +1819,76 @@ class TaskStoreContract:
                 claimable.has_task,
                 claimable.n_startable,
                 claimable.duties,
-                claimable.can_conclude,
+                claimable.conclusion,
             )
 
-        assert await look() == (True, 3, (Duty.ORDER,), False)
+        assert await look() == (True, 3, (Duty.ORDER,), None)
         await finish_one(store, objective_id)
         await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
-        assert await look() == (True, 1, (Duty.PLAN,), False)
+        assert await look() == (True, 1, (Duty.PLAN,), None)
         await plan_from(store, objective_id, is_met=True)
-        assert await look() == (False, 0, (Duty.CHECK,), False)
+        assert await look() == (False, 0, (Duty.CHECK,), None)
         await check(store, objective_id)
         await finish_one(store, objective_id)
-        assert await look() == (False, 0, (Duty.CHECK,), False)
+        assert await look() == (False, 0, (Duty.CHECK,), None)
         await check(store, objective_id, is_met=True)
         assert (await look(), await store.open_objectives()) == (
-            (False, 0, (Duty.REPORT,), False),
+            (False, 0, (Duty.REPORT,), None),
             [objective_id],
         )
         await store.record_report(
             await store.claim_duty(objective_id, "w", Duty.REPORT), markdown="# Report"
         )
-        assert (await look(), await store.open_objectives()) == ((False, 0, (), False), [])
+        assert (await look(), await store.open_objectives()) == ((False, 0, (), None), [])
         with pytest.raises(NotFoundError):
             await store.claimable(99)
+
+    async def test_all_that_a_planning_is_made_from_is_read_at_once(self, store):
+        objective_id = await begin(store, "B", "C")
+        await finish_one(store, objective_id)
+        for text in ("of B", "of C"):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text=text, origins=["model:m"])
+        seen = await store.plannable(objective_id, n_results=1, n_finished=9, n_names=2)
+        assert [task.name for task in seen.recorded] == ["B", "C"]
+        assert [result.text for result in seen.results] == ["of B"]
+        assert [task.name for task in seen.finished] == ["Make a list"]
+        assert [name.name for name in seen.names] == ["B", "C"]
+        with pytest.raises(NotFoundError):
+            await store.plannable(99, n_results=1, n_finished=1, n_names=1)
+
+    async def test_a_duty_is_new_until_somebody_has_held_it(self, store):
+        objective_id = await begin(store)
+        await store.record_result(await store.claim_task(objective_id, "w"), text="r", origins=[])
+        planning = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        await store.release_duty(planning)
+        again = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        await store.record_plan(
+            again, task_ids=[1], plan=Planned(proposals=(Proposal(name="B", parent_id=1),))
+        )
+        await store.record_result(await store.claim_task(objective_id, "w"), text="s", origins=[])
+        following = await store.claim_duty(objective_id, "w", Duty.PLAN)
+        assert (planning.is_new, again.is_new, following.is_new) == (True, False, True)
+
+    async def test_results_that_are_owed_to_the_index_are_read_with_their_vectors(self, store):
+        objective_id = await begin(store, "B", "C")
+        assert (await store.pending_results(objective_id, space="s", limit=9)).n_results == 0
+        await finish_with(store, objective_id, "one", "two", "three")
+        await store.store_vectors(objective_id, space="s", vectors={1: b"1", 2: b"2"})
+        await store.store_vectors(objective_id, space="other", vectors={3: b"3"})
+        await store.mark_indexed(objective_id, task_ids=[1])
+        pending = await store.pending_results(objective_id, space="s", limit=9)
+        assert (pending.n_results, pending.vectors) == (3, {2: b"2"})
+        assert list(pending.results) == await store.unindexed_results(objective_id, limit=9)
+        found = await store.pending_results(
+            objective_id, space="s", limit=1, words=["three", "one"], n_found=1
+        )
+        assert (len(found.results), pending.with_words) == (1, ())
+        words = ["three", "one"]
+        assert [*found.with_words] == await store.find_words(objective_id, words=words, limit=1)
+        assert len(found.with_words) == 1
+        with pytest.raises(NotFoundError):
+            await store.pending_results(99, space="s", limit=9)
 
     async def test_the_events_of_one_change_keep_their_order_and_every_character(self, store):
         objective_id = await begin(store)
@@ -1844,13 +1948,13 @@ class TaskStoreContract:
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tasks=1))
         await finish_one(store, objective_id, proposals=[Proposal(name="B"), Proposal(name="C")])
         claimable = await store.claimable(objective_id)
-        assert (claimable.has_task, claimable.duties, claimable.can_conclude) == (False, (), True)
+        assert (claimable.has_task, claimable.duties) == (False, ()) and claimable.conclusion
 
     async def test_the_outlook_says_when_concluding_would_end_the_objective(self, store):
         objective_id = await begin(store)
         await store.fail_task(await store.claim_task(objective_id, "w"), error="no", max_failures=1)
         claimable = await store.claimable(objective_id)
-        assert (claimable.has_task, claimable.duties, claimable.can_conclude) == (False, (), True)
+        assert (claimable.has_task, claimable.duties) == (False, ()) and claimable.conclusion
 
     async def test_a_lease_too_far_in_the_future_is_dead(self, store, clock):
         objective_id = await begin(store)
@@ -1911,7 +2015,8 @@ class TaskStoreContract:
         clock.tick(10)
         with pytest.raises(LimitReachedError) as caught:
             await store.intend_step(
-                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                claim.fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
         assert (caught.value.limit, caught.value.is_final) == ("time", True)
         await store.release_task(claim)
@@ -2264,10 +2369,14 @@ class TaskStoreContract:
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         step = await store.intend_step(
-            fence, key="1/x", kind="model", request_hash="h", reservation=CALL, model="m"
+            fence,
+            intention=Intention(
+                key="1/x", kind="model", request_hash="h", reservation=CALL, model="m"
+            ),
         )
         assert step == await store.intend_step(
-            fence, key="1/x", kind="model", request_hash="other", reservation=CALL
+            fence,
+            intention=Intention(key="1/x", kind="model", request_hash="other", reservation=CALL),
         )
         assert (await store.objective(objective_id)).held == CALL
         done = await store.record_step(
@@ -2280,7 +2389,8 @@ class TaskStoreContract:
         assert await store.steps(objective_id, owner=fence.owner) == [done]
         assert (
             await store.intend_step(
-                fence, key="1/x", kind="model", request_hash="h2", reservation=CALL
+                fence,
+                intention=Intention(key="1/x", kind="model", request_hash="h2", reservation=CALL),
             )
             == done
         )
@@ -2288,7 +2398,9 @@ class TaskStoreContract:
     async def test_an_outcome_that_is_recorded_again_under_its_claim_is_counted_once(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         first = await store.record_step(fence, key="k", output="1", usage=SPENT)
         kinds = await kinds_of(store, objective_id)
         assert await store.record_step(fence, key="k", output="1", usage=SPENT) == first
@@ -2300,11 +2412,11 @@ class TaskStoreContract:
     async def test_an_outcome_and_the_next_call_are_one_transaction(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_after(fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(fence, intention=NEXT_CALL, first=KEPT)
         first, intention = Outcome(key="k", output="1", usage=SPENT), replace(NEXT_CALL, key="l")
-        step = await store.intend_after(fence, intention=intention, first=first)
+        step = await store.intend_step(fence, intention=intention, first=first)
         # as a caller does to whom the commit seemed to fail
-        assert step == await store.intend_after(fence, intention=intention, first=first)
+        assert step == await store.intend_step(fence, intention=intention, first=first)
         kept, done, intended = await store.steps(objective_id, owner=fence.owner)
         assert (kept.output, done.output, done.usage) == ('"kept"', "1", SPENT)
         assert (intended.key, intended.state) == ("l", StepState.INTENDED)
@@ -2322,11 +2434,11 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_tokens=2000))
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_after(fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(fence, intention=NEXT_CALL, first=KEPT)
         first = Outcome(key="k", output="1", usage=SPENT)
-        await store.intend_after(fence, intention=replace(NEXT_CALL, key="l"), first=first)
+        await store.intend_step(fence, intention=replace(NEXT_CALL, key="l"), first=first)
         with pytest.raises(LimitReachedError):
-            await store.intend_after(
+            await store.intend_step(
                 fence, intention=replace(NEXT_CALL, key="m"), first=replace(first, key="l")
             )
         # where the next call must not be made, its companion is not recorded either
@@ -2342,7 +2454,7 @@ class TaskStoreContract:
         await join(store, make_worker("v"), objective_id)
         claim = await store.claim_task(objective_id, "v")
         assert claim.task.n_lost == 1
-        await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(claim.fence, intention=NEXT_CALL, first=KEPT)
         first = Outcome(key="k", output="1", usage=SPENT, origins=("person",))
         for _ in range(2):  # the second as by a caller to whom the commit seemed to fail
             result = await store.record_result(claim, text="found", origins=[], first=first)
@@ -2358,7 +2470,7 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         zombie = await store.claim_task(objective_id, "w")
-        await store.intend_after(zombie.fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(zombie.fence, intention=NEXT_CALL, first=KEPT)
         clock.tick(31)
         await store.reap_workers()
         first = Outcome(key="k", output="1", usage=SPENT)
@@ -2369,13 +2481,27 @@ class TaskStoreContract:
         done = await store.record_step(zombie.fence, key="k", output="1", usage=SPENT)
         assert (done.output, done.n_unconfirmed) == ("1", 0)
 
+    async def test_an_outcome_and_what_a_task_lacked_are_one_transaction(self, store):
+        objective_id = await begin(store)
+        claim = await store.claim_task(objective_id, "w")
+        await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
+        first, lack = Outcome(key="k", output="1", usage=SPENT), Lack(what="prices", shown=())
+        stranger = replace(claim, fence=replace(claim.fence, worker_id="v"))
+        with pytest.raises(LeaseLostError):
+            await store.record_lack(stranger, lack=lack, first=first)
+        assert (await store.steps(objective_id, owner="task:1"))[1].output is None
+        task = await store.record_lack(claim, lack=lack, first=first)
+        assert (task.lack, task.usage) == (lack, SPENT)
+        assert (await store.steps(objective_id, owner="task:1"))[1].output == "1"
+
     async def test_an_outcome_and_what_a_duty_makes_of_it_are_one_transaction(self, store):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
         await store.record_result(claim, text="found", origins=[])
         planner = await store.claim_duty(objective_id, "w", Duty.PLAN)
         await store.intend_step(
-            planner.fence, key="k", kind="model", request_hash="h", reservation=CALL
+            planner.fence,
+            intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
         )
         first = Outcome(key="k", output="1", usage=SPENT)
         plan = Planned(proposals=tuple(Proposal(name=f"Task {n}") for n in range(3)))
@@ -2394,7 +2520,9 @@ class TaskStoreContract:
     async def test_a_step_left_open_may_have_been_paid_and_is_intended_anew(self, store, clock):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         assert (await store.objective(objective_id)).held == Reservation()
@@ -2402,7 +2530,9 @@ class TaskStoreContract:
         assert events.STEP_UNCONFIRMED in await kinds_of(store, objective_id)
         await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         first = await store.record_step(zombie, key="k", output='"zombie"', usage=SPENT)
         assert (await store.objective(objective_id)).held == CALL
         second = await store.record_step(fence, key="k", output='"later"', usage=SPENT)
@@ -2417,7 +2547,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_cost_usd=0.012))
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         (left_open,) = await store.steps(objective_id, owner="task:1")
@@ -2435,7 +2567,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         await store.abandon_step(zombie, key="k", usage=Usage())
@@ -2445,12 +2579,16 @@ class TaskStoreContract:
     async def test_a_late_failure_leaves_the_call_of_the_next_claim_as_it_is(self, store, clock):
         objective_id = await begin(store)
         zombie = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(zombie, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            zombie, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         clock.tick(31)
         await store.reap_workers()
         await join(store, make_worker("v"), objective_id)
         fence = (await store.claim_task(objective_id, "v")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         await store.abandon_step(zombie, key="k", usage=SPENT)
         objective = await store.objective(objective_id)
         assert (objective.usage, objective.held) == (SPENT, CALL)
@@ -2460,7 +2598,9 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        )
         await store.abandon_step(fence, key="k", usage=SPENT)
         objective = await store.objective(objective_id)
         assert (objective.held, objective.usage) == (Reservation(), SPENT)
@@ -2478,18 +2618,19 @@ class TaskStoreContract:
         fence = (await store.claim_task(objective_id, "w")).fence
         await store.intend_step(
             fence,
-            key="1",
-            kind="model",
-            request_hash="h",
-            reservation=Reservation(calls=1, tokens=1),
+            intention=Intention(
+                key="1", kind="model", request_hash="h", reservation=Reservation(calls=1, tokens=1)
+            ),
         )
         with pytest.raises(LimitReachedError) as caught:
             await store.intend_step(
                 fence,
-                key="2",
-                kind="model",
-                request_hash="h",
-                reservation=Reservation(calls=1, tokens=5000),
+                intention=Intention(
+                    key="2",
+                    kind="model",
+                    request_hash="h",
+                    reservation=Reservation(calls=1, tokens=5000),
+                ),
             )
         assert (caught.value.limit, caught.value.is_final) == ("tokens", True)
 
@@ -2497,25 +2638,35 @@ class TaskStoreContract:
         objective_id = await begin(store, limits=replace(NO_LIMITS, max_calls=3))
         fence = (await store.claim_task(objective_id, "w")).fence
         one = Reservation(calls=1)
-        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=one)
-        await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=one)
+        await store.intend_step(
+            fence, intention=Intention(key="1", kind="model", request_hash="h", reservation=one)
+        )
+        await store.intend_step(
+            fence, intention=Intention(key="2", kind="model", request_hash="h", reservation=one)
+        )
         with pytest.raises(LimitReachedError) as caught:
-            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=one)
+            await store.intend_step(
+                fence, intention=Intention(key="3", kind="model", request_hash="h", reservation=one)
+            )
         assert (caught.value.limit, caught.value.is_final) == ("calls", False)
         for key in ("1", "2"):
             await store.record_step(fence, key=key, output="1", usage=Usage(calls=1))
         with pytest.raises(LimitReachedError) as caught:
-            await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=one)
+            await store.intend_step(
+                fence, intention=Intention(key="3", kind="model", request_hash="h", reservation=one)
+            )
         assert caught.value.is_final
         await store.release_task(await self._again(store, objective_id, fence))
         await store.end_objective(objective_id, reason=StopReason.LIMIT_CALLS)
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         await store.intend_step(
-            report.fence, key="r", kind="model", request_hash="h", reservation=one
+            report.fence,
+            intention=Intention(key="r", kind="model", request_hash="h", reservation=one),
         )
         with pytest.raises(LimitReachedError):
             await store.intend_step(
-                report.fence, key="s", kind="model", request_hash="h", reservation=one
+                report.fence,
+                intention=Intention(key="s", kind="model", request_hash="h", reservation=one),
             )
 
     async def _again(self, store, objective_id, fence):
@@ -2550,12 +2701,17 @@ class TaskStoreContract:
     ):
         objective_id = await begin(store, limits=replace(NO_LIMITS, **limits))
         fence = (await store.claim_task(objective_id, "w")).fence
-        await store.intend_step(fence, key="1", kind="model", request_hash="h", reservation=CALL)
-        await store.intend_step(fence, key="2", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="1", kind="model", request_hash="h", reservation=CALL)
+        )
+        await store.intend_step(
+            fence, intention=Intention(key="2", kind="model", request_hash="h", reservation=CALL)
+        )
         await store.record_step(fence, key="1", output="1", usage=usage)
         with pytest.raises(LimitReachedError) as caught:
             await store.intend_step(
-                fence, key="3", kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key="3", kind="model", request_hash="h", reservation=CALL),
             )
         assert (caught.value.limit, caught.value.is_final) == (limit, True)
         assert (await kinds_of(store, objective_id)).count(events.STEP_OVERSPENT) == 1
@@ -2566,12 +2722,14 @@ class TaskStoreContract:
         report = await store.claim_duty(objective_id, "w", Duty.REPORT)
         with pytest.raises(LimitReachedError):
             await store.intend_step(
-                report.fence, key="r", kind="model", request_hash="h", reservation=CALL
+                report.fence,
+                intention=Intention(key="r", kind="model", request_hash="h", reservation=CALL),
             )
         await store.extend_objective(objective_id, limits=replace(NO_LIMITS, max_cost_usd=100.0))
         again = await store.claim_task(objective_id, "w")
         await store.intend_step(
-            again.fence, key="3", kind="model", request_hash="h", reservation=CALL
+            again.fence,
+            intention=Intention(key="3", kind="model", request_hash="h", reservation=CALL),
         )
 
     async def test_an_answer_that_goes_over_its_reservation_stops_nothing_where_nothing_limits_it(
@@ -2581,10 +2739,13 @@ class TaskStoreContract:
         fence = (await store.claim_task(objective_id, "w")).fence
         for key, usage in (("1", replace(SPENT, prompt_tokens=10**9)), ("2", UNCONFIRMED)):
             await store.intend_step(
-                fence, key=key, kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key=key, kind="model", request_hash="h", reservation=CALL),
             )
             await store.record_step(fence, key=key, output="1", usage=usage)
-        await store.intend_step(fence, key="3", kind="model", request_hash="h", reservation=CALL)
+        await store.intend_step(
+            fence, intention=Intention(key="3", kind="model", request_hash="h", reservation=CALL)
+        )
         objective = await store.objective(objective_id)
         assert objective.usage.unconfirmed_cost_usd == pytest.approx(0.01)
         assert (await store.task(objective_id, 1)).usage == objective.usage
@@ -2595,27 +2756,133 @@ class TaskStoreContract:
         await store.pause_objective(objective_id)
         with pytest.raises(ObjectiveStoppedError):
             await store.intend_step(
-                fence, key="k", kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
         await store.resume_objective(objective_id)
         await store.end_objective(objective_id, reason=StopReason.FAILED)
         with pytest.raises(ObjectiveStoppedError):
             await store.intend_step(
-                fence, key="k", kind="model", request_hash="h", reservation=CALL
+                fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
 
     async def test_a_put_step_is_written_once_and_steps_keep_their_order(self, store):
         objective_id = await begin(store)
         fence = (await store.claim_task(objective_id, "w")).fence
         first = await store.put_step(
-            fence, key="b", kind="inputs", request_hash="h", output="1", origins=["person"]
+            fence,
+            kept=Kept(key="b", kind="inputs", request_hash="h", output="1", origins=["person"]),
         )
         assert (
-            await store.put_step(fence, key="b", kind="inputs", request_hash="h", output="2")
+            await store.put_step(
+                fence, kept=Kept(key="b", kind="inputs", request_hash="h", output="2")
+            )
             == first
         )
-        await store.put_step(fence, key="a", kind="inputs", request_hash="h", output="3")
+        await store.put_step(fence, kept=Kept(key="a", kind="inputs", request_hash="h", output="3"))
         assert [step.key for step in await store.steps(objective_id, owner="task:1")] == ["b", "a"]
+
+    # -- looking
+    # ----------------------------------------------------------------------------------------------
+
+    async def test_what_was_asked_is_kept_with_a_step(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        kept = Kept(key="b", kind="tool", request_hash="h", output="1", request='{"tool": "x"}')
+        await store.put_step(fence, kept=kept)
+        intention = Intention(
+            key="a", kind="model", request_hash="h", reservation=CALL, request="\ud800{}"
+        )
+        await store.intend_step(fence, intention=intention)
+        await store.record_step(fence, key="a", output="2", usage=Usage(calls=1))
+        found = await store.steps_at(
+            objective_id, named=[("task:1", "a"), ("task:1", "none"), ("task:1", "b")]
+        )
+        assert [step.request for step in found] == ["?{}", '{"tool": "x"}']
+
+    async def test_pages_of_tasks_of_one_status_hold_each_of_them_once_in_the_lists_order(
+        self, store
+    ):
+        objective_id = await begin(store, *"BCDE")
+        await store.move_task(objective_id, 5, to=Place.FIRST)
+        await finish_one(store, objective_id)
+        pages, last = [], None
+        while page := await store.tasks_page(
+            objective_id, status=TaskStatus.QUEUED, after=last, limit=2
+        ):
+            pages.append([task.id for task in page])
+            last = page[-1]
+        assert pages == [[1, 2], [3, 4]]
+        (done,) = await store.tasks_page(objective_id, status=TaskStatus.DONE, limit=9)
+        assert done.id == 5
+        assert await store.statuses(objective_id, task_ids=[5, 1, 77]) == {
+            5: TaskStatus.DONE,
+            1: TaskStatus.QUEUED,
+        }
+
+    async def test_the_place_of_a_task_counts_those_before_it_that_could_be_claimed(
+        self, store, clock
+    ):
+        objective_id = await begin(store, "B", "C")
+        await store.add_tasks(objective_id, [Proposal(name="D", after=(3,)), Proposal(name="E")])
+        claim = await store.claim_task(objective_id, "w")
+        await store.release_task(claim, delay_s=60)
+        assert await store.place(await store.task(objective_id, 5)) == 3  # after B and C
+        clock.tick(61)
+        assert await store.place(await store.task(objective_id, 5)) == 4
+
+    async def test_history_is_read_from_both_ends_and_of_one_task(self, store, clock):
+        objective_id = await begin(store, "B")
+        clock.tick(20)
+        await finish_one(store, objective_id)
+        every = await store.events(objective_id)
+        middle = every[3]
+        later = await store.history(objective_id, after_id=middle.id, limit=2)
+        assert later == every[4:6]
+        assert await store.history_before(objective_id, before_id=middle.id, limit=2) == every[1:3]
+        of_two = [event for event in every if event.task_id == 2]
+        assert await store.history(objective_id, task_id=2, limit=99) == of_two
+        assert (
+            await store.history_before(objective_id, before_id=2**53, task_id=2, limit=1)
+            == of_two[-1:]
+        )
+        old = next(event.id for event in every if event.kind == events.TASK_CLAIMED) - 1
+        assert await store.last_event_before(objective_id, since_s=10) == old
+        assert await store.last_event_before(objective_id, since_s=500) == 0
+
+    async def test_a_duty_has_an_owner_for_each_time_that_it_was_done(self, store):
+        objective_id = await begin(store, "B")
+        for _ in range(2):
+            claim = await store.claim_task(objective_id, "w")
+            await store.record_result(claim, text="r", origins=[])
+            duty = await store.claim_duty(objective_id, "w", Duty.PLAN)
+            await store.put_step(
+                duty.fence, kept=Kept(key="inputs", kind="x", request_hash="h", output="1")
+            )
+            await store.record_plan(duty, task_ids=[claim.task.id], plan=Planned())
+        assert await store.duty_owners(objective_id, duty=Duty.PLAN) == {
+            "plan:1": 1,
+            "plan:2": 1,
+        }
+        assert await store.duty_owners(objective_id, duty=Duty.ORDER) == {}
+
+    async def test_how_an_objective_stands_is_read_at_one_instant(self, store, clock):
+        objective_id = await begin(store, "B")
+        await finish_one(store, objective_id)
+        down = {"reason": "no answer", "retry_in_s": 5.0}
+        await store.append_event(objective_id, kind=events.MODEL_UNAVAILABLE, data=down)
+        standing = await store.standing(objective_id)
+        assert (standing.n_begun, standing.at, standing.outage.data["retry_in_s"]) == (
+            1,
+            clock.now,
+            5.0,
+        )
+        assert standing.counts[TaskStatus.QUEUED] == 1
+        await store.append_event(objective_id, kind=events.MODEL_AVAILABLE, data={})
+        assert (await store.standing(objective_id)).outage is None
+        with pytest.raises(NotFoundError):
+            await store.standing(objective_id + 1)
 
     async def test_verifying_reads_every_step_and_result_and_finds_nothing_wrong(self, store):
         objective_id = await begin(store, "B")
@@ -2624,7 +2891,8 @@ class TaskStoreContract:
         for at_work in (objective_id, objective_id, other.id):
             claim = await store.claim_task(at_work, "w")
             await store.intend_step(
-                claim.fence, key="1/x", kind="model", request_hash="h", reservation=CALL
+                claim.fence,
+                intention=Intention(key="1/x", kind="model", request_hash="h", reservation=CALL),
             )
             await store.record_result(claim, text="Ünïcödé 日本", origins=["model:m"])
         every, one = await store.verify(), await store.verify(objective_id)

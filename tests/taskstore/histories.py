@@ -23,7 +23,7 @@ from babyagi.tasks import (
     Worker,
 )
 from babyagi.taskstore.limits import countable_usage, kept_back, to_microusd
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.port import Intention, TaskStore
 from support.workers import join
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -137,7 +137,10 @@ class History:
         overspent = (await self._store.objective(self._objective_id)).overspent
         try:
             step = await self._store.intend_step(
-                fence, key=key, kind="model", request_hash="h", reservation=reservation
+                fence,
+                intention=Intention(
+                    key=key, kind="model", request_hash="h", reservation=reservation
+                ),
             )
         except LimitReachedError as error:
             if error.is_final:

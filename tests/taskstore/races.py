@@ -13,7 +13,7 @@ from pathlib import Path
 from babyagi.errors import LeaseLostError, SettingsError
 from babyagi.offload import run_inline
 from babyagi.tasks import Duty, Place, Proposal, Reservation, TaskStatus, Usage
-from babyagi.taskstore.port import Planned
+from babyagi.taskstore.port import Intention, Planned
 from babyagi.taskstore.sql.store import SqlTaskStore, open_postgres
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
@@ -59,10 +59,12 @@ def _work(place, objective_id, worker_id, barrier):
                 if claim is not None:
                     await store.intend_step(
                         claim.fence,
-                        key="k",
-                        kind="model",
-                        request_hash="h",
-                        reservation=Reservation(calls=1),
+                        intention=Intention(
+                            key="k",
+                            kind="model",
+                            request_hash="h",
+                            reservation=Reservation(calls=1),
+                        ),
                     )
                     await store.record_step(
                         claim.fence, key="k", output=f'"{worker_id}"', usage=Usage(calls=1)

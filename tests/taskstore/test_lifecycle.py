@@ -10,6 +10,7 @@ from babyagi.tasks import (
     Checks,
     Duty,
     Limits,
+    ObjectiveStatus,
     Reservation,
     StopReason,
     TaskStatus,
@@ -17,6 +18,7 @@ from babyagi.tasks import (
 )
 from babyagi.taskstore import lifecycle, limits
 from babyagi.taskstore.sql.database import parse_queries
+from tests.cli.samples import objective
 
 
 @pytest.mark.parametrize(
@@ -331,3 +333,36 @@ def test_two_pieces_of_sql_with_one_name_are_refused():
     }
     with pytest.raises(ValueError, match="two queries"):
         parse_queries("-- a --\nSELECT 1;\n-- a --\nSELECT 2;")
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "used_up"),
+    [
+        ({}, {}, ""),
+        ({"max_tasks": 3}, {"n_begun": 3}, "tasks"),
+        ({"max_time_s": 60}, {"active_s": 60.0}, "time"),
+        ({"max_calls": 8}, {"usage": Usage(calls=7)}, "calls"),
+        ({"max_cost_usd": 1.0}, {"usage": Usage(cost_usd=0.95)}, "cost"),
+        ({"max_tokens": 1000}, {"overspent": "tokens"}, "tokens"),
+    ],
+)
+def test_a_limit_that_lets_no_task_begin_is_named_until_it_is_raised(changes, more, used_up):
+    none = Limits(max_tasks=0, max_calls=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
+    spec = replace(objective().spec, limits=replace(none, **changes))
+    found = replace(
+        objective(), **{"status": ObjectiveStatus.ACTIVE, "stop_reason": None, "ended_at": None},
+        spec=spec, usage=Usage(), active_s=0.0,
+    )  # fmt: skip
+    found = replace(found, **more)
+
+    assert limits.find_used_up(found) == used_up
+    assert limits.find_used_up(found, none) == ""
+    assert limits.find_used_up(found, replace(none, **changes)) == used_up
+
+
+def test_what_ended_at_a_limit_has_used_it_up_though_a_small_call_would_fit():
+    ended = replace(objective(), stop_reason=StopReason.LIMIT_TOKENS, usage=Usage())
+
+    assert limits.find_used_up(ended) == "tokens"
+    raised = replace(ended.spec.limits, max_tokens=2 * ended.spec.limits.max_tokens)
+    assert limits.find_used_up(ended, raised) == ""

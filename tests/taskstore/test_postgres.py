@@ -23,7 +23,7 @@ from babyagi.offload import ThreadOffload, run_inline
 from babyagi.redaction import redact_url
 from babyagi.tasks import Duty, Proposal, TaskStatus
 from babyagi.taskstore import postgres
-from babyagi.taskstore.port import Planned
+from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.postgres import PostgresDatabase, migrate
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.access import POLL_S
@@ -400,7 +400,7 @@ async def test_a_missing_driver_says_what_to_install(monkeypatch):
     monkeypatch.delattr(taskstore, "postgres")
     with pytest.raises(SettingsError) as caught:
         await open_postgres("postgresql://u:secret@127.0.0.1/db", offload=run_inline)
-    assert caught.value.fix == "pip install 'babyagi-daemon[postgres]'"
+    assert caught.value.fix == "pip install 'psycopg[binary]>=3.3.9'"
 
 
 def test_every_error_of_the_driver_is_ours_to_say_or_a_programmers():
@@ -647,7 +647,8 @@ async def test_threads_of_one_store_race_for_claims_while_the_list_is_ordered_an
         while (claim := await store.claim_task(objective_id, worker_id)) is not None:
             claimed.append((objective_id, claim.task.id))
             await store.intend_step(
-                claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+                claim.fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
             )
             await store.record_step(claim.fence, key="k", output="1", usage=SPENT)
             await store.record_result(claim, text="r", origins=[])
@@ -819,6 +820,6 @@ async def test_a_long_list_is_read_row_by_row(store):
     claim = await store.claim_task(objective_id, "w")
     for number in range(50):
         await store.put_step(
-            claim.fence, key=f"{number}", kind="inputs", request_hash="h", output="{}"
+            claim.fence, kept=Kept(key=f"{number}", kind="inputs", request_hash="h", output="{}")
         )
     assert (await store.verify()).n_steps == 50

@@ -18,7 +18,7 @@ from babyagi.errors import StoreUnavailableError, StoreUnusableError
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Duty, Memory, Proposal, StopReason
 from babyagi.taskstore import sqlite
-from babyagi.taskstore.port import Planned
+from babyagi.taskstore.port import Intention, Kept, Planned
 from babyagi.taskstore.sql import database
 from babyagi.taskstore.sql.rows import from_time
 from babyagi.taskstore.sqlite import LOOK_S, SqliteDatabase, open_sqlite
@@ -54,7 +54,9 @@ async def make_filled(path, n_tasks=3):
     store = await open_inline(path)
     objective_id = await begin(store, *[f"Task {number}" for number in range(n_tasks)])
     claim = await store.claim_task(objective_id, "w")
-    await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+    await store.intend_step(
+        claim.fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+    )
     await store.record_step(claim.fence, key="k", output='"the step said this"', usage=SPENT)
     await store.record_result(
         claim, text="the result said this", origins=["model:m"], lack="the rest"
@@ -278,11 +280,22 @@ async def test_only_what_would_be_had_again_for_nothing_does_not_wait_for_the_di
     assert not is_waited_for
     fence = claim.fence
     for verb, is_lasting in (
-        (store.put_step(fence, key="inputs", kind="inputs", request_hash="h", output="{}"), False),
-        (store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL), True),
+        (
+            store.put_step(
+                fence, kept=Kept(key="inputs", kind="inputs", request_hash="h", output="{}")
+            ),
+            False,
+        ),
+        (
+            store.intend_step(
+                fence,
+                intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
+            ),
+            True,
+        ),
         (store.record_step(fence, key="k", output='"said"', usage=SPENT), True),
         (store.renew_lease("w", lease_s=30), False),
-        (store.intend_after(fence, intention=NEXT_CALL, first=KEPT), True),
+        (store.intend_step(fence, intention=NEXT_CALL, first=KEPT), True),
         (store.record_step(fence, key=NEXT_CALL.key, output='"said"', usage=SPENT), True),
         (store.intend_once(fence, key="once", request="{}"), True),
         (store.abandon_step(fence, key="once", usage=SPENT), True),
@@ -359,7 +372,9 @@ async def test_a_file_that_was_removed_or_replaced_is_noticed_before_the_next_ca
     fence = (await store.claim_task(objective_id, "w")).fence
     happens(path)
     for verb in (
-        lambda: store.intend_step(fence, key="k", kind="model", request_hash="h", reservation=CALL),
+        lambda: store.intend_step(
+            fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+        ),
         lambda: store.intend_once(fence, key="o", request="{}"),
         lambda: store.record_step(fence, key="k", output='"paid"', usage=SPENT),
         lambda: store.renew_lease("w", lease_s=30),
@@ -388,7 +403,9 @@ async def make_rich(path):
     objective_id = await begin(store, "Task two")
     await store.join_objective("w", objective_id)
     claim = await store.claim_task(objective_id, "w")
-    await store.intend_step(claim.fence, key="k", kind="model", request_hash="h", reservation=CALL)
+    await store.intend_step(
+        claim.fence, intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL)
+    )
     await store.record_step(claim.fence, key="k", output='"said"', usage=SPENT)
     await store.record_result(claim, text="a result", origins=["model:m"])
     await plan_from(
@@ -880,3 +897,17 @@ async def test_a_wait_for_a_change_that_is_under_way_when_the_store_is_closed_en
     await waiting.close()
     async with asyncio.timeout(5):
         await wait
+
+
+async def test_who_waits_for_events_can_be_cancelled_as_one_comes(tmp_path):
+    store = await open_inline(tmp_path / "tasks.db")
+    objective_id = await begin(store)
+    later = await store.last_event_id(objective_id) + 2
+    waiting = asyncio.create_task(store.wait_for_events(objective_id, after_id=later, timeout_s=60))
+    await asyncio.sleep(0.01)
+    await store.pause_objective(objective_id)
+    waiting.cancel()
+    done, _ = await asyncio.wait({waiting}, timeout=1)
+    waiting.cancel()
+    assert done == {waiting} and waiting.cancelled()
+    await store.close()

@@ -5,6 +5,7 @@ import sqlite3
 from contextlib import closing
 
 from babyagi.offload import run_inline
+from babyagi.taskstore.port import Intention
 from babyagi.taskstore.sqlite import open_sqlite
 from tests.taskstore.contract import CALL, SPENT, Clock, begin, plan_from
 
@@ -22,7 +23,8 @@ async def leave_a_log(folder):
         claim = await store.claim_task(objective_id, "w")
         assert claim is not None
         await store.intend_step(
-            claim.fence, key="k", kind="model", request_hash="h", reservation=CALL
+            claim.fence,
+            intention=Intention(key="k", kind="model", request_hash="h", reservation=CALL),
         )
         await store.record_step(claim.fence, key="k", output='"said"' * 100, usage=SPENT)
         await store.record_result(claim, text="found " * 200, origins=["model:m"])

@@ -70,7 +70,7 @@ async def test_whatever_a_function_raises_in_its_thread_is_its_answer(error):
 async def test_a_time_out_inside_a_tool_is_not_said_to_be_the_tools_own():
     assert (
         await run_tool(raising(TimeoutError("the database")), {})
-    ).passage.text == "t failed: TimeoutError"
+    ).passage.text == "t failed: TimeoutError: the database"
 
 
 async def hold_on(until):

@@ -25,7 +25,7 @@ LOCK_TIMEOUT_S = 10.0
 NO_LIMITS = Limits(max_tasks=0, max_tokens=0, max_cost_usd=0, max_time_s=0)
 WRITES = frozenset(
     "register_worker join_objective leave_objective renew_lease remove_worker "
-    "reap_workers reap_gone claim_next claim_duty intend_step intend_after "
+    "reap_workers reap_gone claim_next claim_duty intend_step "
     "record_step put_step abandon_step record_result record_lack record_plan fail_task "
     "release_task release_duty finish_check reorder "
     "record_report conclude_objective end_objective append_event mark_indexed store_vectors".split()

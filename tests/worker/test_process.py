@@ -8,6 +8,7 @@ from babyagi import events
 from babyagi.errors import BabyagiError, StoreUnavailableError, StoreUnusableError
 from babyagi.tasks import ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker.lease import reap_namesakes
+from babyagi.worker.process import _heard_signals
 from babyagi.worker.serving import Pace
 from support.scripted import ScriptedModel
 from support.virtual import VirtualWorld, run_virtually, virtually
@@ -99,9 +100,19 @@ async def test_a_paused_objective_goes_on_where_it_was():
     assert len(world.model.asked(Role.EXECUTION)) == 1
 
 
-async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other():
+@pytest.fixture
+def heard_hangup():
+    """The end of the terminal is not ignored, however the tests were started."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("heard_hangup")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other(number, caplog):
     async def signal_us():
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         await breathe()
 
     world = World(model=SlowModel(Script(), signal_us))
@@ -109,12 +120,20 @@ async def test_a_first_signal_lets_the_call_in_flight_end_and_makes_no_other():
 
     left, signal_number = await world.open_worker(objective).run(objective.id)
 
-    assert signal_number == signal.SIGTERM
+    assert signal_number == number
+    assert "waiting up to 10 s for 1 piece of work; again to stop at once" in caplog.text
     assert left.status is ObjectiveStatus.ACTIVE
     assert [role for role, _ in world.model.calls] == [Role.EXECUTION]
     task = await world.store.task(objective.id, 1)
     assert (task.status, task.failures) == (TaskStatus.RECORDED, 0)
     assert await world.store.workers() == []
+
+
+@pytest.mark.usefixtures("heard_hangup")
+def test_the_end_of_the_terminal_is_not_heard_where_it_is_to_be_outlived():
+    assert signal.SIGHUP in _heard_signals()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert signal.SIGHUP not in _heard_signals()
 
 
 async def test_a_second_signal_stops_now_and_what_was_in_flight_counts_as_spent():

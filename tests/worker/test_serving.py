@@ -12,12 +12,14 @@ from babyagi.errors import (
     RequestRefusedError,
     SettingsError,
 )
+from babyagi.inbox import QUESTION, Decision, decide, write_decision, write_request
 from babyagi.reporting import load_report
 from babyagi.tasks import Limits, ObjectiveStatus, Role, StopReason, TaskStatus
 from babyagi.worker.process import Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience
 from support.scripted import ScriptedModel, is_probe
 from support.virtual import VirtualWorld, run_virtually
+from support.workers import join
 from tests.taskstore.contract import make_worker
 from tests.test_loop import Script, propose, task_of
 
@@ -453,3 +455,75 @@ def test_an_objective_of_which_no_task_was_answered_names_the_most_frequent_reas
         [TaskStatus.DEAD],
     )
     assert ended.stop_detail == "no task was answered, 1 was given up: refused (400)"
+
+
+async def park(world, objective):
+    """The first task asks a person, under a worker that is gone since."""
+    await join(world.store, make_worker("gone"), objective.id)
+    claim = await world.store.claim_task(objective.id, "gone")
+    request = write_request("ask_user", {"question": "Which one?"})
+    step = await world.store.park_task(claim.fence, key="1/q", kind=QUESTION, request=request)
+    await world.store.remove_worker("gone")
+    return step
+
+
+def test_a_run_waits_for_the_answer_of_the_person_who_is_there_and_ends_without_one():
+    async def live():
+        world = Crew(model=ScriptedModel(Script()))
+        objective = await world.start()
+        step = await park(world, objective)
+        is_there = [True]
+        running = asyncio.ensure_future(
+            world.open_crew().run(
+                objective.id, patience=Patience(is_person_there=lambda: is_there[0])
+            )
+        )
+        await asyncio.sleep(600)
+        assert (await world.store.objective(objective.id)).status is ObjectiveStatus.ACTIVE
+        said = decide(step, Decision.ANSWER, "the second")
+        await world.store.answer_step(step.id, output=write_decision(said))
+        ended, _ = await running
+        assert ended.stop_reason is StopReason.FINISHED
+
+        other = await world.start()
+        await park(world, other)
+        is_there[0] = False
+        left, _ = await world.open_crew().run(
+            other.id, patience=Patience(is_person_there=lambda: is_there[0])
+        )
+        assert left.stop_reason is StopReason.WAITING
+
+    run_virtually(live())
+
+
+def test_an_end_as_waiting_by_another_worker_is_outlived_by_the_one_that_has_a_person():
+    async def live():
+        world = Crew(model=ScriptedModel(Script()))
+        objective = await world.start()
+        step = await park(world, objective)
+        running = asyncio.ensure_future(
+            world.open_crew().run(objective.id, patience=Patience(is_person_there=lambda: True))
+        )
+        await asyncio.sleep(10)
+        await world.store.conclude_objective(objective.id)
+        await asyncio.sleep(10)
+        assert (await world.store.objective(objective.id)).has_report and not running.done()
+        said = decide(step, Decision.ANSWER, "the second")
+        await world.store.answer_step(step.id, output=write_decision(said))
+        ended, _ = await running
+        assert ended.stop_reason is StopReason.FINISHED
+
+    run_virtually(live())
+
+
+def test_a_limit_of_time_ends_the_waiting_for_a_person():
+    async def live():
+        world = Crew(model=ScriptedModel(Script()))
+        objective = await world.start(limits=Limits(max_time_s=60.0))
+        await park(world, objective)
+        ended, _ = await world.open_crew().run(
+            objective.id, patience=Patience(is_person_there=lambda: True)
+        )
+        assert ended.stop_reason is StopReason.LIMIT_TIME
+
+    run_virtually(live())

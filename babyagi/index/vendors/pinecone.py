@@ -39,7 +39,7 @@ AILING = (
     "see https://status.pinecone.io, and the limits of the project's plan at "
     "https://app.pinecone.io"
 )
-RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'babyagi-daemon[pinecone]'"
+RENAMED = "pip uninstall -y pinecone-client pinecone, then pip install 'pinecone>=9'"
 
 
 class PineconeIndex:

@@ -263,7 +263,7 @@ class WeaviateIndex:
         except BabyagiError:
             raise
         except ImportError as error:
-            fix = "pip install 'babyagi-daemon[weaviate]', or set BABYAGI_RESULT_STORE=chroma"
+            fix = "pip install 'weaviate-client>=4.23', or set BABYAGI_RESULT_STORE=chroma"
             raise IndexUnavailableError(
                 "Weaviate cannot be imported", why=str(error), fix=fix, guide="results"
             ) from error

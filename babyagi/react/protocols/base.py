@@ -13,11 +13,11 @@ from typing import Any
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Message, Prompt, Speaker
 from babyagi.react.steps import Act, AgentDecision, AgentStep
-from babyagi.tools.base import Observation, Tool
+from babyagi.tools.base import Observation, Tool, describe_type
 
 PLACE = re.compile(r"\{\{(\w+)\}\}")
 
-PROMPT_NAMES = ("text", "json", "reflection", "agent", "node")
+PROMPT_NAMES = ("text", "json", "reflection", "agent", "node", "output")
 WRITTEN_CALL = "written in the text"  # the id of a call that did not come in fields of its own
 ANSWER_NOW = "Answer now, from what you have: no further tool can be used."
 
@@ -117,7 +117,7 @@ def describe_input(tool: Tool) -> str:
     required = tool.parameters.get("required", ())
     properties: dict[str, Any] = dict(tool.parameters.get("properties", {}))
     said = [
-        f"{name} ({schema.get('type', 'any')}{'' if name in required else ', optional'})"
+        f"{name} ({describe_type(schema)}{'' if name in required else ', optional'})"
         for name, schema in properties.items()
     ]
     return ", ".join(said) or "none"

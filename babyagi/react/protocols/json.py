@@ -38,6 +38,10 @@ EXPECTED = (
     'Reply with one JSON object {"thought": "…", "tool": "…", "tool_input": …} and no other text.'
 )
 
+_WRAPPERS = frozenset(  # names that say nothing of what they hold
+    "answer final_answer output result response text content message value input tool_input "
+    "reason".split()
+)
 _OPENING = re.compile(r"`{3}\w{0,10}[ \t]*\n")
 _MADE_UP = re.compile(
     (
@@ -110,9 +114,9 @@ def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
         raise MalformedReplyError(f'The object has no "tool". {EXPECTED}')
     match tool.strip():
         case "final_answer":
-            return _finish(_as_text(given), log)
+            return _finish(as_text(given), log)
         case "fail_task":
-            return Fail(reason=_as_text(given) or "no reason was given", log=log)
+            return Fail(reason=as_text(given) or "no reason was given", log=log)
         case name:
             arguments = "" if given is None else json.dumps(given, ensure_ascii=False)
             thought = action.get("thought")
@@ -126,10 +130,10 @@ def _finish(output: str, log: str) -> Finish:
     return Finish(output=output.strip(), log=log)
 
 
-def _as_text(given: Any) -> str:
+def as_text(given: Any) -> str:
     """The text of an answer, however it is put: bare, as the only value of an object, or as
     JSON."""
-    if isinstance(given, dict) and len(given) == 1:
+    if isinstance(given, dict) and len(given) == 1 and next(iter(given)).casefold() in _WRAPPERS:
         (given,) = given.values()
     return (
         given

@@ -3,9 +3,14 @@ plain text is the answer."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Collection
+from typing import Any
+
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
-from babyagi.llm.prompt import Message, Prompt, Speaker, fence
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, fence
 from babyagi.react.protocols.base import (
     ANSWER_NOW,
     AgentProtocol,
@@ -14,7 +19,18 @@ from babyagi.react.protocols.base import (
     label_of,
     model_origins,
 )
-from babyagi.react.steps import Act, AgentDecision, Finish
+from babyagi.react.protocols.json import FAIL_TASK, FINAL_ANSWER, as_text
+from babyagi.react.steps import Act, AgentDecision, Fail, Finish
+from babyagi.tools.base import DECODER
+
+_NAMES = ("name", "tool", "tool_name", "function", "action")
+_ARGUMENTS = ("arguments", "parameters", "tool_input", "input", "args", "action_input")
+_BESIDE = frozenset(("thought", "id", "type", "call_id", "index"))
+_AROUND = re.compile(
+    r"\s*(?:`{3}\w{0,10}\s*\n(?P<code>.*?)\n\s*`{3}|<(?P<tag>tool_calls?|function_calls?)>(?P<tagged>.*?)"
+    r"(?:</(?P=tag)>)?)\s*",
+    re.DOTALL,
+)
 
 
 def render(conversation: Conversation) -> Prompt:
@@ -46,13 +62,65 @@ def render(conversation: Conversation) -> Prompt:
 
 
 def parse(completion: Completion, conversation: Conversation) -> AgentDecision:
-    """Half a call is none: of a reply that was cut off only the text counts."""
+    """Half a call is none: of a reply that was cut off only the text counts. A reply that is
+    nothing but a call, written as JSON, is one."""
     text = completion.text.strip()
     if completion.tool_calls and conversation.tools and completion.finish_reason != "length":
         return Act(calls=completion.tool_calls, thought=text, log=completion.text)
     if not text:
         raise MalformedReplyError("Your reply held no answer.")
+    if conversation.tools:
+        written = _read_written(text, {tool.name for tool in conversation.tools})
+        if written is not None:
+            return written
     return Finish(output=text, log=completion.text)
+
+
+def _read_written(text: str, names: Collection[str]) -> AgentDecision | None:
+    """The decision that a reply is, if it is a call of one of these tools, or several, as JSON."""
+    around = _AROUND.fullmatch(text)
+    body = (around["code"] or around["tagged"] or "") if around else text
+    if body.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        value = DECODER.decode(body.strip())
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict) and set(value) == {"tool_calls"}:
+        value = value["tool_calls"]
+    given = [_read_call(one) for one in (value if isinstance(value, list) else [value])]
+    calls = [call for call in given if call is not None]
+    if not calls or len(calls) < len(given):
+        return None
+    if len(calls) == 1 and calls[0][0] == FINAL_ANSWER and as_text(calls[0][1]).strip():
+        return Finish(output=as_text(calls[0][1]).strip(), log=text)
+    if len(calls) == 1 and calls[0][0] == FAIL_TASK:
+        return Fail(reason=as_text(calls[0][1]) or "no reason was given", log=text)
+    if any(name not in names for name, _ in calls):
+        return None
+    return Act(
+        calls=tuple(
+            ToolCall(id=f"written_{at}", name=name, arguments=_write(arguments))
+            for at, (name, arguments) in enumerate(calls, start=1)
+        )
+    )
+
+
+def _read_call(value: Any) -> tuple[str, Any] | None:
+    """The name and the arguments of what looks like a call."""
+    if not isinstance(value, dict):
+        return None
+    if isinstance(value.get("function"), dict) and set(value) <= {"function", *_BESIDE}:
+        value = value["function"]
+    name = next((key for key in _NAMES if isinstance(value.get(key), str)), None)
+    arguments = next((key for key in _ARGUMENTS if key in value), None)
+    if name is None or arguments is None or set(value) - {name, arguments} - _BESIDE:
+        return None
+    return value[name], value[arguments]
+
+
+def _write(arguments: Any) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 NATIVE = AgentProtocol(name="native", render=render, parse=parse)

@@ -10,9 +10,10 @@ not read. Reading is linear in the length of the reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
+from textwrap import dedent
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
@@ -31,9 +32,11 @@ from babyagi.react.protocols.base import (
     model_origins,
     origins_of,
 )
-from babyagi.react.steps import Act, AgentDecision, AgentStep, Finish
+from babyagi.react.protocols.json import FAIL_TASK
+from babyagi.react.steps import Act, AgentDecision, AgentStep, Fail, Finish
 
 MAX_LABEL_CHARS = 200  # a label stands within this much of its line
+MAX_INLINE_CHARS = 2000  # a call within a line as well
 DECIDING = ("action", "answer")
 NO_CALL = frozenset({"", "none", "n/a", "-", "no action", "なし"})
 
@@ -52,11 +55,13 @@ _INVISIBLE = "".join(
         ),
     )
 )
+_NUMBER = re.compile(r"\s?#?\d{1,3}\s|\s")
 _CODE_FENCE = re.compile(rf"[\s{_INVISIBLE}]{{0,3}}(`{{3}}|~{{3}})[`~]*\s*(.{{0,1}})")
 _CODE_BLOCK = re.compile(r" {4}| {0,3}\t")  # code by its indentation
 _DATA_FENCE = re.compile(r"<<[\w ]{1,40} ([0-9a-f]{8,64}) from ")
 _END_OF_DATA = re.compile(r"([0-9a-f]{8,64})>>\s*")
 _BRACKETED = re.compile(r"([\w-]{1,64})\s*[\[(](.*)[\])]", re.DOTALL)
+_ENDS = frozenset(("finish", "final answer", "final_answer", "finalanswer"))
 _DECORATION = "*_`[]\"' \t\r" + _INVISIBLE
 
 
@@ -202,11 +207,14 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
         )
     if _is_plain(conversation):
         return native.parse(completion, conversation)
-    text = _unwrap(completion.text.replace("\r\n", "\n").strip())
-    lines = text.split("\n")
+    text = _unwrap(_dedent(completion.text.replace("\r\n", "\n")).strip())
+    lines = _without_cut_label(text.split("\n"), labels)
     found = _scan(lines, labels)
     end = next((label.line for label in found if label.kind == "observation"), len(lines))
-    decision = _decide(lines[:end], [label for label in found if label.line < end], labels)
+    tool_names = {tool.name for tool in conversation.tools}
+    decision = _decide(
+        lines[:end], [label for label in found if label.line < end], labels, tool_names
+    )
     if decision is not None:
         return decision
     if conversation.is_last and text and not found:
@@ -217,16 +225,81 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
     )
 
 
-def _decide(lines: Sequence[str], found: Sequence[_Label], labels: Labels) -> AgentDecision | None:
+def _dedent(text: str) -> str:
+    """The text without the blanks that stand before each of its lines: indented as a whole, it is
+    no quotation."""
+    return dedent(text.strip("\n").rstrip())
+
+
+def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:
+    """The lines without a last one that begins the label of an observation: a stop word cut it."""
+    last = lines[-1].strip()
+    is_cut = any(
+        len(last) >= min(3, len(name)) and name.startswith(last.rstrip(":："))
+        for name in labels.observation
+    )
+    return list(lines[:-1] if is_cut and last and len(lines) > 1 else lines)
+
+
+def _decide(
+    lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
+) -> AgentDecision | None:
     for at, label in enumerate(found):
         if label.kind == "answer":
-            answer = "\n".join([label.rest, *lines[label.line + 1 :]]).strip()
-            return Finish(output=answer, log="\n".join(lines)) if answer else None
+            end = _end_of_answer(found[at + 1 :], len(lines), tool_names)
+            answer = "\n".join([label.rest, *lines[label.line + 1 : end]]).strip()
+            return Finish(output=answer, log="\n".join(lines[:end])) if answer else None
         if label.kind == "action":
             act = _read_call(lines, found, at, labels)
             if act is not None:
-                return act
-    return _find_inline_answer(lines, found, labels)
+                return _read_end(act, labels, tool_names)
+    return _find_inline_call(lines, found, labels, tool_names) or _find_inline_answer(
+        lines, found, labels
+    )
+
+
+def _end_of_answer(later: Sequence[_Label], n_lines: int, tool_names: Collection[str]) -> int:
+    """Where an answer ends: before a call of a tool that the model made up behind it."""
+    for at, label in enumerate(later):
+        name = re.split(r"[\[(]", label.rest)[0].strip(_DECORATION)
+        if label.kind == "action" and name in tool_names:
+            before = later[at - 1] if at else None
+            is_thought = before is not None and before.kind == "thought"
+            return before.line if before is not None and is_thought else label.line
+    return n_lines
+
+
+def _read_end(act: Act, labels: Labels, tool_names: Collection[str]) -> AgentDecision | None:
+    """A call of what is no tool but a word for the end is that end."""
+    call = act.calls[0]
+    name, given = call.name.strip().casefold(), call.arguments.strip()
+    if call.name in tool_names:
+        return act
+    if name in _ENDS or call.name in labels.answer:
+        return Finish(output=given, log=act.log) if given else None
+    if name == FAIL_TASK:
+        return Fail(reason=given or "no reason was given", log=act.log)
+    return act
+
+
+def _find_inline_call(
+    lines: Sequence[str], found: Sequence[_Label], labels: Labels, tool_names: Collection[str]
+) -> Act | None:
+    """A call of a tool whose labels stand within a line, in a reply that decides nothing else."""
+    if any(map(_decides, found)):
+        return None
+    patterns = _patterns(labels)
+    is_quoted, end = _quoted(
+        lines, [patterns.label.match(line[:MAX_LABEL_CHARS]) for line in lines]
+    )
+    for at, line in enumerate(lines[:end]):
+        match = None if is_quoted[at] else patterns.inline_call.search(line[:MAX_INLINE_CHARS])
+        if match and match["tool"] in tool_names and not _CODE_BLOCK.match(line):
+            given = "\n".join([line[match.end() :], *lines[at + 1 : end]]).strip()
+            call = ToolCall(id=WRITTEN_CALL, name=match["tool"], arguments=_unwrap(given))
+            thought = _thought([*lines[:at], line[: match.start()]], labels)
+            return Act(calls=(call,), thought=thought, log="\n".join(lines))
+    return None
 
 
 def _read_call(
@@ -244,8 +317,12 @@ def _read_call(
     elif inline is not None:
         last = following.line - 1 if following is not None else len(lines) - 1
         given = "\n".join([inline, *lines[action.line + 1 : last + 1]])
+    until = following.line if following is not None else len(lines)
+    written = "\n".join([name, *lines[action.line + 1 : until]]).strip()
     if given is None and (bracketed := _BRACKETED.fullmatch(name.strip())):
         name, given = bracketed.groups()
+    elif given is None and (bracketed := _BRACKETED.fullmatch(written)):
+        (name, given), last = bracketed.groups(), until - 1
     name = name.strip(_DECORATION).rstrip(".:,")
     if name.casefold() in NO_CALL:
         return None
@@ -303,7 +380,7 @@ def _scan(lines: Sequence[str], labels: Labels) -> list[_Label]:
         if match is None or is_quoted[at]:
             continue
         label = _Label(
-            kind=patterns.kind_by_name[match["name"].casefold()],
+            kind=patterns.kind_by_name[_NUMBER.sub(" ", match["name"]).casefold()],
             line=at,
             rest=lines[at][match.end() :],
         )
@@ -319,6 +396,7 @@ class _Patterns:
     label: re.Pattern[str]
     inline_input: re.Pattern[str]
     inline_answer: re.Pattern[str]
+    inline_call: re.Pattern[str]
     kind_by_name: dict[str, str]
 
 
@@ -333,14 +411,15 @@ def _patterns(labels: Labels) -> _Patterns:
     }
     kind_by_name = {name.casefold(): kind for kind, names in kinds.items() for name in names}
     any_name = "|".join(
-        re.escape(name)
+        re.escape(name).replace(r"\ ", r"(?:\s?#?\d{1,3})?\s")
         for name in sorted(
             (name for names in kinds.values() for name in names), key=len, reverse=True
         )
     )
     blank = rf"[\s{_INVISIBLE}]*"
-    inputs, answers = (
-        "|".join(map(re.escape, names)) for names in (labels.action_input, labels.answer)
+    inputs, answers, actions = (
+        "|".join(map(re.escape, names))
+        for names in (labels.action_input, labels.answer, labels.action)
     )
     return _Patterns(
         label=re.compile(
@@ -349,6 +428,10 @@ def _patterns(labels: Labels) -> _Patterns:
         ),
         inline_input=re.compile(rf"[,;\s]\s*(?:{inputs})\s*[:：]", re.IGNORECASE),
         inline_answer=re.compile(rf"(?<=[.!?。])\s{{1,3}}(?:{answers})\s?[:：]", re.IGNORECASE),
+        inline_call=re.compile(
+            rf"(?:^|[\s.!?。,;])(?:{actions})\s?[:：]\s*(?P<tool>[\w-]{{1,64}})[\s,;.]{{1,3}}(?:{inputs})\s?[:：]",
+            re.IGNORECASE,
+        ),
         kind_by_name=kind_by_name,
     )
 

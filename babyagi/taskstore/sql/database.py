@@ -235,9 +235,14 @@ class Database(Protocol):
 def load_queries(*rooms: str) -> Mapping[str, str]:
     """The named queries of the `.sql` files of these names, by name."""
     queries: dict[str, str] = {}
-    for room in ("meta", "objectives", "tasks", "steps", *rooms):
+    for room in ("meta", "objectives", "tasks", "steps", "looking", *rooms):
         queries |= parse_queries(files(__package__).joinpath(f"{room}.sql").read_text("utf-8"))
-    return MappingProxyType(queries)
+    return MappingProxyType({name: fill(sql, queries) for name, sql in queries.items()})
+
+
+def fill(sql: str, queries: Mapping[str, str]) -> str:
+    """The query with others in the place of their names in double braces."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: queries[found[1]].rstrip(";"), sql)
 
 
 def parse_queries(text: str) -> dict[str, str]:
@@ -303,7 +308,7 @@ def require_known(version: int, *, known: int, where: str) -> None:
         raise StoreUnusableError(
             f"the task store {where} was written by a newer babyagi",
             why=f"its schema has version {version}, this program knows versions up to {known}",
-            fix="pip install --upgrade babyagi-daemon",
+            fix="pip install . in the newest sources of this program",
             guide="store",
         )
 

@@ -41,8 +41,8 @@ SELECT id FROM objective WHERE status = 'active' OR (status = 'ended' AND report
 UPDATE objective SET active_us = :active_us, seen_us = :now_us WHERE id = :objective_id;
 
 -- set_status --
--- active ⇄ paused.
-UPDATE objective SET status = :status WHERE id = :objective_id;
+-- active ⇄ paused; the detail says why nobody could work on it.
+UPDATE objective SET status = :status, stop_detail = :detail WHERE id = :objective_id;
 
 -- end_objective --
 -- active | paused → ended.

@@ -396,22 +396,7 @@ def apply(
     wanted = plan.proposals if is_open else ()
     unhelpful = {task.id: _shown(task, unanswered) for task in lacking}
     entered = enter(tx, objective_id, wanted, unhelpful=unhelpful)
-    for name in plan.dropped:
-        transitions.append_event(
-            tx,
-            objective_id,
-            events.TASK_PROPOSAL_DROPPED,
-            name=lifecycle.storable(name, max_chars=500),
-        )
-    if plan.failure:
-        task_ids = [task.id for task in tasks]
-        transitions.append_event(
-            tx,
-            objective_id,
-            events.PLAN_FAILED,
-            task_ids=task_ids,
-            reason=lifecycle.storable(plan.failure, max_chars=500),
-        )
+    _tell_of(tx, objective_id, plan, tasks)
     for task in tasks:
         own = [
             task_id
@@ -435,6 +420,25 @@ def apply(
     if plan.is_met and is_open:
         claim_met(tx, objective_id, task_id=tasks[-1].id if tasks else None)
     return entered.plan
+
+
+def _tell_of(tx: Transaction, objective_id: int, plan: Planned, tasks: Sequence[Task]) -> None:
+    """What was left out of the plan, and why there is none."""
+    for name in plan.dropped:
+        transitions.append_event(
+            tx,
+            objective_id,
+            events.TASK_PROPOSAL_DROPPED,
+            name=lifecycle.storable(name, max_chars=500),
+        )
+    if plan.failure:
+        transitions.append_event(
+            tx,
+            objective_id,
+            events.PLAN_FAILED,
+            task_ids=[task.id for task in tasks],
+            reason=lifecycle.storable(plan.failure, max_chars=500),
+        )
 
 
 def claim_met(tx: Transaction, objective_id: int, *, task_id: int | None) -> None:

@@ -154,7 +154,10 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 
 
 def spec_to_json(spec: ObjectiveSpec) -> str:
-    return to_json(asdict(spec))
+    fields = asdict(spec)
+    if not spec.further:  # so that earlier versions can read what they could have written
+        del fields["further"]
+    return to_json(fields)
 
 
 @_of("objective {id}")
@@ -163,12 +166,13 @@ def spec_from_row(row: Row) -> ObjectiveSpec:
     fields["limits"] = Limits(**fields["limits"])
     fields["model_by_role"] = {Role(role): model for role, model in fields["model_by_role"].items()}
     fields["tools"] = tuple(
-        ToolGrant(name=tool["name"], effect=Effect(tool["effect"])) for tool in fields["tools"]
+        ToolGrant(**{**tool, "effect": Effect(tool["effect"])}) for tool in fields["tools"]
     )
     fields["approval"] = Approval(fields["approval"])
     # those begun before there was a choice have none
     fields["memory"] = Memory(fields.get("memory", Memory.OBJECTIVE))
     fields["planning"] = Planning(fields.get("planning", Planning.SEPARATE))  # as above
+    fields["further"] = tuple(fields.get("further", ()))
     return ObjectiveSpec(**fields)
 
 
@@ -223,6 +227,7 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
         order_revision=row["order_revision"],
         is_claimed_met=bool(row["is_claimed_met"]),
         overspent=row["overspent"],
+        n_begun=row["n_begun"],
         checks=checks_from_json(row["checks"]),
         has_report=bool(row["has_report"]),
         created_at=to_time(row["created_at_us"]),

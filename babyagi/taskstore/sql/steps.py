@@ -19,24 +19,11 @@ class Steps(SqlAccess):
     """Intend, record, abandon."""
 
     async def intend_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        reservation: Reservation,
-        model: str = "",
-    ) -> Step:
-        intention = Intention(
-            key=key, kind=kind, request_hash=request_hash, reservation=reservation, model=model
-        )
-        return await self._write(lambda tx: _intend(tx, fence, intention), fence.objective_id)
-
-    async def intend_after(
-        self, fence: Fence, *, intention: Intention, first: Outcome | Kept
+        self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
         def work(tx: Transaction) -> Step:
+            if first is None:
+                return _intend(tx, fence, intention)
             keys = {"key": first.key, "other_key": intention.key}
             owned = {"objective_id": fence.objective_id, "owner": fence.owner}
             tx.ask("two_steps", **owned, **keys)
@@ -90,17 +77,7 @@ class Steps(SqlAccess):
 
         await self._write(work, fence.objective_id)
 
-    async def put_step(
-        self,
-        fence: Fence,
-        *,
-        key: str,
-        kind: str,
-        request_hash: str,
-        output: str,
-        origins: Sequence[str] = (),
-    ) -> Step:
-        kept = Kept(key=key, kind=kind, request_hash=request_hash, output=output, origins=origins)
+    async def put_step(self, fence: Fence, *, kept: Kept) -> Step:
         return await self._write(
             lambda tx: _put(tx, fence, kept), fence.objective_id, is_lasting=False
         )
@@ -116,7 +93,8 @@ class Steps(SqlAccess):
 
     async def secret(self, candidate: str) -> str:
         def work(tx: Transaction) -> str:
-            tx.run("keep_secret", secret=candidate)
+            if tx.count_changed("keep_secret", secret=candidate):
+                return candidate
             return str(tx.all("secret")[0]["value"])
 
         if not self._secret:
@@ -155,6 +133,7 @@ def _intend_found(
         known or lifecycle.new_step(fence, key=intention.key, at=to_time(tx.now_us)),
         kind=intention.kind,
         request_hash=intention.request_hash,
+        request=lifecycle.storable(intention.request),
         model=intention.model,
         reservation=wanted,
         claim_no=fence.claim_no,
@@ -204,6 +183,7 @@ def _put(tx: Transaction, fence: Fence, kept: Kept) -> Step:
         lifecycle.new_step(fence, key=kept.key, at=at),
         kind=kept.kind,
         request_hash=kept.request_hash,
+        request=lifecycle.storable(kept.request),
     )
     step = lifecycle.done_step(step, output=kept.output, model="", origins=kept.origins, at=at)
     tx.run("put_step", **step_to_values(step, is_held=False))

@@ -20,6 +20,9 @@ from babyagi.tasks import (
     Objective,
     ObjectiveSpec,
     ObjectiveStatus,
+    Pending,
+    Place,
+    Proposal,
     Result,
     StopReason,
     Task,
@@ -27,10 +30,11 @@ from babyagi.tasks import (
     TaskStatus,
 )
 from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Window
+from babyagi.taskstore.port import Plannable, Window
 from babyagi.taskstore.sql import planning, transitions
 from babyagi.taskstore.sql.access import Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
+from babyagi.taskstore.sql.looking import Looking
 from babyagi.taskstore.sql.rows import (
     event_from_row,
     result_from_row,
@@ -43,7 +47,7 @@ from babyagi.taskstore.sql.rows import (
     to_json,
 )
 from babyagi.taskstore.sql.steps import Parking, Steps
-from babyagi.taskstore.sql.tasks import Claims, Steering
+from babyagi.taskstore.sql.tasks import Claims, Steering, put_in_place
 from babyagi.taskstore.sql.transitions import ALL_ROWS
 from babyagi.taskstore.sql.verify import Verifying
 from babyagi.taskstore.sql.workers import Workers
@@ -129,13 +133,13 @@ def _load_postgres(url: str) -> ModuleType:
         raise SettingsError(
             f"the task store {redact_url(url)} needs a driver that is not installed",
             why=str(error),
-            fix="pip install 'babyagi-daemon[postgres]'",
+            fix="pip install 'psycopg[binary]>=3.3.9'",
             guide="store",
         ) from error
     return postgres
 
 
-class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying):
+class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, Verifying):
     """All the state there is, in one file or database; several processes may have it open."""
 
     # -- objectives
@@ -157,7 +161,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             }
             objective_id = tx.all("insert_objective", **sealed("objective", values))[0]["id"]
             transitions.append_event(tx, objective_id, events.OBJECTIVE_CREATED, uid=uid)
-            planning.enter(tx, objective_id, [lifecycle.first_task(spec)])
+            first = [lifecycle.first_task(spec)]
+            planning.enter(tx, objective_id, first, allow_duplicates=True)
             return transitions.read_objective(tx, objective_id), True
 
         return await self._write_all(work)
@@ -175,9 +180,13 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             n_rows=rows,
         )
 
-    async def pause_objective(self, objective_id: int) -> Objective:
+    async def pause_objective(self, objective_id: int, *, detail: str = "") -> Objective:
         return await self._switch(
-            objective_id, ObjectiveStatus.ACTIVE, ObjectiveStatus.PAUSED, events.OBJECTIVE_PAUSED
+            objective_id,
+            ObjectiveStatus.ACTIVE,
+            ObjectiveStatus.PAUSED,
+            events.OBJECTIVE_PAUSED,
+            detail=lifecycle.storable(detail, max_chars=lifecycle.MAX_DETAIL_CHARS),
         )
 
     async def resume_objective(self, objective_id: int) -> Objective:
@@ -186,14 +195,21 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
         )
 
     async def _switch(
-        self, objective_id: int, old: ObjectiveStatus, new: ObjectiveStatus, kind: str
+        self,
+        objective_id: int,
+        old: ObjectiveStatus,
+        new: ObjectiveStatus,
+        kind: str,
+        *,
+        detail: str = "",
     ) -> Objective:
         def work(tx: Transaction) -> Objective:
             row = transitions.objective_row(tx, objective_id)
             if row["status"] == old:
                 transitions.carry_time(tx, row)
-                tx.run("set_status", objective_id=objective_id, status=new)
-                transitions.append_event(tx, objective_id, kind)
+                tx.run("set_status", objective_id=objective_id, status=new, detail=detail)
+                data = {"detail": detail} if detail else {}
+                transitions.append_event(tx, objective_id, kind, **data)
             return transitions.read_objective(tx, objective_id)
 
         return await self._write(work, objective_id)
@@ -241,6 +257,42 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             tx.run("set_overspent", objective_id=objective_id, limit="")
             transitions.append_event(tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits))
             if row["stop_reason"] in lifecycle.REOPENED_BY_EXTENDING:
+                transitions.reopen(tx, objective_id)
+            return transitions.read_objective(tx, objective_id)
+
+        return await self._write(work, objective_id)
+
+    async def ask_further(
+        self,
+        objective_id: int,
+        *,
+        question: str,
+        after: Sequence[int] = (),
+        limits: Limits | None = None,
+    ) -> Objective:
+        asked = lifecycle.further_question(question)
+
+        def work(tx: Transaction) -> Objective:
+            row = transitions.objective_row(tx, objective_id)
+            reason = StopReason(row["stop_reason"]) if row["stop_reason"] else None
+            lifecycle.require_reopenable(objective_id, reason)
+            spec = spec_from_row(row)
+            further = tuple(dict.fromkeys((*spec.further, asked)))
+            limits_then = limits or spec.limits
+            transitions.set_spec(tx, row, replace(spec, further=further, limits=limits_then))
+            if limits is not None:
+                tx.run("set_overspent", objective_id=objective_id, limit="")
+                transitions.append_event(
+                    tx, objective_id, events.OBJECTIVE_EXTENDED, **asdict(limits)
+                )
+            transitions.append_event(
+                tx, objective_id, events.OBJECTIVE_ASKED_FURTHER, question=asked
+            )
+            proposal = Proposal(name=asked, after=tuple(after))
+            (task,) = planning.enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added
+            put_in_place(tx, objective_id, [task.id], Place.FIRST)
+            tx.run("count_afresh", objective_id=objective_id)
+            if reason is not None:
                 transitions.reopen(tx, objective_id)
             return transitions.read_objective(tx, objective_id)
 
@@ -303,6 +355,31 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             )
 
         return await self._read(work, n_rows=n_head + n_new + n_finished)
+
+    async def plannable(
+        self, objective_id: int, *, n_results: int, n_finished: int, n_names: int
+    ) -> Plannable:
+        def work(tx: Transaction) -> Plannable:
+            at = {"objective_id": objective_id}
+            statuses = to_json([TaskStatus.RECORDED])
+            tx.ask("task_names", **at, limit=n_names)
+            tx.ask("last_finished", **at, limit=n_finished)
+            tx.ask("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+            names = tx.all("task_names", **at, limit=n_names)
+            if not names:
+                transitions.objective_row(tx, objective_id)
+            recorded = tx.all("tasks_with_status", **at, statuses=statuses, limit=ALL_ROWS)
+            task_ids = to_json([row["id"] for row in recorded[:n_results]])
+            results = tx.all("results_of", **at, task_ids=task_ids)
+            finished = tx.all("last_finished", **at, limit=n_finished)
+            return Plannable(
+                recorded=tuple(map(task_from_row, recorded)),
+                results=tuple(map(result_from_row, results)),
+                finished=tuple(map(task_from_row, finished)),
+                names=tuple(map(task_name_from_row, reversed(names))),
+            )
+
+        return await self._read(work, n_rows=n_names)
 
     async def task(self, objective_id: int, task_id: int) -> Task:
         def work(tx: Transaction) -> Task:
@@ -415,6 +492,36 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
             objective_id, "unindexed_results", result_from_row, n_rows=limit, limit=limit
         )
 
+    async def pending_results(
+        self,
+        objective_id: int,
+        *,
+        space: str,
+        limit: int,
+        words: Sequence[str] = (),
+        n_found: int = 0,
+    ) -> Pending:
+        def work(tx: Transaction) -> Pending:
+            tx.ask("n_results", objective_id=objective_id)
+            tx.ask("pending_results", objective_id=objective_id, space=space, limit=limit)
+            if words:
+                tx.ask("word_counts", **_counting(objective_id, words))
+            n_results = int(tx.all("n_results", objective_id=objective_id)[0]["n"])
+            if not n_results:
+                transitions.objective_row(tx, objective_id)
+                return Pending(n_results=0, results=(), vectors={})
+            rows = tx.all("pending_results", objective_id=objective_id, space=space, limit=limit)
+            return Pending(
+                n_results=n_results,
+                results=tuple(map(result_from_row, rows)),
+                vectors={
+                    row["task_id"]: row["vector"] for row in rows if row["vector"] is not None
+                },
+                with_words=tuple(_find_words(tx, objective_id, words, limit=n_found)),
+            )
+
+        return await self._read(work, n_rows=limit)
+
     async def mark_indexed(self, objective_id: int, *, task_ids: Sequence[int]) -> None:
         def work(tx: Transaction) -> None:
             transitions.objective_row(tx, objective_id)
@@ -452,20 +559,9 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
         return await self._write(work, objective_id)
 
     async def find_words(self, objective_id: int, *, words: Sequence[str], limit: int) -> list[int]:
-        def work(tx: Transaction) -> list[int]:
-            counted = tx.all(
-                "word_counts",
-                objective_id=objective_id,
-                words=to_json(list(words)),
-                limit=COMMON_WORD + 1,
-            )
-            rare = choose_words({row["word"]: row["n"] for row in counted})
-            rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
-            return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[
-                :limit
-            ]
-
-        return await self._look(objective_id, work)
+        return await self._look(
+            objective_id, lambda tx: _find_words(tx, objective_id, words, limit=limit)
+        )
 
     async def store_vectors(
         self, objective_id: int, *, space: str, vectors: Mapping[int, bytes]
@@ -504,3 +600,24 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Verifying
 
         n_rows = ALL_ROWS if task_ids is None else len(task_ids)
         return await self._look(objective_id, work, n_rows=n_rows)
+
+
+def _counting(objective_id: int, words: Sequence[str]) -> dict[str, Any]:
+    return {
+        "objective_id": objective_id,
+        "words": to_json(list(words)),
+        "limit": COMMON_WORD + 1,
+    }
+
+
+def _find_words(
+    tx: Transaction, objective_id: int, words: Sequence[str], *, limit: int
+) -> list[int]:
+    if not words:
+        return []
+    counted = tx.all("word_counts", **_counting(objective_id, words))
+    rare = choose_words({row["word"]: row["n"] for row in counted})
+    if not rare:
+        return []
+    rows = tx.all("results_with_words", objective_id=objective_id, words=to_json(rare))
+    return order_by_words((row["word"], row["task_id"], row["n_chars"]) for row in rows)[:limit]

@@ -60,9 +60,7 @@ class Claims(SqlAccess):
 
     async def claimable(self, objective_id: int) -> Claimable:
         def work(tx: Transaction) -> Claimable:
-            tx.ask("duties", objective_id=objective_id)
-            transitions.ask_tally(tx, objective_id)
-            _ask_for_task(tx, objective_id, worker_id="")
+            _look_out(tx, objective_id, worker_id="")
             return _look_for_work(tx, objective_id, worker_id="")[0]
 
         return await self._read(work)
@@ -71,10 +69,7 @@ class Claims(SqlAccess):
         self, objective_id: int, worker_id: str, *, deferral: Deferral
     ) -> tuple[Claimable, Claim | DutyClaim | None]:
         def work(tx: Transaction) -> tuple[Claimable, Claim | DutyClaim | None]:
-            _ask_for_standing(tx, objective_id, worker_id)
-            tx.ask("duties", objective_id=objective_id)
-            transitions.ask_tally(tx, objective_id)
-            _ask_for_task(tx, objective_id, worker_id)
+            _look_out(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             claimable, task = _look_for_work(tx, objective_id, worker_id)
             if not _can_serve(tx, objective_id, worker_id):
@@ -92,6 +87,7 @@ class Claims(SqlAccess):
     async def claim_task(self, objective_id: int, worker_id: str) -> Claim | None:
         def work(tx: Transaction) -> Claim | None:
             _ask_for_standing(tx, objective_id, worker_id)
+            tx.ask("objective", objective_id=objective_id)
             _ask_for_task(tx, objective_id, worker_id)
             self._require_known_schema(tx, objective_id, worker_id)
             objective = transitions.read_objective(tx, objective_id)
@@ -155,8 +151,16 @@ class Claims(SqlAccess):
 
         return await self._write(work, claim.fence.objective_id)
 
-    async def record_lack(self, claim: Claim, *, lack: Lack, plan: Planned | None = None) -> Task:
+    async def record_lack(
+        self,
+        claim: Claim,
+        *,
+        lack: Lack,
+        plan: Planned | None = None,
+        first: Outcome | Kept | None = None,
+    ) -> Task:
         def work(tx: Transaction) -> Task:
+            record_first(tx, claim.fence, first)
             task = transitions.fenced_task(tx, claim.fence, TaskStatus.RUNNING)
             task = planning.record_lack(tx, lifecycle.lacked(task, lack=lack))
             if plan is not None and task.status is TaskStatus.RECORDED:
@@ -334,6 +338,18 @@ def _can_serve(tx: Transaction, objective_id: int, worker_id: str) -> bool:
     return bool(_standing(tx, objective_id, worker_id)["can_serve"])
 
 
+def _look_out(tx: Transaction, objective_id: int, worker_id: str) -> None:
+    """Read at once what `_look_for_work` and a claim need."""
+    at = {"objective_id": objective_id, "worker_id": worker_id}
+    tx.ask("duties", objective_id=objective_id)
+    _ask_for_task(tx, objective_id, worker_id)
+    row = tx.one("outlook", **at, **transitions.COUNTED)
+    tx.know("objective", row, objective_id=objective_id)
+    if row is not None:
+        tx.know("tally", row, objective_id=objective_id, **transitions.COUNTED)
+        tx.know("standing", row, **at)
+
+
 def _look_for_work(
     tx: Transaction, objective_id: int, worker_id: str
 ) -> tuple[Claimable, Task | None]:
@@ -341,17 +357,17 @@ def _look_for_work(
     row = transitions.objective_row(tx, objective_id)
     objective = transitions.read_objective(tx, objective_id)
     duties = tuple(duty for duty in lifecycle.DUTIES if _may_claim_duty(tx, row, duty))
-    task = _find_task(tx, objective, worker_id)
+    found = transitions.tally(tx, objective_id)
+    task = _find_task(tx, objective, worker_id) if found["n_unblocked"] else None
     # what one worker must not have, another one may
-    has_task = task is not None or (
-        bool(worker_id) and _find_task(tx, objective, worker_id="") is not None
+    has_task = task is not None or bool(
+        worker_id and found["n_unblocked"] and _find_task(tx, objective, worker_id="")
     )
     # then there is nothing to order, and an order that is owed must not keep the end off
     if not has_task:
         duties = tuple(duty for duty in duties if duty is not Duty.ORDER)
     is_idle = objective.status is ObjectiveStatus.ACTIVE and not (has_task or duties)
-    can_conclude = is_idle and lifecycle.conclude(transitions.snapshot(tx, objective)) is not None
-    found = transitions.tally(tx, objective_id)
+    conclusion = lifecycle.conclude(transitions.snapshot(tx, objective)) if is_idle else None
     claimable = Claimable(
         objective=objective,
         has_task=has_task,
@@ -359,7 +375,7 @@ def _look_for_work(
         n_unordered=row["last_task_id"] - row["ordered_upto"],
         n_recorded=int(found["n_recorded"]),
         duties=duties,
-        can_conclude=can_conclude,
+        conclusion=conclusion,
     )
     return claimable, task
 
@@ -401,12 +417,11 @@ def _claim_duty(tx: Transaction, objective_id: int, worker_id: str, duty: Duty) 
         claim_no=claim_no,
     )
     fence = Fence(objective_id=objective_id, owner=owner, claim_no=claim_no, worker_id=worker_id)
-    return DutyClaim(duty=duty, fence=fence)
+    return DutyClaim(duty=duty, fence=fence, is_new=known is None or known["owner"] != owner)
 
 
 def _ask_for_task(tx: Transaction, objective_id: int, worker_id: str) -> None:
-    """Ask for what `_find_task` reads where tasks may be begun."""
-    tx.ask("objective", objective_id=objective_id)
+    """Ask for the task that `_find_task` finds where tasks may be begun."""
     tx.ask("best_queued", **_wanted(objective_id, worker_id, may_begin=True))
 
 
@@ -560,7 +575,7 @@ class Steering(SqlAccess):
             if plan.added and reason is not None:
                 transitions.reopen(tx, objective_id)
             if to is not Place.LAST and plan.added:
-                _put(tx, objective_id, [task.id for task in plan.added], to)
+                put_in_place(tx, objective_id, [task.id for task in plan.added], to)
             return replace(
                 plan,
                 added=tuple(
@@ -575,7 +590,7 @@ class Steering(SqlAccess):
             _changeable(tx, objective_id, task_id)
             if not isinstance(to, Place):
                 transitions.read_task(tx, objective_id, to)
-            _put(tx, objective_id, [task_id], to)
+            put_in_place(tx, objective_id, [task_id], to)
             return transitions.read_task(tx, objective_id, task_id)
 
         return await self._write(work, objective_id)
@@ -638,7 +653,7 @@ def _changeable(tx: Transaction, objective_id: int, task_id: int) -> Task:
     return task
 
 
-def _put(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
+def put_in_place(tx: Transaction, objective_id: int, moved: Sequence[int], to: Place | int) -> None:
     """Deal the ranks of what is still to be done out anew, with the moved tasks in their new
     place."""
     listed = tx.all(

@@ -211,6 +211,13 @@ SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN t
 SELECT r.*, t.name AS task_name, t.status AS task_status FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
  WHERE r.objective_id = :objective_id AND r.is_indexed = 0 ORDER BY r.id LIMIT :limit;
 
+-- pending_results --
+-- The oldest results that are not indexed, with their vectors of a space, as far as there are any.
+SELECT r.*, t.name AS task_name, t.status AS task_status, v.vector
+  FROM result AS r JOIN task AS t ON t.objective_id = r.objective_id AND t.id = r.task_id
+  LEFT JOIN vector AS v ON v.objective_id = r.objective_id AND v.space = :space AND v.task_id = r.task_id
+ WHERE r.objective_id = :objective_id AND r.is_indexed = 0 ORDER BY r.id LIMIT :limit;
+
 -- n_unindexed --
 -- How many results are not indexed.
 SELECT COUNT(*) AS n FROM result WHERE objective_id = :objective_id AND is_indexed = 0;
@@ -289,3 +296,7 @@ SELECT (SELECT value FROM meta WHERE key = 'schema_version') AS schema_version,
        EXISTS (SELECT 1 FROM worker_objective AS j JOIN worker AS w ON w.id = j.worker_id
                 WHERE j.worker_id = :worker_id AND j.objective_id = :objective_id AND j.hindrance = ''
                   AND w.lease_until_us BETWEEN :now_us AND :now_us + w.lease_us) AS can_serve;
+
+-- outlook --
+-- What says whether a worker can claim something: the objective, how far its list is, and the worker's standing.
+SELECT o.*, t.*, s.* FROM ({{objective}}) AS o CROSS JOIN ({{tally}}) AS t CROSS JOIN ({{standing}}) AS s;

@@ -55,7 +55,9 @@ MAX_COUNTED = 100  # tasks that can be started; no worker has more free slots
 def objective_row(tx: Transaction, objective_id: int) -> Row:
     row = tx.one("objective", objective_id=objective_id)
     if row is None:
-        raise NotFoundError(f"there is no objective {objective_id}", fix="babyagi objectives")
+        raise NotFoundError(
+            f"there is no objective {objective_id}", fix="babyagi objectives", guide="objectives"
+        )
     return row
 
 
@@ -72,7 +74,11 @@ def read_objective(tx: Transaction, objective_id: int) -> Objective:
 def read_task(tx: Transaction, objective_id: int, task_id: int) -> Task:
     row = tx.one("task", objective_id=objective_id, task_id=task_id)
     if row is None:
-        raise NotFoundError(f"objective {objective_id} has no task {task_id}")
+        raise NotFoundError(
+            f"objective {objective_id} has no task {task_id}",
+            fix=f"babyagi tasks --objective {objective_id} shows the tasks that there are",
+            guide="looking",
+        )
     return task_from_row(row)
 
 

@@ -1,0 +1,695 @@
+"""Objectives from Python: run one until it ends, or look on as it goes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import signal
+import threading
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Mapping,
+    Sequence,
+)
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from types import AsyncGeneratorType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
+
+from babyagi import events
+from babyagi.agents.report import NO_OUTPUT, OUTPUT
+from babyagi.app import App, Given, RunOutcome, open_app
+from babyagi.backends import require_result_store
+from babyagi.errors import BabyagiError, MalformedReplyError, NotFoundError
+from babyagi.inbox import APPROVAL, Decision, decide, decisions, describe
+from babyagi.llm.embeddings import fetch_files
+from babyagi.llm.port import Completion
+from babyagi.offload import call_either, run_blocking
+from babyagi.options import (
+    LIMIT_NAMES,
+    Ask,
+    RunOptions,
+    SettingOptions,
+    names_of,
+    rename,
+    require_known,
+)
+from babyagi.react.calling import require_names
+from babyagi.react.outputs import OutputType, output_type_of
+from babyagi.react.protocols.base import Conversation
+from babyagi.react.protocols.choice import find_protocol
+from babyagi.react.steps import Act, T
+from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
+from babyagi.settings.load import load_for_program, variables_here
+from babyagi.tasks import Event, Limits, Objective, Result, Step, StopReason, Usage
+from babyagi.taskstore.port import TaskStore
+from babyagi.tools.base import Observation
+from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
+from babyagi.tools.declare import collect_tools
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 1.0  # between two looks at the store where nothing says that there is something new
+_CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
+_NO = ("", "n", "no")
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ObjectiveOutcome(Generic[T]):
+    """What came of an objective.
+
+    Attributes:
+        objective: as it is now, with its stop reason and what it cost.
+        report: as Markdown. results: of every task that has one, in their order.
+        output: the report, or with `output_type` what it says as a value of that type, and None
+            where there is none; `why_no_output` says then why.
+    """
+
+    objective: Objective
+    report: str
+    results: tuple[Result, ...]
+    output: T | None = None
+    why_no_output: str = ""
+
+    @property
+    def stop_reason(self) -> StopReason | None:
+        """Why it ended; None as long as it has not."""
+        return self.objective.stop_reason
+
+    @property
+    def usage(self) -> Usage:
+        """What it cost."""
+        return self.objective.usage
+
+    def __repr__(self) -> str:
+        one = self.objective
+        return (
+            f"<ObjectiveOutcome: objective {one.id}, {one.stop_reason or one.status}, "
+            f"{len(self.results)} results, {one.usage.calls} calls, {one.spent}>"
+        )
+
+
+# -- what a stream tells, in the order in which it happened
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskStarted:
+    """A worker has taken a task up; a task that lacked something or failed is tried again."""
+
+    at: datetime
+    task_id: int
+    name: str
+    try_no: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled:
+    """A tool was called: with what, as the model wrote it, and what it gave."""
+
+    at: datetime
+    task_id: int
+    tool: str
+    arguments: str
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultFound:
+    """A task has its result; `lack` is what it does not answer of the task."""
+
+    at: datetime
+    task_id: int
+    name: str
+    text: str
+    lack: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFailed:
+    """A try of a task failed; `is_given_up`: there is no further one."""
+
+    at: datetime
+    task_id: int
+    name: str
+    error: str
+    is_given_up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionAsked:
+    """A task waits for a person. `question_id` is its number in the inbox, for `Stream.answer`;
+    `is_approval`: what is asked is whether a call may be made."""
+
+    at: datetime
+    task_id: int
+    question_id: int
+    text: str
+    is_approval: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportWritten:
+    at: datetime
+    report: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveEnded(Generic[T]):
+    """The last one: nothing more is done here."""
+
+    outcome: ObjectiveOutcome[T]
+
+
+Happening = TaskStarted | ToolCalled | ResultFound | TaskFailed | QuestionAsked | ReportWritten
+
+
+# -- running
+# --------------------------------------------------------------------------------------------------
+
+
+@overload
+async def run_async(
+    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
+) -> ObjectiveOutcome[str]: ...
+
+
+@overload
+async def run_async(
+    objective: str, *, output_type: type[T], **options: Unpack[RunOptions]
+) -> ObjectiveOutcome[T]: ...
+
+
+@overload
+async def run_async(
+    objective: str, *, output_type: object, **options: Unpack[RunOptions]
+) -> ObjectiveOutcome[Any]: ...
+
+
+async def run_async(
+    objective: str, *, output_type: object = None, **options: Any
+) -> ObjectiveOutcome[Any]:
+    """Run an objective until it ends, and return what came of it.
+
+        outcome = await babyagi.run_async("What do two teas cost?", tools=[price], max_cost=0.10)
+        print(outcome.report)
+
+    The same objective, first task and instance name go on where an earlier run stopped; what has
+    ended is given back as it is, unless `new=True`.
+
+    Args:
+        objective: what is to be reached.
+        output_type: what the report is to be read into: a dataclass, a TypedDict, a model of
+            pydantic, list[…] of them, a Literal, int, …. One more model call does it.
+        options: `first_task`; `tools`: your functions, and names of tools that ship; `files`: a
+            folder that may be read; `model`: a name or a `ChatModel`; `max_tasks`, `max_cost` (US
+            dollars), `max_time` (seconds, or as `"30m"`), `max_tokens`, or all as
+            `limits=Limits(…)`; `ask`: a function that is given a question and returns a person's
+            answer; `new=True` to start anew; and any setting by its name (`babyagi config --json`
+            has them all). What is not given comes from the environment, a `.env` file (of one that
+            nobody has trusted only what is harmless) or the default, as on the command line.
+
+    Raises:
+        TypeError: there is no such option.
+        ValueError: a function cannot be a tool, or a model cannot be told the type.
+        BabyagiError: its text says what to do.
+    """
+    work = _read_options(objective, output_type, options)
+    return await run_objective(work, environ=variables_here(), cwd=Path.cwd())
+
+
+@overload
+def run(
+    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
+) -> ObjectiveOutcome[str]: ...
+
+
+@overload
+def run(
+    objective: str, *, output_type: type[T], **options: Unpack[RunOptions]
+) -> ObjectiveOutcome[T]: ...
+
+
+@overload
+def run(
+    objective: str, *, output_type: object, **options: Unpack[RunOptions]
+) -> ObjectiveOutcome[Any]: ...
+
+
+def run(objective: str, *, output_type: object = None, **options: Any) -> ObjectiveOutcome[Any]:
+    """As `run_async`, for code that is not async itself, also in a notebook."""
+    return run_blocking(run_async(objective, output_type=output_type, **options))
+
+
+@overload
+def stream(
+    objective: str, *, output_type: None = None, **options: Unpack[RunOptions]
+) -> Stream[str]: ...
+
+
+@overload
+def stream(objective: str, *, output_type: type[T], **options: Unpack[RunOptions]) -> Stream[T]: ...
+
+
+@overload
+def stream(
+    objective: str, *, output_type: object, **options: Unpack[RunOptions]
+) -> Stream[Any]: ...
+
+
+def stream(objective: str, *, output_type: object = None, **options: Any) -> Stream[Any]:
+    """Run an objective, and tell what happens as it happens; the last event is `ObjectiveEnded`.
+
+        for event in babyagi.stream("What do two teas cost?", tools=[price]):
+            if isinstance(event, babyagi.ResultFound):
+                print(event.text)
+
+    Both `for` and `async for` can be used. Leaving the loop early stops the run: calls in flight
+    may end, and the same objective goes on from there. Arguments and errors are those of
+    `run_async`.
+    """
+    work = _read_options(objective, output_type, options)
+    return Stream(work, environ=variables_here(), cwd=Path.cwd())
+
+
+# -- reading options
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a program wants done: settings by name, and what no setting can name."""
+
+    flags: Mapping[str, Any]
+    given: Given
+    ask: Ask | None = None
+    is_new: bool = False
+
+
+def _read_options(objective: str, output_type: object, options: Mapping[str, Any]) -> Work:
+    known = names_of(RunOptions) | names_of(SettingOptions) | declared_fields().keys()
+    require_known(options, known, "run")
+    flags = {"objective": objective, **rename(_spread(options), "run")}
+    named, functions = _split_tools(flags.pop("tools", ()))
+    if named:
+        flags["tools"] = ",".join(named)
+    models = {}
+    if not isinstance(flags.get("llm_model", ""), str):
+        model = flags["llm_model"]
+        models, flags["llm_model"] = {model.name: model}, model.name
+    ask = flags["ask"] if callable(flags.get("ask")) else None
+    if ask is not None:
+        flags["ask"] = True
+    is_new = bool(flags.pop("new", False))
+    output = None if output_type in (None, str) else output_type_of(output_type)
+    given = Given(tools=functions, model_by_name=models, output=output)
+    return Work(flags=flags, given=given, ask=ask, is_new=is_new)
+
+
+def _spread(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with `limits` as one option each."""
+    spread = dict(options)
+    limits: Limits | None = spread.pop("limits", None)
+    if limits is None:
+        return spread
+    if both := [name for name in rename(spread, "run") if name in LIMIT_NAMES]:
+        raise TypeError(f"run takes 'limits' or {both[0]!r}, not both")
+    return spread | asdict(limits)
+
+
+def _split_tools(given: Any) -> tuple[list[str], tuple[Any, ...]]:
+    """The names of tools that ship, and the functions of the program as tools."""
+    if isinstance(given, str):
+        return given.split(","), ()
+    named = [one for one in given if isinstance(one, str)] if isinstance(given, Sequence) else []
+    tools = require_names(
+        collect_tools([one for one in given if not isinstance(one, str)] if named else given)
+    )
+    if taken := [tool.name for tool in tools if tool.name in TOOL_NAMES]:
+        raise ValueError(f"{taken[0]!r} is a tool that ships; give yours another name")
+    return named, tools
+
+
+# -- the work
+# --------------------------------------------------------------------------------------------------
+
+
+async def run_objective(
+    work: Work, *, environ: Mapping[str, str], cwd: Path
+) -> ObjectiveOutcome[Any]:
+    """What `run` does, with another environment and folder."""
+    settings = await _load(work, environ, cwd)
+    async with open_app(settings, given=work.given) as app:
+        objective, _ = await app.start_objective(always_new=work.is_new)
+        if not objective.has_report:
+            objective = await _run(app, objective.id, work.ask)
+        return await _conclude(app.store, objective, work.given.output)
+
+
+async def _load(work: Work, environ: Mapping[str, str], cwd: Path) -> Settings:
+    settings = load_for_program(work.flags, environ=environ, cwd=cwd)
+    require_result_store(settings)
+    if settings.effective_embedding_model == ONNX_EMBEDDING_MODEL:
+        await asyncio.to_thread(fetch_files)
+    return settings
+
+
+async def _run(app: App, objective_id: int, ask: Ask | None) -> Objective:
+    """Run it, and go on after each answer of a person until none is waited for.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was pressed; the calls in flight have ended, and the run can go
+            on.
+    """
+    outcome = await (
+        app.run(objective_id) if ask is None else _run_answering(app, objective_id, ask)
+    )
+    if outcome.stopped_by_signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    return outcome.objective
+
+
+async def _run_answering(app: App, objective_id: int, ask: Ask) -> RunOutcome:
+    try:
+        async with asyncio.TaskGroup() as group:
+            answering = group.create_task(_answer(app.store, objective_id, ask))
+            while True:
+                outcome = await app.run(objective_id)
+                is_waiting = outcome.objective.stop_reason is StopReason.WAITING
+                if outcome.stopped_by_signal is not None or not is_waiting:
+                    break
+                while await app.store.inbox(objective_id):
+                    last = await app.store.last_event_id(objective_id)
+                    await app.store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
+            answering.cancel()
+    except BaseExceptionGroup as errors:
+        raise errors.exceptions[0] from None
+    return outcome
+
+
+async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
+    """Put what is asked to a person, one after the other, as long as the run goes on."""
+    while True:
+        last = await store.last_event_id(objective_id)
+        for step in await store.inbox(objective_id):
+            said = await call_either(ask, describe(step))
+            with suppress(NotFoundError):  # somebody else was asked as well, and was faster
+                await _say(store, step, said)
+        await store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
+
+
+async def _say(store: TaskStore, step: Step, said: str) -> None:
+    """Take a person's words as an answer, or as a yes or no where that is asked."""
+    if Decision.ANSWER in decisions(step):
+        decision = Decision.ANSWER if said.strip() else Decision.REJECT
+    else:
+        is_no = said.strip().casefold() in _NO
+        decision = Decision.REJECT if is_no else Decision.APPROVE
+    await store.answer_step(step.id, output=decide(step, decision, said).to_json())
+
+
+async def _conclude(
+    store: TaskStore, objective: Objective, output: OutputType | None
+) -> ObjectiveOutcome[Any]:
+    report = await store.report(objective.id) or ""
+    value, why = (report, "") if output is None else await _read_output(store, objective, output)
+    return ObjectiveOutcome(
+        objective=objective,
+        report=report,
+        results=tuple(await store.results(objective.id)),
+        output=value,
+        why_no_output=why,
+    )
+
+
+async def _read_output(
+    store: TaskStore, objective: Objective, output: OutputType
+) -> tuple[Any, str]:
+    """What the report says as a value, or None and why."""
+    if objective.spec.output_schema != output.schema:
+        kind = "another" if objective.spec.output_schema else "no"
+        return None, (
+            f"objective {objective.id} was started with {kind} output type, which is frozen; "
+            "new=True starts anew"
+        )
+    if not objective.has_report:
+        return None, f"objective {objective.id} has no report yet"
+    step_by_key = {step.key: step for step in await store.steps(objective.id, owner="report")}
+    if OUTPUT not in step_by_key:
+        said = step_by_key.get(NO_OUTPUT)
+        return None, "the report was not written by the model" if said is None else _word(said)
+    try:
+        return output.read(_word(step_by_key[OUTPUT])), ""
+    except MalformedReplyError as error:
+        return None, error.what
+
+
+def _word(step: Step) -> str:
+    return str(json.loads(step.output or '""'))
+
+
+# -- looking on
+# --------------------------------------------------------------------------------------------------
+
+
+class Stream(Generic[T]):
+    """An objective that runs as long as somebody takes its events, by `for` or `async for`.
+
+    `outcome` is what came of it, None before it has ended.
+    """
+
+    def __init__(self, work: Work, *, environ: Mapping[str, str], cwd: Path) -> None:
+        self._work = work
+        self._environ = environ
+        self._cwd = cwd
+        self._app: App | None = None
+        self.outcome: ObjectiveOutcome[T] | None = None
+
+    def __aiter__(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
+        return self._tell()
+
+    def __iter__(self) -> Generator[Happening | ObjectiveEnded[T], None, None]:
+        """The events in a loop that is not async; the run has an event loop in a thread."""
+        loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=loop.run_forever, daemon=True)
+        thread.start()
+
+        def wait(work: Coroutine[Any, Any, V]) -> V:
+            pending = asyncio.run_coroutine_threadsafe(work, loop)
+            try:
+                return pending.result()
+            except BaseException:  # Ctrl-C while nothing happened
+                pending.cancel()
+                raise
+
+        told = self._tell()
+        try:
+            while True:
+                try:
+                    event = wait(_next(told))
+                except StopAsyncIteration:
+                    return
+                yield event
+        finally:
+            wait(_close(told))
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
+
+    async def answer(self, question: QuestionAsked, text: str) -> None:
+        """Answer a question, or allow a call (`yes`) or not (`no`), while the run goes on."""
+        if self._app is None:
+            raise RuntimeError("the run is over; babyagi answer takes what is still asked")
+        step = await self._app.store.open_step(question.question_id)
+        await _say(self._app.store, step, text)
+
+    async def _tell(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
+        work = self._work
+        settings = await _load(work, self._environ, self._cwd)
+        async with open_app(settings, given=work.given) as app:
+            self._app = app
+            objective, _ = await app.start_objective(always_new=work.is_new)
+            teller = _Teller(app.store, objective.id)
+            if not objective.has_report:
+                await teller.begin()
+                running = asyncio.create_task(_run(app, objective.id, work.ask))
+                try:
+                    while not running.done() or await teller.has_more():
+                        for event in await teller.fetch(running):
+                            yield event
+                    objective = await running
+                finally:
+                    self._app = None
+                    await _stop(app, running)
+            self.outcome = await _conclude(app.store, objective, work.given.output)
+            yield ObjectiveEnded(outcome=self.outcome)
+
+
+async def _stop(app: App, running: asyncio.Task[Objective]) -> None:
+    """Let the run end cleanly: no further call, those in flight have `drain_s`."""
+    while not running.done():
+        app.stop()
+        await asyncio.wait([running], timeout=LOOK_S)
+    if not running.cancelled() and (error := running.exception()) is not None:
+        logger.debug("the run ended with %r", error)
+
+
+async def _next(told: AsyncGenerator[V, None]) -> V:
+    return await told.__anext__()
+
+
+async def _close(told: AsyncGenerator[Any, None]) -> None:
+    generator = cast(AsyncGeneratorType[Any, None], told)
+    while generator.ag_running:  # noqa: ASYNC110  # what was cancelled lets its calls end
+        await asyncio.sleep(0.01)
+    await told.aclose()
+    await asyncio.get_running_loop().shutdown_default_executor()
+
+
+class _Teller:
+    """Rows of the store as events for a program."""
+
+    def __init__(self, store: TaskStore, objective_id: int) -> None:
+        self._store = store
+        self._objective_id = objective_id
+        self._after_id = 0
+
+    async def begin(self) -> None:
+        """Tell nothing of what was before."""
+        self._after_id = await self._store.last_event_id(self._objective_id)
+
+    async def has_more(self) -> bool:
+        return await self._store.last_event_id(self._objective_id) > self._after_id
+
+    async def fetch(self, running: asyncio.Task[Any]) -> list[Happening]:
+        """What has happened since the last time; waits a while where nothing has."""
+        batch = await self._store.events(self._objective_id, after_id=self._after_id)
+        if not batch:
+            waiting = asyncio.create_task(
+                self._store.wait_for_events(
+                    self._objective_id, after_id=self._after_id, timeout_s=LOOK_S
+                )
+            )
+            try:
+                await asyncio.wait([waiting, running], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+                with suppress(asyncio.CancelledError, BabyagiError):
+                    await waiting
+            return []
+        self._after_id = batch[-1].id
+        return [told for event in batch if (told := await self._tell(event)) is not None]
+
+    async def _tell(self, event: Event) -> Happening | None:
+        if event.kind == events.REPORT_WRITTEN:
+            report = await self._store.report(self._objective_id)
+            return ReportWritten(at=event.at, report=report or "")
+        tell = _TELLERS.get(event.kind)
+        if tell is None or event.task_id is None:
+            return None
+        return await tell(self._store, event, event.task_id)
+
+
+async def _tell_started(store: TaskStore, event: Event, task_id: int) -> Happening:
+    task = await store.task(event.objective_id, task_id)
+    return TaskStarted(
+        at=event.at, task_id=task_id, name=task.name, try_no=event.data.get("try_no", 1)
+    )
+
+
+async def _tell_failed(store: TaskStore, event: Event, task_id: int) -> Happening:
+    return TaskFailed(
+        at=event.at,
+        task_id=task_id,
+        name=(await store.task(event.objective_id, task_id)).name,
+        error=str(event.data.get("error", "")),
+        is_given_up=event.kind == events.TASK_DEAD,
+    )
+
+
+async def _tell_result(store: TaskStore, event: Event, task_id: int) -> Happening | None:
+    """None where it has been withdrawn meanwhile."""
+    for result in await store.results(event.objective_id, task_ids=[task_id]):
+        return ResultFound(
+            at=event.at,
+            task_id=task_id,
+            name=result.task_name,
+            text=result.text,
+            lack=result.lack,
+        )
+    return None
+
+
+async def _tell_question(store: TaskStore, event: Event, task_id: int) -> Happening | None:
+    """None where it has been answered meanwhile."""
+    for step in await store.inbox(event.objective_id):
+        if (step.owner, step.key) == (f"task:{task_id}", event.data.get("key")):
+            return QuestionAsked(
+                at=event.at,
+                task_id=task_id,
+                question_id=step.id,
+                text=describe(step),
+                is_approval=step.kind == APPROVAL,
+            )
+    return None
+
+
+async def _tell_call(store: TaskStore, event: Event, task_id: int) -> Happening | None:
+    found = _CALL_KEY.fullmatch(event.data.get("key", ""))
+    if found is None or event.data.get("kind") == "model":
+        return None
+    steps = await store.steps(event.objective_id, owner=event.data["owner"])
+    by_key = {step.key: step for step in steps if step.output is not None}
+    made = by_key.get(event.data["key"])
+    if made is None:
+        return None
+    observation = Observation.from_json(made.output or "")
+    asked = [step for key, step in by_key.items() if key.startswith(f"{found[1]}/model")]
+    calls = _read_calls(Completion.from_json(asked[-1].output or "")) if asked else ()
+    at = int(found[2]) - 1
+    name = observation.passage.origin.removeprefix("tool:")
+    return ToolCalled(
+        at=event.at,
+        task_id=task_id,
+        tool=calls[at].name if at < len(calls) else name,
+        arguments=calls[at].arguments if at < len(calls) else "",
+        text=observation.passage.text,
+        is_error=observation.is_error,
+    )
+
+
+def _read_calls(completion: Completion) -> tuple[Any, ...]:
+    """The calls that a reply asked for, in whatever protocol."""
+    if completion.tool_calls:
+        return completion.tool_calls
+    anything = Conversation(messages=(), tools=(build_ask_user(),))
+    for name in ("json", "text"):
+        with suppress(MalformedReplyError):
+            decision = find_protocol(name).parse(completion, anything)
+            if isinstance(decision, Act):
+                return decision.calls
+    return ()
+
+
+_TELLERS: Mapping[str, Callable[[TaskStore, Event, int], Awaitable[Happening | None]]] = {
+    events.TASK_CLAIMED: _tell_started,
+    events.TASK_RECORDED: _tell_result,
+    events.TASK_FAILED: _tell_failed,
+    events.TASK_DEAD: _tell_failed,
+    events.TASK_PARKED: _tell_question,
+    events.STEP_RECORDED: _tell_call,
+}

@@ -1,0 +1,173 @@
+"""What a shell offers for a word that is being typed: objectives, tasks, tools and guide pages; and
+the script that makes it ask.
+
+Nothing here writes, waits long or fails: who presses Tab gets an answer or none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from babyagi.cli.text import echo, fit
+
+if TYPE_CHECKING:
+    from babyagi.settings.fields import Settings
+    from babyagi.taskstore.port import TaskStore
+
+T = TypeVar("T")
+Items = list[CompletionItem]
+
+SHELLS = ("bash", "zsh", "fish")
+INSTALL_BY_SHELL = {
+    "bash": """add this line to ~/.bashrc:  eval "$(babyagi completion bash)\"""",
+    "zsh": """add this line to ~/.zshrc, behind compinit:  eval "$(babyagi completion zsh)\"""",
+    "fish": "babyagi completion fish > ~/.config/fish/completions/babyagi.fish",
+}
+MAX_OFFERED = 50
+MAX_WAIT_S = 2.0
+HELP_WIDTH = 60
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print what makes the Tab key complete.
+
+    It completes commands, options, and the names and numbers that are there. The first line of the
+    script says how it is installed.
+    """
+    kind = get_completion_class(shell)
+    if kind is None:  # click knows all three
+        raise click.UsageError(f"there is no completion for {shell}", click.get_current_context())
+    root = click.get_current_context().find_root().command
+    script = kind(root, {}, "babyagi", "_BABYAGI_COMPLETE")
+    echo(f"# To install: {INSTALL_BY_SHELL[shell]}")
+    echo((script.source_template % script.source_vars()).strip())
+
+
+def complete_objectives(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
+    """`latest`, and the numbers of the newest objectives with their texts."""
+
+    async def read(store: TaskStore) -> Items:
+        return [
+            CompletionItem(str(found.id), help=fit(found.spec.text, HELP_WIDTH))
+            for found in reversed(await store.objectives(limit=MAX_OFFERED))
+        ]
+
+    items = [CompletionItem("latest", help="the last one that you had to do with"), *_look(read)]
+    return _beginning_with(typed, items)
+
+
+def complete_tasks(context: click.Context, _param: click.Parameter, typed: str) -> Items:
+    """The numbers of the tasks of the objective that the line names, with their names."""
+    selector = _find_selector(context)
+
+    async def read(store: TaskStore) -> Items:
+        from babyagi.cli.session import pick_objective
+
+        tasks = await store.tasks((await pick_objective(store, selector)).id)
+        return [
+            CompletionItem(str(task.id), help=f"{task.status.value}: {fit(task.name, HELP_WIDTH)}")
+            for task in tasks
+            if str(task.id).startswith(typed)
+        ]
+
+    return _look(read)[:MAX_OFFERED]
+
+
+def complete_inbox(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
+    """The numbers of the tasks that wait for a person, with what each asks."""
+
+    async def read(store: TaskStore) -> Items:
+        from babyagi.inbox import asking_task
+
+        asked = {asking_task(step): step.request for step in await store.inbox()}
+        return [
+            CompletionItem(str(task_id), help=fit(text, HELP_WIDTH))
+            for task_id, text in asked.items()
+        ]
+
+    return _beginning_with(typed, _look(read))
+
+
+def complete_tools(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
+    from babyagi.tools.catalog import TOOL_NAMES
+
+    return _beginning_with(typed, [CompletionItem(name) for name in TOOL_NAMES])
+
+
+def complete_pages(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
+    from babyagi.cli.about import list_topics
+
+    return _beginning_with(
+        typed, [CompletionItem(name, help=title) for name, title in list_topics()]
+    )
+
+
+def complete_choices(
+    choices: Sequence[str], metavar: str
+) -> Callable[[click.Context, click.Parameter, str], Items]:
+    """What a setting offers: its words, or files where it names one."""
+
+    def complete(_context: click.Context, _param: click.Parameter, typed: str) -> Items:
+        if metavar in ("FOLDER", "FILE"):
+            return [CompletionItem(typed, type="dir" if metavar == "FOLDER" else "file")]
+        return _beginning_with(typed, [CompletionItem(choice) for choice in choices])
+
+    return complete
+
+
+def _beginning_with(typed: str, items: Items) -> Items:
+    return [item for item in items if str(item.value).startswith(typed)]
+
+
+def _find_selector(context: click.Context) -> str:
+    """What `--objective` says in the line, for this command or its group."""
+    at: click.Context | None = context
+    while at is not None:
+        selector = at.params.get("objective")
+        if selector not in (None, "latest"):
+            return str(selector)
+        at = at.parent
+    return "latest"
+
+
+def _look(read: Callable[[TaskStore], Awaitable[Items]]) -> Items:
+    """What is read from the task store, nothing where that cannot be had at once."""
+    import asyncio
+
+    try:
+        return asyncio.run(_read_store(read))
+    except Exception:  # whatever it is, the person is typing and cannot be told
+        return []
+
+
+async def _read_store(read: Callable[[TaskStore], Awaitable[Items]]) -> Items:
+    import asyncio
+
+    from babyagi.backends import open_store
+    from babyagi.cli.session import HOME
+    from babyagi.settings.load import load_settings
+
+    settings = load_settings(flags={}, environ=os.environ, cwd=Path.cwd()).settings
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[HOME] = settings.home
+    if not _is_there(settings):
+        return []
+    async with asyncio.timeout(MAX_WAIT_S), open_store(settings) as store:
+        return await read(store)
+
+
+def _is_there(settings: Settings) -> bool:
+    """Whether there is a store to look into; none is made for who only types."""
+    address = settings.task_store.reveal()
+    if address.startswith("postgres"):
+        return True
+    return Path(address.removeprefix("sqlite://") or settings.home / "tasks.db").is_file()

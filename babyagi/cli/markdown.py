@@ -1,0 +1,123 @@
+"""Markdown on a terminal: headings, lists and tables, wrapped between words, links as text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from markdown_it.token import Token
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Markdown, MarkdownElement, TextElement
+from rich.padding import Padding
+from rich.text import Text
+from rich.theme import Theme
+
+from babyagi.cli.text import safe
+from babyagi.pages.markdown import can_be_parsed, parse
+
+MAX_COLUMNS = 12  # of a table; a wider one has no room for words
+MAX_TOKENS = 15_000  # that are drawn within two seconds
+_THEME = Theme(
+    {
+        "markdown.h1": "bold",
+        "markdown.h2": "bold",
+        "markdown.h3": "bold",
+        "markdown.h4": "bold",
+        "markdown.code": "cyan",
+        "markdown.code_block": "cyan",
+        "markdown.block_quote": "yellow",
+        "markdown.item.bullet": "dim",
+        "markdown.item.number": "dim",
+        "markdown.hr": "dim",
+        "markdown.table.header": "bold",
+        "markdown.table.border": "dim",
+    }
+)
+
+
+def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
+    """Return the text as lines for a terminal of this width; nothing in it steers the terminal."""
+    tokens = list(_links_as_text(parse(text))) if can_be_parsed(text) else []
+    if not 0 < _size(tokens) <= MAX_TOKENS or _widest_row(tokens) > MAX_COLUMNS:
+        return safe(text.rstrip("\n"), keep_newlines=True)
+    target = io.StringIO()
+    console = Console(
+        file=target,
+        width=max(20, width),
+        force_terminal=True,
+        color_system="standard" if has_colour else None,
+        theme=_THEME,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+    )
+    console.print(_Document(tokens))
+    return "\n".join(line.rstrip() for line in target.getvalue().strip("\n").split("\n"))
+
+
+class _Heading(TextElement):
+    """A heading on a line of its own, at the left."""
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> MarkdownElement:
+        heading = cls()
+        heading.style_name = f"markdown.{token.tag}"
+        return heading
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self.text
+
+
+class _Code(TextElement):
+    """A block of code as it stands, indented."""
+
+    style_name = "markdown.code_block"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Padding(Text(str(self.text).rstrip("\n"), style=self.style), (0, 0, 0, 4))
+
+
+class _Document(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "heading_open": _Heading,
+        "fence": _Code,
+        "code_block": _Code,
+    }
+
+    def __init__(self, tokens: list[Token]) -> None:
+        super().__init__("", hyperlinks=False)
+        self.parsed = tokens
+
+
+def _links_as_text(tokens: Iterable[Token]) -> Iterator[Token]:
+    """The tokens with `words (address)` for each link, the address alone where the words say the
+    same."""
+    opened: list[tuple[str, list[str]]] = []
+    for token in tokens:
+        if token.type == "link_open":
+            opened.append((str(token.attrs.get("href", "")), []))
+        elif token.type == "link_close":
+            address, words = opened.pop()
+            if address and "".join(words) not in (address, address.removeprefix("mailto:")):
+                yield Token("text", "", 0, content=f" ({address})")
+        else:
+            if opened:
+                opened[-1][1].append(token.content)
+            if token.children:
+                token.children = list(_links_as_text(token.children))
+            yield token
+
+
+def _size(tokens: Iterable[Token]) -> int:
+    return sum(1 + len(token.children or ()) for token in tokens)
+
+
+def _widest_row(tokens: Iterable[Token]) -> int:
+    widest = n = 0
+    for token in tokens:
+        n = 0 if token.type == "tr_open" else n + (token.type in ("td_open", "th_open"))
+        widest = max(widest, n)
+    return widest

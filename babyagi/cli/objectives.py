@@ -1,0 +1,218 @@
+"""The command `objectives`: what there is, and clearing away what nobody needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from babyagi.cli.options import json_option
+from babyagi.cli.text import Style, ask, echo, echo_lines, is_person_there, print_json, warn
+
+if TYPE_CHECKING:
+    from babyagi.cli.render import Row
+    from babyagi.settings.fields import Settings
+    from babyagi.tasks import Objective
+    from babyagi.taskstore.port import TaskStore
+
+MAX_SHOWN = 30
+OLD_DAYS = 30.0
+MAX_DAYS = 36_500.0
+
+
+class Searched(click.Group):
+    """A group whose words are what is searched for where they are no command of it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.commands:
+            return "list", self.commands["list"], args
+        return super().resolve_command(ctx, args)
+
+
+def list_options(command: Any) -> Any:
+    for option in (
+        json_option,
+        click.option("--all", "shows_all", is_flag=True, help="Also the oldest."),
+        click.option("--ended", "is_ended", is_flag=True, help="Only those that have ended."),
+        click.option("--active", "is_active", is_flag=True, help="Only those that have not ended."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.group(cls=Searched, invoke_without_command=True)
+@list_options
+@click.pass_context
+def objectives(context: click.Context, /, **flags: bool) -> None:
+    """List objectives with times, states and costs.
+
+    The newest is the last one. With words: those whose text has all of them.
+    """
+    if context.invoked_subcommand is None:
+        _list((), **flags)
+
+
+@objectives.command("list")
+@click.argument("words", nargs=-1)
+@list_options
+@click.pass_context
+def objectives_list(context: click.Context, /, words: tuple[str, ...], **flags: bool) -> None:
+    """The same; with WORDS those whose text has all of them."""
+    above = context.parent.params if context.parent is not None else {}
+    _list(words, **{name: value or bool(above.get(name)) for name, value in flags.items()})
+
+
+def _list(
+    words: Sequence[str], *, as_json: bool, shows_all: bool, is_ended: bool, is_active: bool
+) -> None:
+    from babyagi.cli import json_shapes, render
+    from babyagi.cli.session import with_store
+    from babyagi.cli.text import terminal_width
+
+    async def fetch(store: TaskStore) -> tuple[list[Row], int]:
+        found = [
+            one
+            for one in await store.objectives()
+            if _is_meant(one, words, is_ended=is_ended, is_active=is_active)
+        ]
+        shown = found if shows_all or as_json else found[-MAX_SHOWN:]
+        return [(one, await store.counts(one.id)) for one in shown], len(found) - len(shown)
+
+    rows, n_older = with_store(fetch)
+    if as_json:
+        print_json([json_shapes.objective_shape(objective, counts) for objective, counts in rows])
+    elif rows:
+        if n_older:
+            echo(f"{n_older} older ones are not shown: babyagi objectives --all", Style.DIM)
+        echo_lines(render.render_objectives(rows, terminal_width()))
+    elif words or is_ended or is_active:
+        echo("No such objective. All of them: babyagi objectives")
+    else:
+        echo('No objective yet. Type: babyagi demo, or babyagi run "an objective"')
+
+
+def _is_meant(
+    objective: Objective, words: Sequence[str], *, is_ended: bool, is_active: bool
+) -> bool:
+    from babyagi.tasks import ObjectiveStatus
+
+    has_ended = objective.status is ObjectiveStatus.ENDED
+    if (is_ended and not has_ended) or (is_active and has_ended):
+        return False
+    text = objective.spec.asked.casefold()
+    return all(word.casefold() in text for word in words)
+
+
+# -- clearing away
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """An objective that is to be deleted, with how many results it has, and why."""
+
+    objective: Objective
+    n_results: int
+    why: str
+
+
+@objectives.command("prune")
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    default=OLD_DAYS,
+    show_default=True,
+    metavar="DAYS",
+    help="Those that ended longer ago.",
+)
+@click.option("--yes", "is_sure", is_flag=True, help="Do not ask.")
+@json_option
+@click.pass_context
+def prune(context: click.Context, /, days: float, is_sure: bool, as_json: bool) -> None:
+    """Delete for good what ended long ago, and what never got an answer.
+
+    It shows what would go, and asks. What is active, or paused with something found, stays.
+    """
+    from babyagi.backends import utc_now
+    from babyagi.cli.session import load, with_store
+
+    above = context.parent.params if context.parent is not None else {}
+    as_json = as_json or bool(above.get("as_json"))
+    settings, before = load().settings, utc_now() - timedelta(days=min(days, MAX_DAYS))
+
+    async def work(store: TaskStore) -> tuple[list[Going], list[str]]:
+        judged = [await _judge(store, one, before=before) for one in await store.objectives()]
+        found = [going for going in judged if going is not None]
+        for line in render_going(found):
+            (warn if as_json else echo)(line)
+        if not found or not (is_sure or _is_confirmed(days)):
+            return [], []
+        return found, [await delete_whole(store, settings, going.objective) for going in found]
+
+    deleted, troubles = with_store(work, settings=settings)
+    for trouble in dict.fromkeys(filter(None, troubles)):
+        warn(f"note: the index may keep vectors of them: {trouble}", Style.YELLOW)
+    if as_json:
+        print_json({"v": 1, "deleted": [going.objective.id for going in deleted]})
+    else:
+        echo(f"{len(deleted)} deleted." if deleted else "Nothing is deleted.")
+
+
+def _is_confirmed(days: float) -> bool:
+    """Ask whoever is there. Raises `SettingsError` where nobody is."""
+    from babyagi.errors import SettingsError
+
+    if not is_person_there():
+        raise SettingsError(
+            "nothing is deleted: nobody is there to confirm",
+            fix=f"babyagi objectives prune --older-than {days:g} --yes",
+            guide="objectives",
+        )
+    return ask("Delete these for good? [y/N]").lower() in ("y", "yes")
+
+
+async def _judge(store: TaskStore, objective: Objective, *, before: datetime) -> Going | None:
+    """Why the objective may go, None where it stays."""
+    from babyagi.tasks import ObjectiveStatus
+
+    if objective.status is ObjectiveStatus.ACTIVE or not (
+        objective.is_set_aside or objective.has_report
+    ):
+        return None
+    n_results = await store.count_results(objective.id)
+    if n_results == 0 and (objective.is_set_aside or objective.has_report):
+        return Going(objective=objective, n_results=0, why="it never got an answer")
+    ended_at = objective.ended_at or datetime.max.replace(tzinfo=UTC)
+    if ended_at < before:
+        why = f"it ended on {ended_at.astimezone():%Y-%m-%d}"
+        return Going(objective=objective, n_results=n_results, why=why)
+    return None
+
+
+def render_going(found: Sequence[Going]) -> list[str]:
+    from babyagi.cli.text import fit
+
+    return [
+        f"{going.objective.id:>4}  {going.why}, "
+        f"{going.n_results} {'result' if going.n_results == 1 else 'results'}: "
+        f"{fit(going.objective.spec.text, 60)}"
+        for going in found
+    ]
+
+
+async def delete_whole(store: TaskStore, settings: Settings, objective: Objective) -> str:
+    """Delete the objective, its vectors, and what this home remembers of it; return why the index
+    may keep something, '' where it does not."""
+    from babyagi.backends import drop_collection
+    from babyagi.home import forget
+
+    has_results = bool(await store.result_ids(objective.id))
+    await store.delete_objective(objective.id)
+    forget(settings.home, objective.uid)
+    return await drop_collection(settings, objective) if has_results else ""

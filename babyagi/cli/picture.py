@@ -1,0 +1,356 @@
+"""The picture of the live view: what is known now in, so many lines of so many cells out. It knows
+no terminal and no store."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from babyagi.cli import render
+from babyagi.cli.json_shapes import is_rehearsal, model_of
+from babyagi.cli.text import Line, Style, cell_width, cut, fit, safe
+from babyagi.cli.views import count_serving
+from babyagi.inbox import asking_task, describe
+from babyagi.tasks import Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
+
+MAX_RUNNING = 50
+MAX_QUEUED = 100
+MAX_TROUBLED = 20
+MAX_FINISHED = 100
+MAX_TOLD = 200
+MAX_ROWS_OF_ONE = 3  # that one thing which is told may take
+BAR_WIDTH = 24
+NARROW = 60  # cells, below which what can be done without is left out
+FEW_KEYS = "? keys · q {q}"
+KEYS = "p pause · a answer · enter open · q {q} · ? help"
+
+Key = tuple[int, int]
+"""The numbers of an objective and of a task of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveState:
+    """What the store said of an objective at one moment. The lists may be cut short; `counts` says
+    how many there are.
+
+    Attributes:
+        troubled: dead, or waiting without an open question. finished: the latest first. asked: what
+            waits for a person. doing: what running tasks do now, by their ids.
+    """
+
+    objective: Objective
+    counts: Mapping[TaskStatus, int]
+    running: Sequence[Task] = ()
+    queued: Sequence[Task] = ()
+    troubled: Sequence[Task] = ()
+    finished: Sequence[Task] = ()
+    asked: Sequence[Step] = ()
+    workers: Sequence[Worker] = ()
+    doing: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One thing that has happened, in words: a result, a call, a question, a change of state."""
+
+    at: datetime
+    key: Key | None
+    text: str
+    style: Style = Style.PLAIN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row of the picture; `key` is the task that it stands for."""
+
+    line: Line
+    key: Key | None = None
+
+
+class Board:
+    """What the live view shows now: objectives, what has happened, and which task is selected.
+
+    Args:
+        title: the first line; empty for none.
+        leaves: what the key q does.
+    """
+
+    def __init__(self, *, title: str = "", leaves: str = "stop") -> None:
+        self.title = title
+        self.leaves = leaves
+        self.states: dict[int, LiveState] = {}
+        self.told: collections.deque[Told] = collections.deque(maxlen=MAX_TOLD)
+        self.notice = ""
+        self.selected: Key | None = None
+
+    @property
+    def asked(self) -> list[Step]:
+        return [step for state in self.states.values() for step in state.asked]
+
+    def keys(self) -> list[Key]:
+        """The tasks that can be selected, in the order in which they are shown."""
+        rows = [row.key for row in _tasks(self, now=None, width=200)]
+        return [key for key in rows if key is not None]
+
+    def move(self, by: int) -> None:
+        """Select another task, so many further down."""
+        keys = self.keys()
+        outside = -1 if by > 0 else len(keys)
+        at = (keys.index(self.selected) if self.selected in keys else outside) + by
+        self.selected = keys[max(0, min(at, len(keys) - 1))] if keys else None
+
+
+def draw(board: Board, *, now: datetime, width: int, height: int) -> list[Row]:
+    """The picture, at most `height` rows of at most `width` cells; the least important ones are
+    left out where room is short."""
+    head, tail = _head(board, width, height), _tail(board, width, height)
+    room = max(0, height - len(head) - len(tail))
+    tasks = _tasks(board, now=now, width=width)
+    told = _told(board, width, room)
+    n_urgent = sum(row.line.style in (Style.YELLOW, Style.BOLD) for row in tasks)
+    n_tasks = min(len(tasks), max(room - len(told), min(n_urgent, room - room // 3), room // 2))
+    n_told = max(0, min(len(told), room - n_tasks))
+    rows = [
+        *head,
+        *_around(tasks, board.selected, n_tasks),
+        *told[len(told) - n_told :],
+    ]
+    blank = [Row(line=Line(""))] * max(0, height - len(rows) - len(tail))
+    return [_fitted(row, width) for row in [*rows, *blank, *tail]][:height]
+
+
+def _fitted(row: Row, width: int) -> Row:
+    line = row.line
+    text = safe(line.text)
+    text = cut(text, width) if cell_width(text) > width else text
+    return Row(line=Line(text, line.style), key=row.key)
+
+
+def _around(rows: list[Row], selected: Key | None, n: int) -> list[Row]:
+    """So many of the rows, the selected one among them."""
+    at = next((at for at, row in enumerate(rows) if row.key == selected), 0) if selected else 0
+    start = max(0, min(at - n // 2, len(rows) - n))
+    return rows[start : start + n]
+
+
+# -- above: the objectives
+# --------------------------------------------------------------------------------------------------
+
+
+def _head(board: Board, width: int, height: int) -> list[Row]:
+    lines = [Line(board.title, Style.BOLD)] if board.title and height >= 10 else []
+    states = list(board.states.values())
+    if len(states) == 1:
+        return [Row(line=line) for line in [*lines, *_head_of_one(states[0], width)]]
+    if not states:
+        lines.append(Line("There is nothing to do now; it waits for an objective.", Style.DIM))
+    n_shown = max(1, height // 5)
+    lines += [_one_of_many(state, width) for state in states[:n_shown]]
+    if len(states) > n_shown:
+        lines.append(Line(f"and {len(states) - n_shown} more objectives", Style.DIM))
+    return [Row(line=line) for line in lines]
+
+
+def _head_of_one(state: LiveState, width: int) -> list[Line]:
+    objective = state.objective
+    lines = [Line(render.REHEARSAL_LINE, Style.YELLOW)] if is_rehearsal(objective) else []
+    lines.append(Line(fit(f"Objective {objective.id}: {objective.spec.text}", width), Style.BOLD))
+    n_over, n_known = _progress(state)
+    counts = f"{n_over}/{n_known} tasks · {render.render_counts(state.counts)}"
+    lines.append(Line(f"{_bar(n_over, n_known)} {counts}" if width >= NARROW else counts))
+    return [*lines, *_standing(objective)]
+
+
+def _standing(objective: Objective) -> list[Line]:
+    if objective.status is ObjectiveStatus.PAUSED:
+        return [Line("It is paused: p goes on.", Style.YELLOW)]
+    if objective.status is ObjectiveStatus.ENDED:
+        return [Line(f"It {render.render_status_words(objective)}", Style.YELLOW)]
+    return []
+
+
+def _one_of_many(state: LiveState, width: int) -> Line:
+    objective = state.objective
+    n_over, n_known = _progress(state)
+    status = "" if objective.status is ObjectiveStatus.ACTIVE else f"{objective.status.value}, "
+    head = f"{objective.id:>4}  {status}{n_over}/{n_known} tasks, cost {objective.spent}  "
+    return Line(head + fit(objective.spec.text, max(10, width - len(head))), Style.BOLD)
+
+
+def _progress(state: LiveState) -> tuple[int, int]:
+    """How many tasks are over, of how many; a cancelled one is none of them."""
+    counts = state.counts
+    n_known = sum(counts.values()) - counts.get(TaskStatus.CANCELLED, 0)
+    return counts.get(TaskStatus.DONE, 0) + counts.get(TaskStatus.DEAD, 0), n_known
+
+
+def _bar(n_over: int, n_known: int) -> str:
+    filled = BAR_WIDTH * n_over // n_known if n_known else 0
+    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}]"
+
+
+# -- below: what it has cost, what was said last, the keys
+# --------------------------------------------------------------------------------------------------
+
+
+def _tail(board: Board, width: int, height: int) -> list[Row]:
+    lines = []
+    states = list(board.states.values())
+    if len(states) == 1:
+        objective = states[0].objective
+        lines.append(Line(_used(states[0])))
+        limits = " · ".join(render.render_limits(objective, states[0].counts)) or "no limits"
+        lines += [Line(f"limits: {limits}")] if height >= 12 else []
+    if board.notice:
+        lines.append(Line(board.notice, Style.YELLOW))
+    lines.append(Line((KEYS if width >= 50 else FEW_KEYS).format(q=board.leaves), Style.DIM))
+    return [Row(line=line) for line in lines]
+
+
+def _used(state: LiveState) -> str:
+    """What it has cost so far, the money first."""
+    objective = state.objective
+    usage = objective.usage
+    return " · ".join(
+        (
+            f"cost {objective.spent}",
+            f"{usage.calls:,} {'call' if usage.calls == 1 else 'calls'}",
+            f"{usage.tokens:,} tokens",
+            count_serving(state.workers, objective.id),
+            model_of(objective),
+        )
+    )
+
+
+# -- between: the tasks that can be selected
+# --------------------------------------------------------------------------------------------------
+
+
+def _tasks(board: Board, *, now: datetime | None, width: int) -> list[Row]:
+    """A row for each task: what asks, what runs, what is in trouble, what comes next, what is over.
+    Without `now` nothing of time is said."""
+    states = list(board.states.values())
+    groups = (
+        [row for state in states for row in _asking(state, board)],
+        [row for state in states for row in _running(state, board, now, width)],
+        [row for state in states for row in _troubled(state, board)],
+        [row for state in states for row in _queued(state, board)],
+        [row for state in states for row in _finished(state, board)],
+    )
+    return [row for group in groups for row in group]
+
+
+def _row(board: Board, mark: str, task: Task, text: str, style: Style) -> Row:
+    number = _number(board, task.objective_id, task.id)
+    return Row(line=Line(f"{mark} {number:>4}  {text}", style), key=(task.objective_id, task.id))
+
+
+def _asking(state: LiveState, board: Board) -> list[Row]:
+    return [
+        Row(
+            line=Line(
+                f"? {_number(board, step.objective_id, asking_task(step)):>4}  "
+                f"asks you (a answers): {fit(describe(step)[:400], 400)}",
+                Style.YELLOW,
+            ),
+            key=(step.objective_id, asking_task(step)),
+        )
+        for step in state.asked
+    ]
+
+
+def _number(board: Board, objective_id: int, task_id: int) -> str:
+    return f"{objective_id}/{task_id}" if len(board.states) > 1 else str(task_id)
+
+
+def _running(state: LiveState, board: Board, now: datetime | None, width: int) -> list[Row]:
+    rows = []
+    for task in state.running[:MAX_RUNNING]:
+        since = f"{_elapsed(task, now):>10}  " if now is not None and width >= NARROW else ""
+        if task.status is TaskStatus.RECORDED:
+            doing = "its result is planned from"
+        else:
+            doing = state.doing.get(task.id, "")
+        name = fit(task.name, max(20, width // 2)) if doing else fit(task.name, width)
+        rows.append(
+            _row(board, ">", task, since + name + (f" · {doing}" if doing else ""), Style.BOLD)
+        )
+    return rows
+
+
+def _elapsed(task: Task, now: datetime) -> str:
+    return render.render_duration(
+        (now - task.started_at).total_seconds() if task.started_at is not None else 0.0
+    )
+
+
+def _troubled(state: LiveState, board: Board) -> list[Row]:
+    asking = {asking_task(step) for step in state.asked}
+    rows = []
+    for task in state.troubled[:MAX_TROUBLED]:
+        if task.id in asking:
+            continue
+        text = f"{task.name}: {task.error}" if task.error else task.name
+        style = Style.RED if task.status is TaskStatus.DEAD else Style.YELLOW
+        what = "given up" if task.status is TaskStatus.DEAD else "waits for a person"
+        rows.append(_row(board, "!", task, f"{what}: {fit(text, 300)}", style))
+    return rows
+
+
+def _queued(state: LiveState, board: Board) -> list[Row]:
+    rows = []
+    for task in state.queued[:MAX_QUEUED]:
+        after = f" (after {', '.join(map(str, task.after[:5]))})" if task.after else ""
+        rows.append(_row(board, " ", task, fit(task.name, 200) + after, Style.PLAIN))
+    n_more = state.counts.get(TaskStatus.QUEUED, 0) - len(rows)
+    more = [Row(line=Line(f"        and {n_more:,} more to do", Style.DIM))] if n_more > 0 else []
+    return rows + more
+
+
+def _finished(state: LiveState, board: Board) -> list[Row]:
+    return [
+        _row(board, "+", task, fit(task.name, 200), Style.DIM)
+        for task in state.finished[:MAX_FINISHED]
+        if task.status is TaskStatus.DONE
+    ]
+
+
+# -- and what has happened, the latest at the end
+# --------------------------------------------------------------------------------------------------
+
+
+def _told(board: Board, width: int, room: int) -> list[Row]:
+    """The last things that happened, as many as have room, each in a few rows."""
+    rows: list[Row] = []
+    for told in reversed(board.told):
+        if len(rows) >= room:
+            break
+        rows = _rows_of(told, board, width) + rows
+    return rows[max(0, len(rows) - room) :]
+
+
+def _rows_of(told: Told, board: Board, width: int) -> list[Row]:
+    clock = told.at.astimezone().strftime("%H:%M:%S" if width >= NARROW else "%H:%M")
+    number = _number(board, *told.key) if told.key is not None else ""
+    head = f"{clock} {number:>4} " if width >= 40 else f"{number:>3} "
+    pieces = wrap_words(told.text, max(10, width - len(head)), max_rows=MAX_ROWS_OF_ONE)
+    return [
+        Row(line=Line((head if n == 0 else " " * len(head)) + piece, told.style))
+        for n, piece in enumerate(pieces)
+    ]
+
+
+def wrap_words(text: str, width: int, *, max_rows: int) -> list[str]:
+    """The text as one line in rows of at most so many cells, broken at words; an ellipsis where it
+    does not end."""
+    left = fit(text[: 4 * width * max_rows], 4 * width * max_rows)
+    rows: list[str] = []
+    while left and len(rows) < max_rows - 1 and cell_width(left) > width:
+        row = fit(left, width + 1).removesuffix("…")
+        cut = row.rfind(" ")
+        row = row[:cut] if cut > width // 3 else row
+        rows.append(row.rstrip())
+        left = left[len(row) :].lstrip()
+    return [*rows, fit(left, width)] if left else rows

@@ -1,0 +1,234 @@
+"""Where a report goes: to the screen, into a pipe, into a file, in which format; and the command
+`report`."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from babyagi.cli.options import json_option, objective_option
+from babyagi.cli.text import echo, echo_markdown, print_json, warn, write_bytes
+from babyagi.errors import SettingsError
+
+if TYPE_CHECKING:
+    from babyagi.tasks import Objective
+    from babyagi.taskstore.port import TaskStore
+
+MARKDOWN, HTML, JSON, PDF = FORMATS = ("md", "html", "json", "pdf")
+_FORMAT_BY_SUFFIX = {
+    ".md": MARKDOWN,
+    ".markdown": MARKDOWN,
+    ".txt": MARKDOWN,
+    ".html": HTML,
+    ".htm": HTML,
+    ".json": JSON,
+    ".pdf": PDF,
+}
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def output_options(command: F) -> F:
+    """A decorator that gives a command `--output` and `--format`, which `choose_output` reads."""
+    command = click.option(
+        "--format",
+        "report_format",
+        type=click.Choice(FORMATS),
+        help="Of the report. Default: by the file's suffix, else Markdown.",
+    )(command)
+    return click.option(
+        "--output", metavar="FILE", help="Write the report to this file; - is standard output."
+    )(command)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where the report goes: to the file, or else to standard output.
+
+    `as_json`: standard output is for the JSON of a program, and not for people.
+    """
+
+    path: Path | None = None
+    format: str = MARKDOWN
+    as_json: bool = False
+
+
+def choose_output(output: str | None, report_format: str | None, *, as_json: bool) -> Output:
+    """Return where the report is to go, after a look whether it can get there: nothing is paid for
+    before.
+
+    Raises:
+        SettingsError: it cannot. click.UsageError: the options do not go together.
+    """
+    path = Path(output) if output not in (None, "", "-") else None
+    if output == "":
+        raise click.UsageError("--output names no file", click.get_current_context())
+    chosen = report_format or (_FORMAT_BY_SUFFIX.get(path.suffix.lower(), MARKDOWN) if path else "")
+    if as_json and path is None and chosen not in ("", JSON):
+        raise click.UsageError(
+            f"--json and --format {chosen} both want standard output; add --output FILE",
+            click.get_current_context(),
+        )
+    if chosen == PDF:
+        from babyagi.pages.pdf import require_pdf
+
+        if path is None and sys.stdout.isatty():
+            raise click.UsageError(
+                "a PDF does not go to a terminal; add --output FILE", click.get_current_context()
+            )
+        require_pdf()
+    if path is not None:
+        require_writable(path)
+    return Output(path=path, format=chosen or (JSON if as_json else MARKDOWN), as_json=as_json)
+
+
+# -- files
+# --------------------------------------------------------------------------------------------------
+
+
+def require_writable(path: Path) -> None:
+    """Raises SettingsError where the file could not be written; it is left as it is."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(21, "it is a folder")
+        if _is_special(path):
+            return
+        beside = _beside(path)
+        os.close(_create(beside))
+        beside.unlink()
+    except OSError as error:
+        raise _cannot_write(path, error, fix="name another file with --output") from error
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write the file whole or not at all: also after a kill or on a full disk there is the old one
+    or the new one. Raises SettingsError."""
+    try:
+        if _is_special(path):  # a pipe, /dev/null
+            path.write_bytes(data)
+            return
+        beside, target = _beside(path), path.resolve()
+        try:
+            with os.fdopen(_create(beside), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                beside.chmod(stat.S_IMODE(target.stat().st_mode))
+            beside.replace(target)
+        finally:
+            with suppress(FileNotFoundError):
+                beside.unlink()
+    except OSError as error:
+        fix = "babyagi report --output ANOTHER_FILE; the report itself is kept"
+        raise _cannot_write(path, error, fix=fix) from error
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _beside(path: Path) -> Path:
+    """A name in the file's folder that no other process uses."""
+    target = path.resolve()
+    with suppress(FileNotFoundError):
+        target.lstat()  # a name may be too long
+    return target.with_name(f".babyagi-{os.getpid()}.part")
+
+
+def _create(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o666)
+
+
+def _cannot_write(path: Path, error: OSError, *, fix: str) -> SettingsError:
+    return SettingsError(
+        f"{path} cannot be written",
+        why=error.strerror or str(error),
+        fix=fix,
+        guide="report",
+    )
+
+
+# -- the report
+# --------------------------------------------------------------------------------------------------
+
+
+async def give_report(
+    store: TaskStore, objective: Objective, output: Output, *, now: datetime
+) -> None:
+    """Write the report to the file or to standard output.
+
+    Raises:
+        SettingsError: the file cannot be written.
+    """
+    from babyagi.reporting import load_report
+
+    markdown = await load_report(store, objective)
+    if output.path is not None:
+        data = await _render(store, objective, markdown, format_=output.format, now=now)
+        write_whole(output.path, data)
+    elif output.format == MARKDOWN:
+        echo_markdown(markdown)
+    elif output.format == JSON:
+        from babyagi.cli.json_shapes import report_shape
+
+        print_json(report_shape(objective, markdown))
+    else:
+        data = await _render(store, objective, markdown, format_=output.format, now=now)
+        if output.format == HTML:
+            echo(data.decode())
+        else:
+            write_bytes(data)
+
+
+async def _render(
+    store: TaskStore, objective: Objective, markdown: str, *, format_: str, now: datetime
+) -> bytes:
+    if format_ == MARKDOWN:
+        return markdown.encode("utf-8", "replace")
+    if format_ == JSON:
+        from babyagi.cli.json_shapes import report_shape
+
+        return (json.dumps(report_shape(objective, markdown), indent=2) + "\n").encode()
+    from babyagi.reporting import load_page
+
+    page = await load_page(store, objective, markdown, now=now)
+    if format_ == HTML:
+        return page.encode("utf-8", "replace")
+    from babyagi.pages.pdf import render_pdf
+
+    return render_pdf(page)
+
+
+@click.command()
+@objective_option
+@output_options
+@json_option
+def report(objective: str, output: str | None, report_format: str | None, as_json: bool) -> None:
+    """Print the report of an objective, or write it to a file.
+
+    Before it has one, what its tasks have found so far stands in for it.
+    """
+    from babyagi.backends import utc_now
+    from babyagi.cli.session import pick_objective, with_store
+
+    chosen = choose_output(
+        output, JSON if as_json and report_format is None else report_format, as_json=as_json
+    )
+
+    async def give(store: TaskStore) -> None:
+        await give_report(store, await pick_objective(store, objective), chosen, now=utc_now())
+
+    with_store(give)
+    if chosen.path is not None:
+        warn(f"The report is in {chosen.path}")

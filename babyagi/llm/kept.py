@@ -1,0 +1,122 @@
+"""A prompt as the journal keeps it: JSON text, in which messages that it shares with an earlier one
+of the same owner are named and not repeated.
+
+What is kept has no mark in its fences yet (`prompt.seal`), and of each tool only the name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptPrompt:
+    """What a model was asked.
+
+    Attributes:
+        tools: the names of those it could call.
+        n_same: messages at the beginning that the prompt before began with, too.
+        n_missing: messages at the beginning that are not known any more.
+    """
+
+    messages: tuple[Message, ...]
+    tools: tuple[str, ...] = ()
+    max_output_tokens: int = 0
+    n_same: int = 0
+    n_missing: int = 0
+
+
+def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: str = "") -> str:
+    """Return the prompt as JSON text.
+
+    Args:
+        before: the messages of a prompt that is kept whole or as this one. before_key: of its step.
+    """
+    n_same = 0
+    for known, asked in zip(before, prompt.messages, strict=False):
+        if known != asked:
+            break
+        n_same += 1
+    fields: dict[str, Any] = {"same": {"as": before_key, "n": n_same}} if n_same else {}
+    fields["messages"] = [_fields(message) for message in prompt.messages[n_same:]]
+    fields["tools"] = [tool.name for tool in prompt.tools]
+    fields["max_output_tokens"] = prompt.max_output_tokens
+    return json.dumps(fields, ensure_ascii=False)
+
+
+def _fields(message: Message) -> dict[str, Any]:
+    fields: dict[str, Any] = {"role": message.speaker.value, "text": message.text}
+    if message.tool_calls:
+        fields["calls"] = [[call.id, call.name, call.arguments] for call in message.tool_calls]
+    if message.tool_call_id:
+        fields["call_id"] = message.tool_call_id
+    return fields
+
+
+def read_prompt(request: str, find: Callable[[str], str | None]) -> KeptPrompt | None:
+    """Return the prompt that was kept, its fences without marks; None where none was.
+
+    Args:
+        find: gives what was kept at the key of another step of the same owner, "" for nothing.
+    """
+    fields = _load(request)
+    if fields is None:
+        return None
+    messages, n_missing = _all_messages(fields, find)
+    return KeptPrompt(
+        messages=tuple(messages),
+        tools=tuple(str(name) for name in fields.get("tools", ())),
+        max_output_tokens=int(fields.get("max_output_tokens", 0)),
+        n_same=int(fields.get("same", {}).get("n", 0)) - n_missing,
+        n_missing=n_missing,
+    )
+
+
+def _all_messages(
+    fields: dict[str, Any], find: Callable[[str], str | None]
+) -> tuple[list[Message], int]:
+    """The messages that are known, and how many before them are not any more."""
+    chain, seen, n_lost = [fields], set[str](), 0
+    while same := chain[-1].get("same"):
+        earlier = _load(find(str(same["as"]))) if same["as"] not in seen else None
+        seen.add(same["as"])
+        if earlier is None:
+            n_lost = int(same["n"])
+            break
+        chain.append(earlier)
+    messages: list[Message | None] = [None] * n_lost
+    for piece in reversed(chain):
+        n_same = int(piece.get("same", {}).get("n", 0))
+        messages = [*messages[:n_same], *map(_read_message, piece["messages"])]
+    known = [message for message in messages if message is not None]
+    return known, len(messages) - len(known)
+
+
+def _load(request: str | None) -> dict[str, Any] | None:
+    if not request:
+        return None
+    try:
+        fields = json.loads(request)
+    except (ValueError, RecursionError):
+        return None
+    return fields if isinstance(fields, dict) and "messages" in fields else None
+
+
+def _read_message(fields: dict[str, Any]) -> Message:
+    return Message(
+        speaker=Speaker(fields["role"]),
+        text=_unmarked(fields["text"]),
+        tool_calls=tuple(
+            ToolCall(id=id_, name=name, arguments=arguments)
+            for id_, name, arguments in fields.get("calls", ())
+        ),
+        tool_call_id=fields.get("call_id", ""),
+    )
+
+
+def _unmarked(text: str) -> str:
+    return text.replace(f" {UNMARKED}", "").replace(UNMARKED, "")

@@ -1,0 +1,173 @@
+"""What can be given by name from Python, as type checkers read it.
+
+Settings are declared in `settings/fields.py`; `tests/test_options.py` holds this file to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from babyagi.llm.port import ChatModel
+    from babyagi.react.steps import AtLimit, Trim
+    from babyagi.settings.values import Secret
+    from babyagi.tasks import Limits
+    from babyagi.tools.base import Tool
+
+Ask = Callable[[str], str | Awaitable[str]]
+"""Shows a person a question, and gives their answer."""
+
+
+class SettingOptions(TypedDict, total=False):
+    """The settings that runs and agents have in common; `babyagi config` explains each."""
+
+    llm_model: str
+    openai_api_key: str | Secret
+    openai_base_url: str
+    openai_temperature: float | None
+    dialect: Literal["auto", "chat", "responses"]
+    model_timeout_s: float
+    max_output_tokens: int
+    price_in: float | None
+    price_out: float | None
+    max_calls: int
+    max_tokens: int
+    max_cost_usd: float
+    max_time_s: float | str
+    https_proxy: str | Secret
+    http_proxy: str | Secret
+    no_proxy: str
+    serpapi_api_key: str | Secret
+    agent_hosts: Sequence[str]
+    log_level: Literal["debug", "info", "warning", "error"]
+    extra_env_files: Sequence[Path]
+    trust_env_file: Sequence[str]
+
+
+class AgentOptions(SettingOptions, total=False):
+    """What an agent takes by name besides its own parameters: the fields of `AgentBounds`, and
+    settings."""
+
+    max_steps: int
+    max_errors: int
+    max_parallel: int
+    max_repeats: int
+    at_limit: AtLimit | Literal["force", "generate"]
+    trim: Trim | None
+    stop_words: tuple[str, ...]
+
+
+class RunOptions(SettingOptions, total=False):
+    """What a run takes by name: what it has of its own, then settings."""
+
+    # of its own
+    first_task: str
+    model: str | ChatModel
+    max_cost: float
+    max_time: float | str
+    limits: Limits
+    tools: Sequence[str | Tool | Callable[..., Any]]
+    new: bool
+
+    # settings
+    initial_task: str
+    instance_name: str
+    files: str | Path | None
+    ask: bool | Ask
+    approve: Literal["once", "none"]
+    memory: Literal["objective", "shared"]
+    planning: Literal["separate", "combined"]
+    protocol: Literal["auto", "native", "json", "text"]
+    model_execution: str
+    model_creation: str
+    model_prioritization: str
+    model_report: str
+    max_tasks: int
+    max_failures: int
+    max_new_tasks: int
+    max_depth: int
+    context_tokens: int
+    concurrency: int
+    lease_s: float
+    drain_s: float
+    notify: str | Secret
+    worker_name: str
+    use_my_model: bool
+    home: str | Path
+    task_store: str | Secret
+    results_store_name: str
+    result_store: Literal["auto", "chroma", "builtin", "weaviate", "pinecone"]
+    chroma_url: str
+    weaviate_url: str
+    weaviate_api_key: str | Secret
+    weaviate_grpc_port: int | None
+    weaviate_use_embedded: bool
+    pinecone_api_key: str | Secret
+    pinecone_cloud: str
+    pinecone_region: str
+    pinecone_environment: str
+    search_engine: Literal[
+        "auto", "serper", "brave", "tavily", "serpapi", "searchapi", "searxng", "keyless"
+    ]
+    searxng_url: str
+    search_url: str
+    serper_api_key: str | Secret
+    brave_api_key: str | Secret
+    tavily_api_key: str | Secret
+    searchapi_api_key: str | Secret
+    web_allow: Sequence[str]
+    embedding_model: str
+    embedding_base_url: str
+
+
+OTHER_NAMES: Mapping[str, str] = {
+    "first_task": "initial_task",
+    "model": "llm_model",
+    "max_cost": "max_cost_usd",
+    "max_time": "max_time_s",
+}
+"""Short names of settings, as people say them."""
+
+LIMIT_NAMES = ("max_tasks", "max_calls", "max_tokens", "max_cost_usd", "max_time_s")
+
+
+def names_of(options: type[Any]) -> frozenset[str]:
+    """The names that can be given."""
+    return frozenset(options.__annotations__)
+
+
+def require_known(
+    given: Mapping[str, object],
+    known: frozenset[str],
+    where: str,
+    *,
+    others: frozenset[str] = frozenset(("output_type",)),
+) -> None:
+    """Raises `TypeError` for the first name that is not known, with the one that was meant, which
+    may be one of `others`."""
+    for name in given:
+        if name not in known:
+            near = get_close_matches(name, sorted(known | others), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"{where} has no option {name!r}{hint}")
+
+
+def rename(given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return the options by the names of their settings.
+
+    Raises:
+        TypeError: one was given under two names.
+    """
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        setting = OTHER_NAMES.get(name, name)
+        if setting in found:
+            other = next(
+                one for one in given if one != name and OTHER_NAMES.get(one, one) == setting
+            )
+            raise TypeError(f"{where} takes {other!r} or {name!r}, not both")
+        found[setting] = value
+    return found

@@ -1,0 +1,1 @@
+"""Pages for a browser: nouns in, HTML out. A page is one file that asks nobody for anything."""

@@ -1,0 +1,38 @@
+"""Text in HTML: escaped unless it says that it is HTML already."""
+
+from __future__ import annotations
+
+from html import escape as escape_html
+from importlib.resources import files
+from string import Template
+
+from babyagi.text import harmless
+
+
+class Html(str):
+    """HTML that may stand in a page as it is: made by this room, from escaped texts."""
+
+    __slots__ = ()
+
+
+def escape(text: object) -> Html:
+    """Return the text for a page: `Html` as it is, of everything else nothing acts or hides."""
+    if isinstance(text, Html):
+        return text
+    lines = (harmless(line) for line in str(text).split("\n"))
+    return Html(escape_html("\n".join(lines)))
+
+
+def fill(template: str, **values: object) -> Html:
+    """Return the template with its `$places` filled, every value escaped. Raises KeyError where a
+    place has no value."""
+    return Html(Template(template).substitute({key: escape(one) for key, one in values.items()}))
+
+
+def join(parts: list[Html], between: str = "") -> Html:
+    return Html(between.join(parts))
+
+
+def load(name: str) -> str:
+    """The text of a file beside this one."""
+    return files("babyagi.pages").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,107 @@
+"""Markdown that a model wrote: parsed without HTML in it, its links vetted, every character of it
+harmless."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from babyagi.pages.html import Html, escape
+from babyagi.text import harmless
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+Attributes = dict[str, str | int | float]
+
+MAX_PARSED_CHARS = 150_000
+MAX_LINE_CHARS = 20_000  # of a longer line parsing takes too long
+_MAY_BE_OPENED = re.compile(r"(?:https?://|mailto:)[^\s<>\"]+", re.IGNORECASE)
+_CLASS_BY_STYLE = {"text-align:right": "right", "text-align:center": "center"}
+
+
+def can_be_parsed(text: str) -> bool:
+    """Whether the text is of a size that people write."""
+    return len(text) <= MAX_PARSED_CHARS and all(
+        len(line) <= MAX_LINE_CHARS for line in text.split("\n")
+    )
+
+
+def parse(text: str) -> list[Token]:
+    """Return the tokens of the text. HTML in it is text, a link that is not to http, https or
+    mailto is text, and an image is a link."""
+    return list(_make_harmless(_open_parser().parse(text)))
+
+
+def render_html(text: str) -> Html:
+    """Return the text as HTML: paragraphs, lists, tables; nothing in it runs or is loaded."""
+    if not can_be_parsed(text):
+        return Html(f"<pre>{escape(text)}</pre>")
+    parser = _open_parser(finds_addresses=True)
+    tokens = list(_make_harmless(parser.parse(text)))
+    return Html(parser.renderer.render(tokens, parser.options, {}))
+
+
+def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": finds_addresses})
+    parser.enable(["table", "strikethrough"])
+    # a definition that nothing refers to would not be seen
+    parser.disable(["html_block", "html_inline", "reference"])
+    if finds_addresses:
+        parser.enable("linkify")
+        assert parser.linkify is not None
+        parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
+    parser.validateLink = may_be_opened  # type: ignore[method-assign,assignment]
+    return parser
+
+
+def may_be_opened(address: str) -> bool:
+    """Whether a person may be offered the address to click on."""
+    return _MAY_BE_OPENED.fullmatch(address) is not None
+
+
+def _make_harmless(tokens: Iterable[Token]) -> Iterator[Token]:
+    """The tokens with harmless texts, also of what the parser decoded; an image as a link to it."""
+    for token in tokens:
+        token.content, token.info = _harmless_lines(token.content), ""
+        if token.type == "image":
+            yield from _to_link(token)
+            continue
+        token.attrs = _vet(token)
+        if token.children:
+            token.children = list(_make_harmless(token.children))
+        yield token
+
+
+def _vet(token: Token) -> Attributes:
+    """Of its attributes the number of a list, the side of a cell, the address of a link."""
+    if token.type == "link_open":
+        return _link_to(str(token.attrs.get("href", "")))
+    style = str(token.attrs.get("style", ""))
+    kept = {key: value for key, value in token.attrs.items() if key == "start"}
+    return {**kept, "class": _CLASS_BY_STYLE[style]} if style in _CLASS_BY_STYLE else kept
+
+
+def _link_to(address: str) -> Attributes:
+    if not may_be_opened(address):
+        return {}
+    return {"href": harmless(address), "rel": "noopener noreferrer nofollow"}
+
+
+def _to_link(image: Token) -> Sequence[Token]:
+    from markdown_it.token import Token
+
+    text = f"image: {image.content}" if image.content else "image"
+    return (
+        Token("link_open", "a", 1, attrs=_link_to(str(image.attrs.get("src", "")))),
+        Token("text", "", 0, content=text),
+        Token("link_close", "a", -1),
+    )
+
+
+def _harmless_lines(text: str) -> str:
+    return "\n".join(harmless(line) for line in text.split("\n"))

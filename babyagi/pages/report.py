@@ -1,0 +1,239 @@
+"""The page of an objective: its report, what came of what, when it was done and what it cost."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from babyagi.pages.html import Html, escape, fill, join, load
+from babyagi.pages.markdown import render_html
+from babyagi.pages.timeline import Bar, render_timeline
+from babyagi.tasks import Objective, Result, Task, TaskStatus, Usage
+from babyagi.text import say_duration, shorten
+
+MAX_TASKS = 3000
+MAX_RESULT_CHARS = 20_000
+MAX_RESULTS_CHARS = 3_000_000  # of all of them
+MAX_DRAWN_CHARS = 600_000  # of these; the others stand as they were written, which costs no time
+MAX_INDENT = 6
+MAX_NAME_CHARS = 400
+
+_NAME_BY_STATUS = {TaskStatus.DEAD: "given up", TaskStatus.RECORDED: "done"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPage:
+    """What stands on the page. `tasks` are all of the objective's."""
+
+    objective: Objective
+    markdown: str
+    tasks: Sequence[Task]
+    results: Sequence[Result]
+    bars: Sequence[Bar]
+    now: datetime
+
+
+def render_report_page(page: ReportPage) -> str:
+    """Return the page: one file without scripts, that loads nothing."""
+    style = Html(load("page.css"))
+    shown = sorted(page.tasks, key=lambda task: task.id)[:MAX_TASKS]
+    title = shorten(" ".join(page.objective.spec.text.split()), 120)
+    return fill(
+        load("report.html"),
+        style=style,
+        style_hash=Html(f"sha256-{_digest(style)}"),
+        title=f"Report: {title}",
+        report=render_html(page.markdown),
+        totals=join(list(_render_totals(page.objective, page.tasks))),
+        tree=join(list(_render_tree(page.objective, shown, page.results)), "\n"),
+        tree_note=_render_left_out(len(page.tasks) - len(shown), page.objective),
+        timeline=_render_timeline(page, shown),
+        footer=_render_footer(page),
+    )
+
+
+def _digest(style: str) -> str:
+    return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+
+
+# -- what it took
+# --------------------------------------------------------------------------------------------------
+
+
+def _render_totals(objective: Objective, tasks: Sequence[Task]) -> Iterator[Html]:
+    usage, limits = objective.usage, objective.spec.limits
+    of_tasks = sum((task.usage for task in tasks), Usage())
+    rest = usage - of_tasks
+    n_done = sum(task.status in (TaskStatus.DONE, TaskStatus.RECORDED) for task in tasks)
+    cost_limit = f" of ${limits.max_cost_usd:g}" if limits.max_cost_usd else ""
+    stopped = (
+        f"{objective.stop_reason.value}: {objective.stop_reason.words}"
+        if objective.stop_reason is not None
+        else objective.status.value
+    )
+    models = sorted(set(objective.spec.model_by_role.values()))
+    for name, value in (
+        ("How it ended", stopped),
+        ("Tasks done", f"{n_done} of {len(tasks)}"),
+        ("Cost", f"{objective.spent}{cost_limit}"),
+        ("Time", say_duration(objective.active_s)),
+        ("Model calls", f"{usage.calls:,}"),
+        ("Tokens", f"{usage.prompt_tokens:,} in, {usage.completion_tokens:,} out"),
+        ("of them for tasks", f"{of_tasks.tokens:,}"),
+        ("for planning, checks, report", f"{max(0, rest.tokens):,}"),
+        ("Models", ", ".join(models)),
+    ):
+        yield fill("<div><dt>$name</dt><dd>$value</dd></div>", name=name, value=value)
+
+
+# -- what came of what
+# --------------------------------------------------------------------------------------------------
+
+
+def _render_tree(
+    objective: Objective, tasks: Sequence[Task], results: Sequence[Result]
+) -> Iterator[Html]:
+    found = {result.task_id: result for result in results}
+    known = {task.id for task in tasks}
+    room = MAX_RESULTS_CHARS
+    for task, depth in walk_tree(tasks):
+        result = found.get(task.id)
+        text = result.text[: min(MAX_RESULT_CHARS, room)] if result is not None else ""
+        is_drawn = room > MAX_RESULTS_CHARS - MAX_DRAWN_CHARS
+        drawn = render_html(text) if is_drawn else fill("<pre>$text</pre>", text=text)
+        room -= len(text)
+        yield fill(
+            '<li id="task-$id" class="$status d$depth"><details><summary>'
+            '<span class="no">$id</span>$name <span class="state">$state</span>'
+            '<span class="cost">$cost</span></summary>'
+            '<div class="inside">$inside</div></details></li>',
+            id=task.id,
+            status=task.status.value,
+            depth=min(depth, MAX_INDENT),
+            name=shorten(task.name, MAX_NAME_CHARS),
+            state=_NAME_BY_STATUS.get(task.status, task.status.value),
+            cost=_say_cost(task, has_price=objective.spec.has_price),
+            inside=join(
+                [
+                    _render_inside(task, result, drawn, known),
+                    _say_cut(task, result, text, objective),
+                ]
+            ),
+        )
+
+
+def walk_tree(tasks: Sequence[Task]) -> Iterator[tuple[Task, int]]:
+    """Each task after the one that it was planned from, with its depth; of one parent by number."""
+    known = {task.id for task in tasks}
+    children: dict[int, list[Task]] = {}
+    for task in tasks:
+        parent = task.parent_id if task.parent_id in known else None
+        children.setdefault(parent or 0, []).append(task)
+    waiting = [(task, 0) for task in reversed(children.get(0, []))]
+    while waiting:
+        task, depth = waiting.pop()
+        yield task, depth
+        waiting += [(child, depth + 1) for child in reversed(children.get(task.id, []))]
+
+
+def _say_cost(task: Task, *, has_price: bool) -> str:
+    usage = task.usage
+    took = (
+        say_duration((task.finished_at - task.started_at).total_seconds())
+        if task.started_at is not None and task.finished_at is not None
+        else ""
+    )
+    parts = [
+        f"{usage.calls} model {'call' if usage.calls == 1 else 'calls'}",
+        f"{usage.tokens:,} tokens",
+        f"${usage.cost_usd:.4f}" if has_price else "cost unknown",
+        took,
+    ]
+    return " · ".join(part for part in parts if part) if usage.calls else "not begun"
+
+
+def _render_inside(task: Task, result: Result | None, drawn: Html, known: set[int]) -> Html:
+    parts = [_render_origin(task, known)]
+    if task.error:
+        parts.append(fill("<p><b>Error:</b> $error</p>", error=task.error))
+    if result is not None:
+        parts.append(drawn)
+    lack = result.lack if result is not None else task.lack.what if task.lack is not None else ""
+    if lack:
+        head = "It does not answer:" if result is not None else "It lacked:"
+        parts.append(fill("<p><b>$head</b> $lack</p>", head=head, lack=lack))
+    return join(parts)
+
+
+def _say_cut(task: Task, result: Result | None, text: str, objective: Objective) -> Html:
+    if result is None or len(text) == len(result.text):
+        return Html("")
+    return fill(
+        '<p class="quiet">The result is longer: <code>babyagi show $task --objective '
+        "$objective</code></p>",
+        task=task.id,
+        objective=objective.id,
+    )
+
+
+def _render_origin(task: Task, known: set[int]) -> Html:
+    links = [
+        _link(number, known) for number in dict.fromkeys(task.after) if number != task.parent_id
+    ]
+    parts = []
+    if task.parent_id is not None:
+        parts.append(fill("planned from $task", task=_link(task.parent_id, known)))
+    if links:
+        parts.append(fill("after $tasks", tasks=join(links, ", ")))
+    if not parts:
+        return Html("")
+    return fill('<p class="quiet">$words</p>', words=join(parts, "; "))
+
+
+def _link(number: int, known: set[int]) -> Html:
+    if number not in known:
+        return escape(f"task {number}")
+    return fill('<a href="#task-$number">task $number</a>', number=number)
+
+
+def _render_left_out(n: int, objective: Objective) -> Html:
+    if n <= 0:
+        return Html("")
+    return fill(
+        '<p class="quiet">$n more tasks are not on this page: <code>babyagi tasks --objective '
+        "$objective</code></p>",
+        n=f"{n:,}",
+        objective=objective.id,
+    )
+
+
+# -- when
+# --------------------------------------------------------------------------------------------------
+
+
+def _render_timeline(page: ReportPage, shown: Sequence[Task]) -> Html:
+    names: Mapping[int, str] = {task.id: task.name for task in shown}
+    drawn = render_timeline(page.bars, known_tasks=names)
+    if not drawn:
+        return Html("")
+    return fill(
+        '<section><h2>Timeline</h2><p class="quiet">One row for each thing that a worker did at '
+        "once; a dark bar is a model call. Point at a bar to read what it is.</p>"
+        '<div class="scroll">$drawn</div></section>',
+        drawn=drawn,
+    )
+
+
+def _render_footer(page: ReportPage) -> Html:
+    objective = page.objective
+    ended = f", ended {objective.ended_at:%Y-%m-%d %H:%M} UTC" if objective.ended_at else ""
+    return fill(
+        "Objective $id, begun $begun UTC$ended. Made by babyagi at $now UTC.",
+        id=objective.id,
+        begun=f"{objective.created_at:%Y-%m-%d %H:%M}",
+        ended=ended,
+        now=f"{page.now:%Y-%m-%d %H:%M}",
+    )

@@ -1,0 +1,314 @@
+"""When what was done, and beside what: bars in time, from the events of an objective, as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from babyagi import events
+from babyagi.pages.html import Html, escape, join
+from babyagi.tasks import Event
+from babyagi.text import say_duration
+
+# what `find_bars` reads
+KINDS = (
+    events.WORKER_JOINED,
+    events.TASK_CLAIMED,
+    events.TASK_RECORDED,
+    events.TASK_LACKED,
+    events.TASK_FAILED,
+    events.TASK_DEAD,
+    events.TASK_RELEASED,
+    events.TASK_PARKED,
+    events.TASK_CANCELLED,
+    events.STEP_INTENDED,
+    events.STEP_RECORDED,
+    events.STEP_ABANDONED,
+    events.STEP_UNCONFIRMED,
+)
+
+MAX_BARS = 1500
+MAX_LANES = 40
+MAX_GAP_SHARE = 0.1  # of the busy time; a longer pause is drawn that long
+WIDTH, LEFT, LANE_HEIGHT, BAR_HEIGHT = 1000.0, 165.0, 22.0, 15.0
+N_TICKS = 5
+# for readers that draw without the page's style
+COLOURS = {"good": "#2e7d4f", "part": "#b7791f", "bad": "#b3261e", "call": "#0d3b66"}
+QUIET, LINE, SOFT = "#5d6470", "#d9dde3", "#f4f6f8"
+
+_OUTCOMES = {
+    events.TASK_RECORDED: "answered",
+    events.TASK_LACKED: "lacked something",
+    events.TASK_FAILED: "failed",
+    events.TASK_DEAD: "given up",
+    events.TASK_PARKED: "asked a person",
+    events.TASK_RELEASED: "put back",
+    events.TASK_CANCELLED: "cancelled",
+}
+_DUTIES = {"plan": "planning", "order": "ordering", "check": "check", "report": "report"}
+OTHER_LANE = "planning, checks, report"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A try of a task by a worker, or one model call; `outcome` is empty where it still goes on."""
+
+    lane: str
+    label: str
+    started_at: datetime
+    ended_at: datetime
+    outcome: str = ""
+    task_id: int | None = None
+    is_call: bool = False
+
+    @property
+    def length_s(self) -> float:
+        return max(0.0, (self.ended_at - self.started_at).total_seconds())
+
+
+# -- what was done when
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Begun:
+    """What has begun and not ended while the events are read."""
+
+    names: dict[str, str] = field(default_factory=dict)  # of workers
+    tries: dict[int, tuple[datetime, str]] = field(default_factory=dict)
+    calls: dict[tuple[str, str], tuple[datetime, str]] = field(default_factory=dict)
+
+
+def find_bars(found: Iterable[Event], *, now: datetime) -> list[Bar]:
+    """Return the tries of tasks and the model calls, in the order of their ends; what still goes on
+    ends now."""
+    begun = _Begun()
+    bars: list[Bar] = []
+    for event in found:
+        if event.kind == events.WORKER_JOINED:
+            begun.names[event.data["worker_id"]] = str(event.data.get("name", ""))
+        elif event.kind.startswith("step."):
+            bars += _read_call(event, begun)
+        elif event.task_id is not None:
+            bars += _read_try(event, begun, event.task_id)
+    for task_id, (started_at, worker) in begun.tries.items():
+        bars.append(
+            Bar(
+                lane=worker,
+                label=f"task {task_id}",
+                started_at=started_at,
+                ended_at=now,
+                task_id=task_id,
+            )
+        )
+    return bars
+
+
+def _read_try(event: Event, begun: _Begun, task_id: int) -> Iterator[Bar]:
+    opened = begun.tries.pop(task_id, None)
+    if opened is not None:
+        yield Bar(
+            lane=opened[1],
+            label=f"task {task_id}",
+            started_at=opened[0],
+            ended_at=event.at,
+            outcome=_OUTCOMES.get(event.kind, "cut off"),
+            task_id=task_id,
+        )
+    if event.kind == events.TASK_CLAIMED:
+        worker_id = str(event.data.get("worker_id", ""))
+        begun.tries[task_id] = (event.at, begun.names.get(worker_id) or worker_id)
+
+
+def _read_call(event: Event, begun: _Begun) -> Iterator[Bar]:
+    key = (str(event.data.get("owner", "")), str(event.data.get("key", "")))
+    opened = begun.calls.pop(key, None)
+    if opened is not None:
+        yield _make_call(event, key[0], opened)
+    if event.kind == events.STEP_INTENDED and event.data.get("kind") == "model":
+        worker = begun.tries.get(event.task_id or 0, (event.at, OTHER_LANE))[1]
+        begun.calls[key] = (event.at, worker)
+
+
+def _make_call(event: Event, owner: str, opened: tuple[datetime, str]) -> Bar:
+    data: Mapping[str, Any] = event.data
+    noun = owner.partition(":")[0]
+    what = f"task {event.task_id}" if event.task_id is not None else _DUTIES.get(noun, noun)
+    tokens = f"{data.get('prompt_tokens', 0):,} + {data.get('completion_tokens', 0):,} tokens"
+    return Bar(
+        lane=opened[1],
+        label=f"{what}, call of {data.get('model', '')}",
+        started_at=opened[0],
+        ended_at=event.at,
+        outcome=tokens if event.kind == events.STEP_RECORDED else "cut off",
+        task_id=event.task_id,
+        is_call=True,
+    )
+
+
+# -- where it is drawn
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """From times to places on the axis. `cuts` are long pauses: from when, how long, how much of it
+    is drawn, in seconds since the start."""
+
+    start: datetime
+    cuts: tuple[tuple[float, float, float], ...]
+    length_s: float  # as drawn
+
+    def place(self, at: datetime) -> float:
+        seconds = (at - self.start).total_seconds()
+        drawn = seconds
+        for begins_s, pause_s, drawn_s in self.cuts:
+            passed = min(max(0.0, seconds - begins_s), pause_s)
+            drawn -= passed * (1 - drawn_s / pause_s)
+        share = min(1.0, max(0.0, drawn / self.length_s)) if self.length_s else 0.0
+        return LEFT + (WIDTH - LEFT) * share
+
+
+def make_scale(bars: Sequence[Bar]) -> Scale:
+    """Return the scale on which every bar has its place and a night in which nobody worked is
+    short."""
+    spans = sorted((bar.started_at, max(bar.started_at, bar.ended_at)) for bar in bars)
+    start = end = spans[0][0]
+    busy_s, gaps = 0.0, []
+    for begins, ends in spans:
+        if begins > end:
+            gaps.append(((end - start).total_seconds(), (begins - end).total_seconds()))
+        busy_s += max(0.0, (ends - max(begins, end)).total_seconds())
+        end = max(end, ends)
+    longest_s = max(1.0, MAX_GAP_SHARE * busy_s)
+    cuts = tuple((at, pause, longest_s) for at, pause in gaps if pause > longest_s)
+    whole_s = (end - start).total_seconds()
+    drawn_s = whole_s - sum(pause - drawn for _, pause, drawn in cuts)
+    return Scale(start=start, cuts=cuts, length_s=max(drawn_s, 0.001))
+
+
+def assign_lanes(bars: Sequence[Bar]) -> list[tuple[str, list[Bar]]]:
+    """Return the bars by lane, and no two of a lane at once: a worker has as many lanes as it did
+    things at once. Its calls lie in the lane of their try."""
+    tries = [bar for bar in bars if not bar.is_call or bar.task_id is None]
+    lanes = _share_out(tries)
+    slot_of = {id(bar): slot for slots in lanes.values() for slot in slots for bar in slot}
+    tries_of: dict[int, list[Bar]] = {}
+    for bar in tries:
+        tries_of.setdefault(bar.task_id or 0, []).append(bar)
+    for call in (bar for bar in bars if bar.is_call and bar.task_id is not None):
+        around = [
+            one
+            for one in tries_of.get(call.task_id or 0, ())
+            if one.started_at <= call.started_at <= one.ended_at
+        ]
+        for one in around[:1]:
+            slot_of[id(one)].append(call)
+    ordered = sorted(lanes, key=lambda name: name == OTHER_LANE)
+    return [
+        (name if at == 0 else "", slot) for name in ordered for at, slot in enumerate(lanes[name])
+    ]
+
+
+def _share_out(bars: Sequence[Bar]) -> dict[str, list[list[Bar]]]:
+    lanes: dict[str, list[list[Bar]]] = {}
+    for bar in sorted(bars, key=lambda bar: bar.started_at):
+        slots = lanes.setdefault(bar.lane, [])
+        free = next((slot for slot in slots if slot[-1].ended_at <= bar.started_at), None)
+        if free is None:
+            slots.append([bar])
+        else:
+            free.append(bar)
+    return lanes
+
+
+# -- how it is drawn
+# --------------------------------------------------------------------------------------------------
+
+
+def render_timeline(bars: Sequence[Bar], *, known_tasks: Mapping[int, str]) -> Html:
+    """Return the drawing; empty where nothing was done. The longest bars are drawn, and it is said
+    how many are not.
+
+    Args:
+        known_tasks: the names of those that stand on the page, for links to them.
+    """
+    if not bars:
+        return Html("")
+    chosen = sorted(bars, key=lambda bar: (bar.is_call, -bar.length_s))[:MAX_BARS]
+    scale, lanes = make_scale(chosen), assign_lanes(chosen)
+    shown = lanes[:MAX_LANES]
+    height = LANE_HEIGHT * (len(shown) + 1)
+    parts = [
+        Html(
+            f'<svg class="timeline" font-size="11" viewBox="0 0 {WIDTH:.0f} {height:.0f}" '
+            'role="img" aria-label="What was done when">'
+        ),
+        *_draw_axis(scale, height),
+    ]
+    for number, (name, lane) in enumerate(shown):
+        top = LANE_HEIGHT * number
+        parts.append(_draw_label(name, top))
+        parts += [_draw_bar(bar, top, scale, known_tasks) for bar in lane]
+    parts.append(Html("</svg>"))
+    left_out = len(bars) - sum(len(lane) for _, lane in shown)
+    if left_out > 0:
+        parts.append(Html(f"<p class=quiet>{left_out:,} shorter ones are not drawn.</p>"))
+    return join(parts)
+
+
+def _draw_label(name: str, top: float) -> Html:
+    cut = name if len(name) <= 25 else name[:24] + "…"
+    return Html(f'<text class="lane" fill="{QUIET}" x="0" y="{top + 12:.0f}">{escape(cut)}</text>')
+
+
+def _draw_bar(bar: Bar, top: float, scale: Scale, known_tasks: Mapping[int, str]) -> Html:
+    left, right = scale.place(bar.started_at), scale.place(bar.ended_at)
+    inset = 4.0 if bar.is_call and bar.task_id is not None else 0.0
+    kind = "call" if bar.is_call else _class_of(bar.outcome)
+    name = known_tasks.get(bar.task_id or 0, "")
+    words = ", ".join(
+        part for part in (say_duration(bar.length_s), bar.outcome or "still at work") if part
+    )
+    title = escape(f"{bar.label}{f': {name[:120]}' if name and not bar.is_call else ''} ({words})")
+    rect = Html(
+        f'<rect class="{kind}" fill="{COLOURS[kind]}" x="{left:.1f}" y="{top + inset:.0f}" '
+        f'width="{max(1.0, right - left):.1f}" height="{BAR_HEIGHT - 2 * inset:.0f}" rx="2">'
+        f"<title>{title}</title></rect>"
+    )
+    return Html(f'<a href="#task-{bar.task_id}">{rect}</a>') if name else rect
+
+
+def _class_of(outcome: str) -> str:
+    return {"answered": "good", "": "good", "given up": "bad", "failed": "bad"}.get(outcome, "part")
+
+
+def _draw_axis(scale: Scale, height: float) -> Iterator[Html]:
+    bottom = height - LANE_HEIGHT
+    for number in range(N_TICKS + 1):
+        x = LEFT + (WIDTH - LEFT) * number / N_TICKS
+        anchor = "end" if number == N_TICKS else "middle" if number else "start"
+        words = "" if scale.cuts else say_duration(scale.length_s * number / N_TICKS)
+        yield Html(
+            f'<line class="tick" stroke="{LINE}" x1="{x:.1f}" x2="{x:.1f}" y1="0" '
+            f'y2="{bottom:.0f}"/>{_say_below(words, x, bottom, anchor)}'
+        )
+    for begins_s, pause_s, drawn_s in scale.cuts:
+        before = sum(pause - drawn for at, pause, drawn in scale.cuts if at < begins_s)
+        x = LEFT + (WIDTH - LEFT) * (begins_s - before) / scale.length_s
+        width = (WIDTH - LEFT) * drawn_s / scale.length_s
+        yield Html(
+            f'<rect class="pause" fill="{SOFT}" x="{x:.1f}" y="0" width="{width:.1f}" '
+            f'height="{bottom:.0f}">'
+            f"<title>nothing was done for {say_duration(pause_s)}</title></rect>"
+            f"{_say_below(say_duration(pause_s), x + width / 2, bottom, 'middle')}"
+        )
+
+
+def _say_below(words: str, x: float, bottom: float, anchor: str) -> Html:
+    return Html(
+        f'<text class="tick" fill="{QUIET}" x="{x:.1f}" y="{bottom + 15:.0f}" '
+        f'text-anchor="{anchor}">{escape(words)}</text>'
+    )

@@ -1,0 +1,121 @@
+"""Answers of a type: what the model is told of it, and its answer read into a value."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from babyagi.errors import MalformedReplyError
+from babyagi.react.protocols.base import fill
+from babyagi.shapes import Shape, ShapeError, shape_of, show, to_strict
+from babyagi.tools.base import DECODER
+
+ANSWER = "answer"  # the name of a value that is no object by itself
+MAX_LOOKED_AT = 20  # places in a reply where the answer may begin
+_BLOCK = re.compile(r"`{3}\w{0,10}[ \t]*\n(.*?)\n[ \t]*`{3}", re.DOTALL)
+_OPENING = re.compile(r"[{\[]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputType:
+    """What an answer must be.
+
+    Attributes:
+        schema: a JSON Schema of type object. strict: the same for an endpoint that holds a model to
+            it, None where it cannot be said so.
+        is_wrapped: the value stands in an object, as its only field `answer`.
+    """
+
+    shape: Shape
+    schema: Mapping[str, Any]
+    strict: Mapping[str, Any] | None
+    is_wrapped: bool
+
+    @property
+    def instruction(self) -> str:
+        return fill("output", schema=json.dumps(self.schema, ensure_ascii=False))
+
+    def read(self, text: str) -> Any:
+        """Return the value that an answer holds: it is the answer, or stands in it once.
+
+        Raises:
+            MalformedReplyError: it holds none; the text says what was expected.
+        """
+        fault = ""
+        for value in _find_values(text):
+            for inner in self._unwrap(value):
+                try:
+                    return self.shape.read(inner, "the answer", False)
+                except ShapeError as error:
+                    fault = fault or str(error)
+        fields = self.schema.get("properties", {})
+        if len(fields) == 1 and not self.is_wrapped:  # a protocol may have taken it out of that
+            with suppress(ShapeError):
+                return self.shape.read({next(iter(fields)): text.strip()}, "the answer", False)
+        try:
+            return self.shape.read(text.strip().strip("`\"'*. \n"), "the answer", False)
+        except ShapeError:
+            fault = fault or f"the answer must be {self.shape.words}, got {show(text.strip())}"
+        raise MalformedReplyError(
+            f"{fault[:1].upper()}{fault[1:]}. The answer is JSON that fits the schema."
+        )
+
+    def _unwrap(self, value: Any) -> list[Any]:
+        if isinstance(value, dict) and set(value) == {ANSWER}:
+            return [value[ANSWER], value] if self.is_wrapped else [value, value[ANSWER]]
+        return [value]
+
+
+def output_type_of(hint: Any) -> OutputType:
+    """Return what an answer of this type must be.
+
+    Raises:
+        ValueError: a model cannot be told this type.
+    """
+    shape = shape_of(hint)
+    is_wrapped = shape.schema.get("type") != "object"
+    schema = shape.schema
+    if is_wrapped:
+        schema = {
+            "type": "object",
+            "properties": {ANSWER: dict(shape.schema)},
+            "required": [ANSWER],
+            "additionalProperties": False,
+        }
+    return OutputType(shape=shape, schema=schema, strict=to_strict(schema), is_wrapped=is_wrapped)
+
+
+def require_json(text: str) -> object:
+    """Raises `MalformedReplyError` for a text that holds no value of JSON; which one it should be
+    is not known here."""
+    for value in _find_values(text):
+        return value
+    raise MalformedReplyError("The reply must be JSON.")
+
+
+def _find_values(text: str) -> Iterator[Any]:
+    """Every value of JSON that the text may mean: all of it, a block of code, else what it ends
+    with before what stands earlier."""
+    for written in (text, *reversed(_BLOCK.findall(text))):
+        try:
+            yield DECODER.decode(written.strip())
+        except (ValueError, RecursionError):
+            continue
+        else:
+            if written is text:
+                return
+    found, at = [], 0
+    for _ in range(MAX_LOOKED_AT):
+        opening = _OPENING.search(text, at)
+        if opening is None:
+            break
+        try:
+            value, at = DECODER.raw_decode(text, opening.start())
+            found.append(value)
+        except (ValueError, RecursionError):
+            at = opening.end()
+    yield from reversed(found)

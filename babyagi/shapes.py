@@ -1,0 +1,648 @@
+"""Types of Python as a model is told them, as JSON Schema, and JSON read back into their values.
+
+A shape is made once from a type; then it gives the schema, the type in words, and reads values.
+
+Covers: text, numbers, truth values, None, `Any`, Literal, Enum, date, datetime, time, Decimal,
+UUID, Path, list, set, tuple, dict, unions, `Annotated[…, "what it is"]`, NewType, dataclasses,
+TypedDict, NamedTuple, and models of pydantic, which is not imported here. Does not cover: types
+that contain themselves, and any other class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal, InvalidOperation
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Literal, NewType, NotRequired, Required, Union
+from uuid import UUID
+
+from babyagi.text import shorten
+
+MAX_SHOWN_CHARS = 100
+MAX_NAMED = 20  # choices and fields that are named in words
+
+Read = Callable[[Any, str, bool], Any]
+Make = Callable[[Any], "Shape"]
+
+
+class ShapeError(ValueError):
+    """A value is not what the type asks for; the text says what was expected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A type as a model is told it.
+
+    Attributes:
+        schema: the JSON Schema. words: the same for a sentence, as `an integer`.
+        read: a value of JSON, where it stands (for messages), and whether nothing may be converted
+            that is written in another way (`"12"` for 12); returns the value of the type, or
+            raises `ShapeError`.
+    """
+
+    schema: Mapping[str, Any]
+    words: str
+    read: Read
+
+
+def shape_of(hint: Any) -> Shape:
+    """Return the shape of a type.
+
+    Raises:
+        ValueError: a model cannot be told this type.
+    """
+    return _make(hint, ())
+
+
+def _make(hint: Any, within: tuple[Any, ...]) -> Shape:
+    if any(hint is outer for outer in within):
+        raise ValueError(f"the type {_name(hint)} contains itself, which a model cannot be told")
+    for maker in _MAKERS:
+        shape = maker(hint, lambda inner: _make(inner, (*within, hint)))
+        if shape is not None:
+            return shape
+    raise ValueError(f"the type {_name(hint)} is none that a model can be told")
+
+
+def show(value: Any) -> str:
+    """A value of JSON for a message, bounded."""
+    return shorten(json.dumps(value, ensure_ascii=False, default=str), MAX_SHOWN_CHARS)
+
+
+def _name(hint: Any) -> str:
+    return hint.__qualname__ if isinstance(hint, type) else str(hint)
+
+
+def _expected(where: str, words: str, value: Any) -> ShapeError:
+    return ShapeError(f"{where} must be {words}, got {show(value)}")
+
+
+def _of_class(hint: Any, kind: type) -> bool:
+    return isinstance(hint, type) and issubclass(hint, kind)
+
+
+# -- plain values
+# --------------------------------------------------------------------------------------------------
+
+
+def _read_int(value: Any, is_strict: bool) -> int | None:
+    if isinstance(value, bool) or (is_strict and not isinstance(value, int)):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        is_digits = text[text[:1] in ("+", "-") :].isdecimal() and len(text) < 1000
+        value = int(text) if is_digits else _read_float(value, False)
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) else None
+
+
+def _read_float(value: Any, is_strict: bool) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if is_strict and isinstance(value, str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _read_bool(value: Any, is_strict: bool) -> bool | None:
+    if isinstance(value, str) and not is_strict:
+        return {"true": True, "false": False}.get(value.strip().casefold())
+    return value if isinstance(value, bool) else None
+
+
+def _read_str(value: Any, _: bool) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+_PLAIN: Mapping[Any, tuple[str, str, Callable[[Any, bool], Any]]] = {
+    str: ("string", "text", _read_str),
+    int: ("integer", "an integer", _read_int),
+    float: ("number", "a number", _read_float),
+    bool: ("boolean", "true or false", _read_bool),
+}
+
+
+def _plain(hint: Any, make: Make) -> Shape | None:
+    if hint is Any:
+        return Shape(schema={}, words="any value", read=lambda value, _, __: value)
+    if hint is None or hint is type(None):
+        return Shape(schema={"type": "null"}, words="null", read=_read_none)
+    if not isinstance(hint, type) or hint not in _PLAIN:
+        return None
+    kind, words, convert = _PLAIN[hint]
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        found = convert(value, is_strict)
+        if found is None:
+            raise _expected(where, words, value)
+        return found
+
+    return Shape(schema={"type": kind}, words=words, read=read)
+
+
+def _read_none(value: Any, where: str, _: bool) -> None:
+    if value is not None:
+        raise _expected(where, "null", value)
+
+
+_WRITTEN: Mapping[Any, tuple[str, str, Callable[[str], Any]]] = {
+    datetime: ("date-time", "a date and time as 2026-11-22T18:30:00", datetime.fromisoformat),
+    date: ("date", "a date as 2026-11-22", date.fromisoformat),
+    time: ("time", "a time as 18:30:00", time.fromisoformat),
+    UUID: ("uuid", "a UUID", UUID),
+    Path: ("", "a path", Path),
+    Decimal: ("", "a decimal number as 12.50", Decimal),
+}
+
+
+def _written(hint: Any, make: Make) -> Shape | None:
+    """What stands in JSON as text."""
+    if not isinstance(hint, type) or hint not in _WRITTEN:
+        return None
+    kind, words, parse = _WRITTEN[hint]
+
+    def read(value: Any, where: str, _: bool) -> Any:
+        is_number = hint is Decimal and isinstance(value, int | float)
+        if not isinstance(value, str) and (isinstance(value, bool) or not is_number):
+            raise _expected(where, words, value)
+        try:
+            found = parse(str(value).strip())
+        except (ValueError, InvalidOperation):
+            raise _expected(where, words, value) from None
+        if isinstance(found, Decimal) and not found.is_finite():
+            raise _expected(where, words, value)
+        return found
+
+    schema = {"type": "string", "format": kind} if kind else {"type": "string"}
+    return Shape(schema=schema, words=words, read=read)
+
+
+# -- choices
+# --------------------------------------------------------------------------------------------------
+
+
+def _literal(hint: Any, make: Make) -> Shape | None:
+    if typing.get_origin(hint) is not Literal:
+        return None
+    choices = [one.value if isinstance(one, Enum) else one for one in typing.get_args(hint)]
+    return _choice(list(zip(choices, typing.get_args(hint), strict=True)))
+
+
+def _enum(hint: Any, make: Make) -> Shape | None:
+    if not _of_class(hint, Enum):
+        return None
+    is_json = all(isinstance(one.value, str | int | float) for one in hint)
+    shape = _choice([(one.value if is_json else one.name, one) for one in hint])
+    by_name = {one.name.casefold(): one for one in hint}
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        try:
+            return shape.read(value, where, is_strict)
+        except ShapeError:
+            if not is_strict and isinstance(value, str) and value.strip().casefold() in by_name:
+                return by_name[value.strip().casefold()]
+            raise
+
+    return dataclasses.replace(shape, read=read)
+
+
+def _choice(pairs: Sequence[tuple[Any, Any]]) -> Shape:
+    """One of some values of JSON, each with what it stands for."""
+    values = [value for value, _ in pairs]
+    kinds = {_PLAIN[type(value)][0] for value in values if type(value) in _PLAIN}
+    is_one_kind = len(kinds) == 1 and all(type(value) in _PLAIN for value in values)
+    shown = ", ".join(show(value) for value in values[:MAX_NAMED])
+    words = f"one of {shown}{', …' if len(values) > MAX_NAMED else ''}"
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        for choice, meant in pairs:
+            if choice == value and type(choice) is type(value):
+                return meant
+        written = str(value).strip().casefold()
+        same = [meant for choice, meant in pairs if str(choice).casefold() == written]
+        if is_strict or len(same) != 1 or isinstance(value, list | dict | bool):
+            raise _expected(where, words, value)
+        return same[0]
+
+    schema = {"type": kinds.pop()} if is_one_kind else {}
+    return Shape(schema={**schema, "enum": values}, words=words, read=read)
+
+
+def _union(hint: Any, make: Make) -> Shape | None:
+    if typing.get_origin(hint) not in (Union, types.UnionType):
+        return None
+    shapes = [make(one) for one in typing.get_args(hint)]
+    words = " or ".join(dict.fromkeys(shape.words for shape in shapes))
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        faults: list[ShapeError] = []
+        for strict in (True,) if is_strict else (True, False):
+            for shape in shapes:
+                try:
+                    return shape.read(value, where, strict)
+                except ShapeError as error:
+                    faults.append(error)
+        # what is wrong within the only object says more than that it is none of the types
+        deep = [fault for fault in faults if not str(fault).startswith(f"{where} must be ")]
+        raise deep[-1] if deep else _expected(where, words, value)
+
+    return Shape(schema={"anyOf": [dict(shape.schema) for shape in shapes]}, words=words, read=read)
+
+
+# -- many values
+# --------------------------------------------------------------------------------------------------
+
+_ARRAYS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
+    list: list,
+    set: set,
+    frozenset: frozenset,
+    tuple: tuple,
+    Sequence: list,
+    Iterable: list,
+}
+
+
+def _array(hint: Any, make: Make) -> Shape | None:
+    origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if not isinstance(origin, type) or origin not in _ARRAYS:
+        return None
+    if origin is tuple and inner and inner[-1] is not ...:
+        return _fixed([make(one) for one in inner])
+    item, build = make(inner[0] if inner else Any), _ARRAYS[origin]
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        if not isinstance(value, list):
+            raise _expected(where, "a list", value)
+        found = [item.read(one, f"{where}[{at}]", is_strict) for at, one in enumerate(value)]
+        try:
+            return build(found)
+        except TypeError:
+            raise ShapeError(f"{where} must hold values of which each can stand once") from None
+
+    schema: dict[str, Any] = {"type": "array"}
+    if inner:
+        schema["items"] = dict(item.schema)
+    return Shape(
+        schema=schema, words=f"a list ({item.words} each)" if inner else "a list", read=read
+    )
+
+
+def _fixed(items: Sequence[Shape]) -> Shape:
+    n = len(items)
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        if not isinstance(value, list) or len(value) != n:
+            raise _expected(where, words, value)
+        pairs = enumerate(zip(items, value, strict=True))
+        return tuple(item.read(one, f"{where}[{at}]", is_strict) for at, (item, one) in pairs)
+
+    words = f"a list of {n}: {', '.join(item.words for item in items)}"
+    schema = {
+        "type": "array",
+        "prefixItems": [dict(item.schema) for item in items],
+        "items": False,
+        "minItems": n,
+        "maxItems": n,
+    }
+    return Shape(schema=schema, words=words, read=read)
+
+
+def _mapping(hint: Any, make: Make) -> Shape | None:
+    origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if origin is not dict and origin is not Mapping:
+        return None
+    key, item = (make(inner[0]), make(inner[1])) if inner else (make(str), make(Any))
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        if not isinstance(value, dict):
+            raise _expected(where, "an object", value)
+        return {
+            key.read(name, f"a key of {where}", False): item.read(
+                one, f"{where}[{show(name)}]", is_strict
+            )
+            for name, one in value.items()
+        }
+
+    schema: dict[str, Any] = {"type": "object"}
+    if inner:
+        schema["additionalProperties"] = dict(item.schema)
+    return Shape(schema=schema, words="an object", read=read)
+
+
+# -- what wraps a type
+# --------------------------------------------------------------------------------------------------
+
+
+def _wrapped(hint: Any, make: Make) -> Shape | None:
+    if isinstance(hint, NewType):
+        return make(hint.__supertype__)
+    if type(hint).__name__ == "TypeAliasType":
+        return make(hint.__value__)
+    if typing.get_origin(hint) in (Required, NotRequired):
+        return make(typing.get_args(hint)[0])
+    if typing.get_origin(hint) is not Annotated:
+        return None
+    inner, *notes = typing.get_args(hint)
+    said = [note if isinstance(note, str) else getattr(note, "description", "") for note in notes]
+    shape = make(inner)
+    description = next((text for text in said if text and isinstance(text, str)), "")
+    schema = {**shape.schema, "description": description} if description else shape.schema
+    return dataclasses.replace(shape, schema=schema)
+
+
+# -- objects
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Field:
+    shape: Shape
+    is_required: bool
+    description: str = ""
+
+    @property
+    def takes_null(self) -> bool:
+        """Else null says that nothing is given, where nothing need be."""
+        return self.is_required or takes_null(self.shape.schema)
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        said = {"description": self.description} if self.description else {}
+        return {**said, **self.shape.schema}
+
+
+def _object(hint: Any, make: Make) -> Shape | None:
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _of_fields(_dataclass_fields(hint, make), hint, _name(hint))
+    if typing.is_typeddict(hint):
+        return _of_fields(_typed_dict_fields(hint, make), dict, _name(hint))
+    if _of_class(hint, tuple) and hasattr(hint, "_field_defaults"):
+        hints = _hints(hint)
+        fields = {
+            name: _Field(
+                shape=make(hints.get(name, Any)), is_required=name not in hint._field_defaults
+            )
+            for name in hint._fields
+        }
+        return _of_fields(fields, hint, _name(hint))
+    return None
+
+
+def _hints(hint: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(hint, include_extras=True)
+    except NameError as error:
+        raise ValueError(
+            f"the types in {_name(hint)} cannot be found: {error}; define them at the top of a file"
+        ) from None
+
+
+def _dataclass_fields(hint: Any, make: Make) -> dict[str, _Field]:
+    hints = _hints(hint)
+    return {
+        one.name: _Field(
+            shape=make(hints[one.name]),
+            is_required=one.default is dataclasses.MISSING
+            and one.default_factory is dataclasses.MISSING,
+            description=str(one.metadata.get("description", "")),
+        )
+        for one in dataclasses.fields(hint)
+        if one.init
+    }
+
+
+def _typed_dict_fields(hint: Any, make: Make) -> dict[str, _Field]:
+    def is_required(name: str, of: Any) -> bool:
+        # what is written as text is not looked into by Python
+        outer = typing.get_origin(of)
+        return outer is Required or (outer is not NotRequired and name in hint.__required_keys__)
+
+    return {
+        name: _Field(shape=make(of), is_required=is_required(name, of))
+        for name, of in _hints(hint).items()
+    }
+
+
+def _of_fields(fields: Mapping[str, _Field], build: Callable[..., Any], name: str) -> Shape:
+    words = f"an object {{{_describe(fields)}}}"
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        if not isinstance(value, dict):
+            raise _expected(where, words, value)
+        if unknown := [key for key in value if key not in fields]:
+            raise ShapeError(f"{where} has no {unknown[0][:MAX_SHOWN_CHARS]!r}; it is {words}")
+        if missing := [key for key, one in fields.items() if one.is_required and key not in value]:
+            raise ShapeError(f"{where} lacks {missing[0]!r}; it is {words}")
+        found = {
+            key: fields[key].shape.read(one, f"{where}.{key}", is_strict)
+            for key, one in value.items()
+            if one is not None or fields[key].takes_null
+        }
+        try:
+            return build(**found)
+        except (ValueError, TypeError) as error:
+            raise ShapeError(f"{where} is no {name}: {shorten(str(error), 300)}") from None
+
+    return Shape(
+        schema={
+            "type": "object",
+            "properties": {key: one.schema for key, one in fields.items()},
+            "required": [key for key, one in fields.items() if one.is_required],
+            "additionalProperties": False,
+        },
+        words=words,
+        read=read,
+    )
+
+
+def _describe(fields: Mapping[str, _Field]) -> str:
+    named = [
+        f'"{key}": {one.shape.words}{"" if one.is_required else " (optional)"}'
+        for key, one in list(fields.items())[:MAX_NAMED]
+    ]
+    return ", ".join([*named, "…"] if len(fields) > MAX_NAMED else named)
+
+
+def _pydantic(hint: Any, make: Make) -> Shape | None:
+    if not (isinstance(hint, type) and hasattr(hint, "model_validate_json")):
+        return None
+    model: Any = hint
+    schema = _inline(model.model_json_schema(), ())
+    words = f"an object {{{', '.join(map(show, schema.get('properties', {})))}}}"
+
+    def read(value: Any, where: str, is_strict: bool) -> Any:
+        try:
+            return model.model_validate_json(json.dumps(value))
+        except ValueError as error:
+            fault = ShapeError(f"{where} is no {model.__name__}: {_faults(error)}")
+        given = _without_nulls(value)
+        if given == value:
+            raise fault
+        try:
+            return model.model_validate_json(json.dumps(given))
+        except ValueError:
+            raise fault from None
+
+    return Shape(schema=schema, words=words, read=read)
+
+
+def _faults(error: Any) -> str:
+    """What pydantic says, on one line."""
+    if not hasattr(error, "errors"):
+        return shorten(str(error), 300)
+    said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
+    return shorten("; ".join(said), 500)
+
+
+def _inline(
+    schema: Any, within: tuple[str, ...], defs: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The schema with what it refers to put in place, so that it can stand within another one."""
+    defs = schema.get("$defs", {}) if defs is None else defs
+    name = schema.get("$ref", "").rpartition("/")[2]
+    if name in within:
+        raise ValueError(f"the type {name} contains itself, which a model cannot be told")
+    if name:
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return {**_inline(defs[name], (*within, name), defs), **rest}
+    return {
+        key: _inline_value(key, value, within, defs)
+        for key, value in schema.items()
+        if key not in ("$defs", "title")
+    }
+
+
+def _inline_value(key: str, value: Any, within: tuple[str, ...], defs: Mapping[str, Any]) -> Any:
+    if key == "properties":  # here a key is a name, also one that is called title
+        return {name: _inline(one, within, defs) for name, one in value.items()}
+    if isinstance(value, dict) and key not in ("default", "const"):
+        return _inline(value, within, defs)
+    if isinstance(value, list):
+        return [
+            _inline(one, within, defs) if isinstance(one, dict) and key != "enum" else one
+            for one in value
+        ]
+    return value
+
+
+_MAKERS = (
+    _plain,
+    _written,
+    _wrapped,
+    _literal,
+    _enum,
+    _union,
+    _pydantic,
+    _object,
+    _array,
+    _mapping,
+)
+
+
+def _without_nulls(value: Any) -> Any:
+    """The value without the fields that are null, as a model says that it gives none."""
+    match value:
+        case dict():
+            return {key: _without_nulls(one) for key, one in value.items() if one is not None}
+        case list():
+            return [_without_nulls(one) for one in value]
+    return value
+
+
+# -- schemas for endpoints that hold a model to every letter
+# --------------------------------------------------------------------------------------------------
+
+_STRICT = ("type", "description", "enum", "const", "format", "minimum", "maximum", "items", "anyOf")
+_STRICT_FORMATS = ("date-time", "date", "time", "uuid")
+
+
+def to_strict(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the schema as an endpoint takes it that guarantees a reply of it: every object closed,
+    every field given, null where it need not be. None where that cannot be said."""
+    try:
+        return _strict(schema)
+    except ValueError:
+        return None
+
+
+def _strict(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if not {"type", "enum", "const", "anyOf"} & set(schema) or "prefixItems" in schema:
+        raise ValueError("any value, or a list of given length")
+    kept = {key: value for key, value in schema.items() if key in _STRICT}
+    if kept.get("format", "date") not in _STRICT_FORMATS:
+        del kept["format"]
+    if "anyOf" in kept:
+        kept["anyOf"] = [_strict(one) for one in kept["anyOf"]]
+    if "items" in kept:
+        kept["items"] = _strict(kept["items"])
+    elif kept.get("type") == "array":
+        raise ValueError("a list of anything")
+    if kept.get("type") != "object":
+        return kept
+    if schema.get("additionalProperties") or not schema.get("properties"):
+        raise ValueError("an object with names of its own")
+    required = schema.get("required", ())
+    fields = {
+        name: _strict(one) if name in required else _or_null(_strict(one))
+        for name, one in schema["properties"].items()
+    }
+    return {
+        **kept,
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    if takes_null(schema):
+        return schema
+    return {"anyOf": [*schema.get("anyOf", [schema]), {"type": "null"}]}
+
+
+def takes_null(schema: Mapping[str, Any]) -> bool:
+    """Whether null is a value of the schema."""
+    return (
+        not {"type", "enum", "const", "anyOf"} & set(schema)
+        or schema.get("type") == "null"
+        or None in schema.get("enum", ())
+        or any(takes_null(one) for one in schema.get("anyOf", ()))
+    )
+
+
+# -- values of Python as JSON
+# --------------------------------------------------------------------------------------------------
+
+
+def to_plain(value: Any) -> Any:
+    """Return the value as `json.dumps` asks for what it does not know.
+
+    Raises:
+        TypeError: JSON cannot say it.
+    """
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    if isinstance(value, Decimal | UUID | Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} is no value of JSON")

@@ -1,0 +1,86 @@
+"""The live view on a real terminal, with standard output in a pipe."""
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import pytest
+
+pytestmark = pytest.mark.system
+
+ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+@pytest.fixture
+def endpoint():
+    command = [sys.executable, "-m", "support.local_server", "--latency-s", "0.5"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().strip()
+        server.send_signal(signal.SIGTERM)
+
+
+@pytest.fixture
+def terminal():
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    yield ours, theirs
+    os.close(ours)
+    os.close(theirs)
+
+
+def read_until(ours, wanted, *, running):
+    """What the terminal was sent, up to and with what is wanted."""
+    seen = bytearray()
+    until = time.monotonic() + 60
+    os.set_blocking(ours, False)
+    while wanted not in seen:
+        assert time.monotonic() < until, bytes(seen[-2000:])
+        try:
+            seen += os.read(ours, 65_536)
+        except BlockingIOError:
+            assert running.poll() is None or wanted in seen, bytes(seen[-2000:])
+            time.sleep(0.02)
+    return bytes(seen)
+
+
+@pytest.mark.parametrize(("way", "code"), [("q", 130), ("SIGTERM", 143)])
+def test_the_terminal_is_left_as_it_was_and_standard_output_holds_no_picture(
+    way, code, tmp_path, endpoint, terminal
+):
+    ours, theirs = terminal
+    before = termios.tcgetattr(theirs)
+    environ = {
+        "PATH": os.environ["PATH"],
+        "TERM": "xterm-256color",
+        "BABYAGI_HOME": str(tmp_path / "home"),
+        "BABYAGI_RESULT_STORE": "builtin",
+        "OPENAI_BASE_URL": endpoint,
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "babyagi", "run", "What stops a run?"],
+        env=environ,
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # its own terminal
+    ) as running:
+        shown = read_until(ours, b"asks the model", running=running)
+        if way == "q":
+            os.write(ours, b"q")
+        else:
+            running.send_signal(signal.SIGTERM)
+        shown += read_until(ours, LEAVE, running=running)
+        out, _ = running.communicate(timeout=60)
+
+    assert running.returncode == code
+    assert termios.tcgetattr(theirs) == before
+    assert shown.count(ENTER) == 1 and b"Objective 1: What stops a run?" in shown
+    assert b"\x1b" not in (out or b"")

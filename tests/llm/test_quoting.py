@@ -1,0 +1,131 @@
+import pytest
+
+from babyagi.llm.quoting import (
+    count_sections,
+    find_quotes,
+    likeness,
+    read_question,
+    split_document,
+    words_of,
+)
+
+
+def split(path, text):
+    return split_document(path, list(enumerate(text.splitlines(), 1)))
+
+
+def shown(path, text):
+    return [
+        (section.above, section.text) for section in split(path, text) if not section.is_heading
+    ]
+
+
+def best(path, text, question):
+    asked, sections = read_question(question), split(path, text)
+    return find_quotes(asked, count_sections(asked, sections), path, sections, n=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "above"),
+    [
+        ("# House\n\n## Roof\n\nIt leaks.", ("House", "Roof")),
+        ("House\n=====\n\nRoof\n----\n\nIt leaks.", ("House", "Roof")),
+        ("=====\nHouse\n=====\n\nRoof\n~~~~\n\nIt leaks.", ("House", "Roof")),
+        ("HOUSE\n\nRoof\n\nIt leaks.", ("HOUSE", "Roof")),
+        ("# House\n\n**Roof**\n\nIt leaks.", ("House", "Roof")),
+        ("# House\n\n### Old\n\n## Roof\n\nIt leaks.", ("House", "Roof")),
+    ],
+)
+def test_a_paragraph_knows_its_headings_however_they_are_written(text, above):
+    assert shown("a.md", text) == [(above, "It leaks.")]
+
+
+def test_an_item_stands_under_its_parent_and_under_the_line_before_the_list():
+    text = "To buy:\n\n- fruit\n  - apples, red\n    and green\n- bread\n"
+
+    assert shown("a.md", text) == [
+        ((), "To buy:"),
+        (("To buy:",), "fruit"),
+        (("To buy:", "fruit"), "apples, red and green"),
+        (("To buy:",), "bread"),
+    ]
+
+
+def test_a_row_stands_under_the_head_of_its_table():
+    assert shown("a.md", "# Prices\n\n| what | euros |\n|---|---|\n| tea | 3 |") == [
+        (("Prices", "what | euros"), "| tea | 3 |")
+    ]
+    assert shown("a.csv", "what,euros\ntea,3\n") == [(("what,euros",), "tea,3")]
+
+
+def test_the_head_of_a_letter_stands_over_what_follows():
+    text = "From: Ann\nSubject: The roof\n\nIt leaks.\n\nFrom: Bob\nSubject: The door\n\nIt sticks."
+
+    assert shown("a.txt", text)[1] == (("From: Ann; Subject: The roof",), "It leaks.")
+    assert shown("a.txt", text)[3] == (("From: Bob; Subject: The door",), "It sticks.")
+
+
+def test_a_sentence_over_two_lines_is_quoted_whole_from_where_it_begins():
+    text = (
+        "The roof was mended in spring, and since then nobody has seen any\n"
+        "water. The door of the cellar still sticks when it rains for more than\n"
+        "two days in a row.\n"
+    )
+
+    quote = best("a.txt", "\n" * 3 + text + "\n" + "Filler without any weight. " * 30, "the cellar")
+
+    assert quote.line == 4
+    assert quote.text.endswith("when it rains for more than two days in a row.")
+
+
+def test_a_line_that_ends_early_ends_a_sentence():
+    text = (
+        "Feeding the cats is the task of whoever is home\n"
+        "Water the plants\n"
+        "Lock the door, and put the key under the third flower pot here\n"
+    )
+
+    assert [unit.line for section in split("a.txt", text) for unit in section.units] == [1, 2, 3]
+
+
+def test_code_is_quoted_by_its_lines_under_what_they_belong_to():
+    text = "class Pump:\n    def start(self):\n\n        self.litres = 40\n"
+
+    quote = best("pump.py", text, "How many litres does the pump have?")
+
+    assert (quote.text, quote.line) == ("self.litres = 40", 4)
+    assert quote.above == "class Pump > def start(self)"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("backup", "backups"), ("decide", "decision"), ("berry", "berries"), ("price", "pricing"),
+     ("sicherung", "datensicherung")],
+)  # fmt: skip
+def test_forms_of_one_word_are_alike(one, other):
+    assert likeness(one, other) == likeness(other, one) >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("cat", "category"), ("2024", "2025"), ("and", "sand"), ("water", "later")]
+)
+def test_different_words_are_not_alike(one, other):
+    assert likeness(one, other) == 0
+
+
+def test_case_and_accents_do_not_matter_and_a_script_without_blanks_is_read_in_pairs():
+    assert words_of("Café ÉTÉ straße") == ("cafe", "ete", "strasse")
+    assert words_of("备份保存") == ("备份", "份保", "保存")
+
+
+def test_what_stands_before_the_colon_of_an_instruction_is_not_asked_for():
+    asked = read_question("Answer from the documents in the folder: Where is the key?")
+
+    assert set(asked.weight_by_word) == {"where", "is", "the", "key"}
+    assert "note" in read_question("Which note: the first?").weight_by_word
+
+
+def test_an_answer_is_more_than_the_words_of_the_question():
+    text = "- Opening hours\n- Opening hours are from nine to five\n"
+
+    assert best("a.md", text, "What are the opening hours?").line == 2
