@@ -27,6 +27,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,12 @@ def load_servers(path: Path) -> list[McpServer]:
     Raises:
         SettingsError: it cannot be read, or a server in it is described wrongly; the text names it.
     """
+    if find_spec("mcp") is None:
+        raise SettingsError(
+            "MCP servers need a library that is not installed",
+            fix="pip install 'mcp>=2.3'",
+            guide="tools",
+        )
     try:
         with path.open("rb") as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -333,7 +340,9 @@ class Connection:
             raise self._failed(f"it did not start in {CONNECT_TIMEOUT_S:g} s") from None
         except Exception as error:
             self._rests_until = asyncio.get_running_loop().time() + REST_S
-            raise self._failed(f"{type(_first(error)).__name__}: {_first(error)}") from None
+            first = _first(error)
+            kind = "" if isinstance(first, OSError) else f"{type(first).__name__}: "
+            raise self._failed(f"{kind}{first}") from None
         return self._client
 
     async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
