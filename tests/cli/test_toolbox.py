@@ -115,12 +115,10 @@ def test_an_objective_has_the_tools_of_servers_and_of_files_and_needs_them_again
     monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
     own = tmp_path / "prices.py"
     own.write_text('def price(item: str) -> float:\n    """Look up a price."""\n    return 2.5\n')
-    line = ["run", "Say what tea costs", "--max-tasks", "1"]
     named = ["--mcp", str(servers), "--tools-from", str(own)]
 
-    run_guarded([*line, *named])
+    assert run_guarded(["submit", "Say what tea costs", *named]) == 0
 
-    run_guarded(["extend", "--max-tasks", "9"])
     assert run_guarded(["resume"]) == 2
     said = capsys.readouterr().err
     assert "needs the tool good__echo" in said or "needs the tool price" in said
