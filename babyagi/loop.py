@@ -55,8 +55,7 @@ from babyagi.errors import (
 from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, Indexer, embed_path
-from babyagi.index.near_duplicates import NearDuplicates
-from babyagi.index.search import ResultSearch
+from babyagi.index.search import NearDuplicates, ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens

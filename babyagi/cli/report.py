@@ -80,7 +80,7 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
             click.get_current_context(),
         )
     if chosen == PDF:
-        from babyagi.pages.pdf import require_pdf
+        from babyagi.pages.html import require_pdf
 
         if path is None and sys.stdout.isatty():
             raise click.UsageError(
@@ -205,7 +205,7 @@ async def _render(
     page = await load_page(store, objective, markdown, now=now)
     if format_ == HTML:
         return page.encode("utf-8", "replace")
-    from babyagi.pages.pdf import render_pdf
+    from babyagi.pages.html import render_pdf
 
     return render_pdf(page)
 
