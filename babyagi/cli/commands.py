@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from babyagi.cli.completion import complete_objectives, complete_pages
+from babyagi.cli.completion import complete_objectives, complete_pages, complete_tasks
 from babyagi.cli.options import (
     LIMITS,
     given_flags,
@@ -24,7 +24,6 @@ from babyagi.cli.text import Style, echo, echo_lines, is_person_there, print_jso
 if TYPE_CHECKING:
     from babyagi.tasks import Worker
     from babyagi.taskstore.port import TaskStore
-
 
 # -- the commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does
 # --------------------------------------------------------------------------------------------------
@@ -210,7 +209,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     Its number is printed. Nothing works on it here: that does `babyagi worker`, in this home or
     wherever the task store can be reached.
     """
-    from babyagi.cli.worker import submit_objective
+    from babyagi.cli.run import submit_objective
 
     given = given_flags(flags)
     if objective_words:
@@ -234,8 +233,7 @@ def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
     Those that are submitted later are among them. It waits where there is nothing to do. Ctrl-C or
     SIGTERM lets the calls in flight end.
     """
-    from babyagi.cli.run import join_objective
-    from babyagi.cli.worker import serve_all
+    from babyagi.cli.run import join_objective, serve_all
 
     if objective is None and (flags["output"] or flags["report_format"]):
         raise click.UsageError(
@@ -344,7 +342,7 @@ def guide(topic: str | None) -> None:
     from babyagi.cli.about import list_topics, read_page
 
     if topic is not None:
-        from babyagi.cli.paging import show_page
+        from babyagi.cli.about import show_page
 
         show_page(read_page(topic))
         return
@@ -353,3 +351,67 @@ def guide(topic: str | None) -> None:
         echo(f"babyagi guide {name:<14} {title}")
     if not topics:
         echo("This installation has no guide pages; babyagi --help lists the commands.")
+
+
+# -- the commands that look into a run: show, why, log
+# --------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("what", metavar="TASK|plan|order|check|report", shell_complete=complete_tasks)
+@objective_option
+@click.option("--step", type=click.IntRange(min=1), metavar="N", help="One step, whole.")
+@click.option("--full", "is_full", is_flag=True, help="Every text whole, not only its beginning.")
+@json_option
+def show(what: str, objective: str, step: int | None, is_full: bool, as_json: bool) -> None:
+    """Show a task with its prompts, replies and tool calls.
+
+    `plan`, `order`, `check` and `report` show the same of the objective's own calls.
+    """
+    from babyagi.cli.show import show_calls
+
+    show_calls(what, selector=objective, step=step, is_full=is_full, as_json=as_json)
+
+
+@click.command()
+@click.argument("task", metavar="[TASK]", required=False, shell_complete=complete_tasks)
+@objective_option
+@json_option
+def why(task: str | None, objective: str, as_json: bool) -> None:
+    """Say why a task does not run, and what would change that.
+
+    Without a task it says why the objective does not move, or what is being done.
+    """
+    from babyagi.cli.show import show_why
+
+    show_why(task, selector=objective, as_json=as_json)
+
+
+@click.command()
+@objective_option
+@click.option("-f", "--follow", is_flag=True, help="Go on until the objective has ended.")
+@click.option(
+    "--task",
+    "task_id",
+    type=int,
+    metavar="N",
+    help="Only what concerns this task.",
+    shell_complete=complete_tasks,
+)
+@click.option("--since", metavar="DURATION", help="Only the last while, such as 90s, 10m or 2h.")
+@click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N", help="Only the last lines.")
+@json_option
+def log(
+    objective: str,
+    follow: bool,
+    task_id: int | None,
+    since: str | None,
+    n_last: int | None,
+    as_json: bool,
+) -> None:
+    """Show what happened, a line for each change and call."""
+    from babyagi.cli.log import Selection, parse_since, show_log
+
+    since_s = parse_since(since)
+    wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_last or 0, is_followed=follow)
+    show_log(objective, wanted, as_json=as_json)

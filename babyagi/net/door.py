@@ -3,8 +3,8 @@
 To addresses that a model or a page chose: what comes out is a bounded page, or one line that says
 why not. Covers: http and https to public addresses only, however they are spelled, looked up or
 redirected to: a name is looked up once for each request, every address that it has must be public,
-and the connection goes to one of those. No credentials, no cookies, no proxy but the one that was named.
-The whole takes at most `timeout_s`, and a page has at most `max_bytes`, packed and unpacked.
+and the connection goes to one of those. No credentials, no cookies, no proxy but the one that was
+named. The whole takes at most `timeout_s`, and a page has at most `max_bytes`, packed and unpacked.
 robots.txt is kept, and each host is asked at most once in `pause_s`.
 
 Does not cover: what a named proxy looks up; what a page says.

@@ -1,21 +1,27 @@
-"""The task store in SQL: objectives, tasks, results, events and vectors. It runs on SQLite, in a
-file or in memory, and on PostgreSQL."""
+"""The task store in SQL: objectives, tasks, results, events, vectors and workers, and what a person
+looks at. It runs on SQLite, in a file or in memory, and on PostgreSQL.
+
+A verb of workers over several objectives runs while nobody else writes: who is alive is decided in
+one place at a time.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import ModuleType
 from typing import Any
 
 from babyagi import events
-from babyagi.errors import NotFoundError, SettingsError
+from babyagi.errors import LeaseLostError, NotFoundError, SettingsError
 from babyagi.offload import Offload
 from babyagi.redaction import redact_url
 from babyagi.tasks import (
+    Duty,
     Event,
+    Joined,
     Limits,
     Objective,
     ObjectiveSpec,
@@ -24,34 +30,303 @@ from babyagi.tasks import (
     Place,
     Proposal,
     Result,
+    Step,
     StopReason,
     Task,
     TaskName,
     TaskStatus,
+    Worker,
 )
-from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Plannable, Window
+from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore.port import Lease, Plannable, Standing, Window
 from babyagi.taskstore.sql import planning, transitions
-from babyagi.taskstore.sql.access import Waiting
+from babyagi.taskstore.sql.access import SqlAccess, Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
-from babyagi.taskstore.sql.looking import Looking
 from babyagi.taskstore.sql.rows import (
     event_from_row,
+    from_time,
+    joined_from_row,
+    lease_from_row,
     result_from_row,
     seal_vector,
     sealed,
     spec_from_row,
     spec_to_json,
+    step_from_row,
     task_from_row,
     task_name_from_row,
     to_json,
+    to_time,
+    worker_from_row,
 )
 from babyagi.taskstore.sql.steps import Parking, Steps
-from babyagi.taskstore.sql.tasks import Claims, Steering, put_in_place
+from babyagi.taskstore.sql.tasks import Claims, Steering, put_back_lost, put_in_place, release
 from babyagi.taskstore.sql.transitions import ALL_ROWS
 from babyagi.taskstore.sql.verify import Verifying
-from babyagi.taskstore.sql.workers import Workers
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
+
+# -- what a person looks at
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_PLACE = 1000  # tasks before another one, up to which they are counted
+_MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
+
+
+class Looking(SqlAccess):
+    """Read, and change nothing."""
+
+    async def tasks_page(
+        self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
+    ) -> list[Task]:
+        return await self._list(
+            objective_id,
+            "tasks_page",
+            task_from_row,
+            n_rows=limit,
+            status=status.value,
+            rank=after.rank if after is not None else -(2**53),
+            task_id=after.id if after is not None else 0,
+            limit=limit,
+        )
+
+    async def statuses(
+        self, objective_id: int, *, task_ids: Sequence[int]
+    ) -> Mapping[int, TaskStatus]:
+        def work(tx: Transaction) -> dict[int, TaskStatus]:
+            rows = tx.all("statuses", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            return {row["id"]: TaskStatus(row["status"]) for row in rows}
+
+        return await self._read(work, n_rows=len(task_ids))
+
+    async def standing(self, objective_id: int) -> Standing:
+        def work(tx: Transaction) -> Standing:
+            objective = transitions.read_objective(tx, objective_id)
+            row = transitions.objective_row(tx, objective_id)
+            told = tx.all(
+                "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
+            )
+            return Standing(
+                objective=objective,
+                counts=transitions.counts(tx, objective_id),
+                n_begun=row["n_begun"],
+                n_tasks_without_progress=row["n_barren"],
+                n_tries_without_answer=row["n_fruitless"],
+                outage=_outage([event_from_row(row) for row in told]),
+                at=to_time(tx.now_us),
+            )
+
+        return await self._read(work)
+
+    async def place(self, task: Task) -> int:
+        def work(tx: Transaction) -> int:
+            at = {"rank": task.rank, "task_id": task.id, "limit": MAX_PLACE}
+            found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
+            return int(found[0]["n"]) + 1
+
+        return await self._read(work)
+
+    async def history(
+        self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
+    ) -> list[Event]:
+        values = {"after_id": after_id, "task_id": task_id, "limit": limit}
+        return await self._list(objective_id, "history", event_from_row, n_rows=limit, **values)
+
+    async def history_before(
+        self, objective_id: int, *, before_id: int, task_id: int | None = None, limit: int
+    ) -> list[Event]:
+        values = {"before_id": before_id, "task_id": task_id, "limit": limit}
+        newest = await self._list(
+            objective_id, "history_before", event_from_row, n_rows=limit, **values
+        )
+        return newest[::-1]
+
+    async def last_event_before(self, objective_id: int, *, since_s: float) -> int:
+        def work(tx: Transaction) -> int:
+            until = to_time(tx.now_us) - timedelta(seconds=since_s)
+            found = tx.all(
+                "last_event_before", objective_id=objective_id, until_us=from_time(until)
+            )
+            return int(found[0]["id"])
+
+        return await self._read(work, n_rows=transitions.ALL_ROWS)
+
+    async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
+        def work(tx: Transaction) -> list[Step]:
+            rows = (
+                tx.one("step", objective_id=objective_id, owner=owner, key=key)
+                for owner, key in named
+            )
+            return [step_from_row(row) for row in rows if row is not None]
+
+        return await self._read(work, n_rows=len(named))
+
+    async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
+        found = await self._list(
+            objective_id,
+            "duty_owners",
+            lambda row: (str(row["owner"]), int(row["n"])),
+            n_rows=transitions.ALL_ROWS,
+            duty=duty.value,
+        )
+        return dict(found)
+
+
+def _outage(told: Sequence[Event]) -> Event | None:
+    """The last word about the model, unless it answers again."""
+    return next((event for event in told if event.kind == events.MODEL_UNAVAILABLE), None)
+
+
+# -- workers, their leases, and which objectives they serve
+# --------------------------------------------------------------------------------------------------
+
+
+class Workers(SqlAccess):
+    """Register, join, leave, renew, reap."""
+
+    async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
+        def work(tx: Transaction) -> None:
+            values = {
+                "name": worker.name,
+                "host": worker.host,
+                "pid": worker.pid,
+                "home": worker.home,
+            }
+            tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
+
+        await self._write_all(work)
+
+    async def join_objective(
+        self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
+    ) -> None:
+        def work(tx: Transaction) -> None:
+            row, worker = (
+                transitions.objective_row(tx, objective_id),
+                tx.one("worker", worker_id=worker_id),
+            )
+            if worker is None:
+                raise LeaseLostError(f"worker {worker_id} was declared dead")
+            known, reason = (
+                tx.one("joined", worker_id=worker_id, objective_id=objective_id),
+                lifecycle.storable_blocked_reason(blocked_reason),
+            )
+            if known is not None and known["hindrance"] == reason:
+                return
+            transitions.carry_time(tx, row)
+            tx.run("put_joined", worker_id=worker_id, objective_id=objective_id, hindrance=reason)
+            kind, data = lifecycle.joined_event(worker_id, worker["name"], reason)
+            transitions.append_event(tx, objective_id, kind, **data)
+
+        await self._write(work, objective_id)
+
+    async def leave_objective(self, worker_id: str, objective_id: int) -> None:
+        def work(tx: Transaction) -> None:
+            worker = tx.one("worker", worker_id=worker_id)
+            if worker is not None and tx.has(
+                "joined", worker_id=worker_id, objective_id=objective_id
+            ):
+                self._leave(tx, worker, objective_id, events.WORKER_LEFT)
+
+        await self._write(work, objective_id)
+
+    async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
+        def work(tx: Transaction) -> None:
+            lease_us = limits.to_us(lease_s)
+            if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
+                raise LeaseLostError(f"worker {worker_id} was declared dead")
+            for joined in tx.all("joined_by", worker_id=worker_id):
+                transitions.carry_time(tx, transitions.objective_row(tx, joined["objective_id"]))
+
+        await self._write_all(work, is_lasting=False)
+
+    async def remove_worker(self, worker_id: str) -> None:
+        def work(tx: Transaction) -> None:
+            worker = tx.one("worker", worker_id=worker_id)
+            if worker is not None:
+                self._forget(tx, worker, events.WORKER_LEFT)
+
+        await self._write_all(work)
+
+    async def leases(self) -> list[Lease]:
+        return await self._read(
+            lambda tx: [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
+        )
+
+    async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
+        def find(tx: Transaction) -> Sequence[Row]:
+            found = tx.all("dead_workers")
+            if silent is None:
+                return found
+            until_us = {worker_id: from_time(until) for worker_id, until in silent.items()}
+            return [
+                worker for worker in found if until_us.get(worker["id"]) == worker["lease_until_us"]
+            ]
+
+        def work(tx: Transaction) -> int:
+            return sum(self._forget(tx, worker, events.WORKER_LOST) for worker in find(tx))
+
+        return await self._write_all(work) if await self._read(find) else 0
+
+    async def reap_gone(self, worker_ids: Collection[str]) -> int:
+        def work(tx: Transaction) -> int:
+            return sum(
+                self._forget(tx, worker, events.WORKER_LOST)
+                for worker in tx.all("workers")
+                if worker["id"] in worker_ids
+            )
+
+        return await self._write_all(work) if worker_ids else 0
+
+    async def workers(self) -> list[Worker]:
+        def work(tx: Transaction) -> list[Worker]:
+            return [
+                worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
+                for row in tx.all("workers")
+            ]
+
+        return await self._read(work)
+
+    def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
+        """Free what the worker holds, and forget it; returns how many tasks that freed."""
+        joined = [row["objective_id"] for row in tx.all("joined_by", worker_id=worker["id"])]
+        n_freed = sum(self._leave(tx, worker, objective_id, kind) for objective_id in joined)
+        tx.run("delete_worker", worker_id=worker["id"])
+        return n_freed
+
+    def _leave(self, tx: Transaction, worker: Row, objective_id: int, kind: str) -> int:
+        """Free what the worker holds of the objective; returns how many tasks that was."""
+        row = transitions.objective_row(tx, objective_id)
+        held = tx.all("tasks_held_by", worker_id=worker["id"], objective_id=objective_id)
+        for held_task in held:
+            task = transitions.read_task(tx, objective_id, held_task["id"])
+            if kind == events.WORKER_LOST:
+                put_back_lost(tx, task)
+            else:
+                release(tx, task, reason="worker left")
+        for duty in tx.all("duties_held_by", worker_id=worker["id"], objective_id=objective_id):
+            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+        transitions.carry_time(tx, row)
+        tx.run("delete_joined", worker_id=worker["id"], objective_id=objective_id)
+        transitions.append_event(
+            tx, objective_id, kind, worker_id=worker["id"], name=worker["name"]
+        )
+        return len(held)
+
+
+def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
+    found = []
+    for row in tx.all("joined_by", worker_id=worker_id):
+        at = {"worker_id": worker_id, "objective_id": row["objective_id"]}
+        task_ids = [held["id"] for held in tx.all("tasks_held_by", **at)]
+        found.append(
+            joined_from_row(
+                row,
+                task_ids=task_ids,
+                duties=[held["duty"] for held in tx.all("duties_held_by", **at)],
+            )
+        )
+    return found
+
 
 COMMON_WORD = 100  # results that have a word, from which on it says little; `docs/retrieval.md`
 
