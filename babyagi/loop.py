@@ -33,11 +33,11 @@ from babyagi.agents.creation import (
     create_tasks,
     find_bringers,
     find_source,
+    order_tasks,
     renames,
 )
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
-from babyagi.agents.prioritization import order_tasks
 from babyagi.agents.replies.creation import CreationReply
 from babyagi.agents.report import Written, write_answer, write_output
 from babyagi.errors import (
