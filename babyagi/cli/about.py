@@ -13,11 +13,10 @@ import shutil
 import socket
 import sqlite3
 import stat
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -31,14 +30,11 @@ from babyagi.cli.session import NOTHING, load, open_log_file, with_store
 from babyagi.cli.text import (
     Line,
     Style,
-    echo_markdown,
     fit,
     has_colour,
     is_live_terminal,
     pad,
     safe_line,
-    terminal_height,
-    terminal_width,
 )
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.redaction import redact_url
@@ -495,50 +491,3 @@ def _check_log(path: Path, *, home: Path) -> Check:
             found=f"{path}: {error.strerror or error}",
             fix="set BABYAGI_LOG_FILE to a file that can be written",
         )
-
-
-# -- a page of the guide
-# --------------------------------------------------------------------------------------------------
-
-
-MAX_WIDTH = 100
-DEFAULT_PAGER = "less"
-
-
-def show_page(text: str) -> None:
-    """Print the Markdown: rendered on a terminal, and paged where it is longer than the screen; in
-    a pipe as it stands."""
-    if not sys.stdout.isatty():
-        echo_markdown(text)
-        return
-    from babyagi.cli.markdown import render_markdown
-
-    width = min(terminal_width(), MAX_WIDTH)
-    lines = render_markdown(text, width=width, has_colour=has_colour(sys.stdout))
-    is_long = lines.count("\n") + 1 >= terminal_height()
-    pager = find_pager(os.environ) if sys.stdin.isatty() and is_long else []
-    if not (pager and _page(pager, lines)):
-        echo_markdown(text)
-
-
-def find_pager(environ: Mapping[str, str]) -> list[str]:
-    """The person's pager, or `less`; nothing where there is none, or where they want none (an empty
-    PAGER, or `cat`)."""
-    try:
-        words = shlex.split(environ.get("PAGER", DEFAULT_PAGER))
-    except ValueError:
-        words = [DEFAULT_PAGER]
-    if not words or words[0] == "cat" or not shutil.which(words[0]):
-        return []
-    return [*words, "-R"] if Path(words[0]).name == "less" else words  # colours as they are meant
-
-
-def _page(pager: list[str], lines: str) -> bool:
-    """Whether the pager showed the lines."""
-    try:
-        ended = subprocess.run(pager, input=lines, text=True, check=False)
-    except KeyboardInterrupt:
-        return True
-    except OSError:
-        return False
-    return ended.returncode == 0

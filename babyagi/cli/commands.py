@@ -342,7 +342,7 @@ def guide(topic: str | None) -> None:
     from babyagi.cli.about import list_topics, read_page
 
     if topic is not None:
-        from babyagi.cli.about import show_page
+        from babyagi.cli.paging import show_page
 
         show_page(read_page(topic))
         return
@@ -410,7 +410,7 @@ def log(
     as_json: bool,
 ) -> None:
     """Show what happened, a line for each change and call."""
-    from babyagi.cli.log import Selection, parse_since, show_log
+    from babyagi.cli.show import Selection, parse_since, show_log
 
     since_s = parse_since(since)
     wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_last or 0, is_followed=follow)

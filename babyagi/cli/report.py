@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from babyagi.cli.options import json_option, objective_option
-from babyagi.cli.text import echo, echo_markdown, print_json, warn, write_bytes
+from babyagi.cli.paging import echo_markdown
+from babyagi.cli.text import (
+    echo,
+    print_json,
+    warn,
+    write_bytes,
+)
 from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:

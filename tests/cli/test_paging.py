@@ -1,5 +1,6 @@
-from babyagi.cli.about import find_pager, list_topics, read_page
+from babyagi.cli.about import list_topics, read_page
 from babyagi.cli.markdown import render_markdown
+from babyagi.cli.paging import find_pager
 from babyagi.cli.root import run_guarded
 from babyagi.cli.text import cell_width
 
