@@ -17,13 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from babyagi.cli.options import json_option, objective_option
-from babyagi.cli.paging import echo_markdown
-from babyagi.cli.text import (
-    echo,
-    print_json,
-    warn,
-    write_bytes,
-)
+from babyagi.cli.text import echo, is_terminal, print_json, warn, write_bytes
 from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -184,7 +178,12 @@ async def give_report(
         data = await _render(store, objective, markdown, format_=output.format, now=now)
         write_whole(output.path, data)
     elif output.format == MARKDOWN:
-        echo_markdown(markdown)
+        if is_terminal():
+            from babyagi.cli.markdown import echo_markdown
+
+            echo_markdown(markdown)
+        else:
+            echo(markdown.rstrip("\n"))
     elif output.format == JSON:
         from babyagi.cli.json_shapes import report_shape
 
