@@ -164,9 +164,9 @@ class WorkerStore(Protocol):
         that jumped back). With `silent`, by worker id the end of its lease, only who stands there,
         and whose lease still ends then: who has renewed it since is alive. running → queued at its
         old rank and the same `try_no`, with `n_lost` + 1: after a wait that grows with it, and dead
-        at `lifecycle.MAX_LOST`. No failure is counted, and any step of the task that is recorded sets
-        `n_lost` to 0: whoever gets further each time is not what kills the workers. recorded stays
-        recorded and becomes claimable; a duty becomes claimable.
+        at `lifecycle.MAX_LOST`. No failure is counted, and any step of the task that is recorded
+        sets `n_lost` to 0: whoever gets further each time is not what kills the workers. recorded
+        stays recorded and becomes claimable; a duty becomes claimable.
         """
         ...
 
@@ -441,8 +441,8 @@ class TaskStore(WorkerStore, Protocol):
 
         None when there is none, the worker has no living lease, does not serve the objective or is
         blocked there, the objective is not active, somebody claimed that it is met, it is stalled
-        (`lifecycle.may_start`), or the limit of time is reached. At the limit of tasks only those are
-        given out that were begun before.
+        (`lifecycle.may_start`), or the limit of time is reached. At the limit of tasks only those
+        are given out that were begun before.
         """
         ...
 
@@ -653,8 +653,8 @@ class TaskStore(WorkerStore, Protocol):
         A step that is done is returned as it is. One that is intended under this same claim is
         returned unchanged. One that an earlier claim left open may have been paid: its reservation
         became usage when that claim ended (`STEP_UNCONFIRMED`), and it is intended anew. What is
-        kept back for a check and for the report (`limits.kept_back`) is out of reach for every other
-        owner.
+        kept back for a check and for the report (`limits.kept_back`) is out of reach for every
+        other owner.
 
         Raises:
             LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or
