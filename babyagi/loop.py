@@ -33,11 +33,11 @@ from babyagi.agents.creation import (
     create_tasks,
     find_bringers,
     find_source,
+    order_tasks,
     renames,
 )
 from babyagi.agents.execution import Answer, Context, Excerpt, execute_task
 from babyagi.agents.outcomes import OutcomeKind
-from babyagi.agents.prioritization import order_tasks
 from babyagi.agents.replies.creation import CreationReply
 from babyagi.agents.report import Written, write_answer, write_output
 from babyagi.errors import (
@@ -55,8 +55,7 @@ from babyagi.errors import (
 from babyagi.index.context import BYTES_PER_TOKEN, Chosen, choose_context, choose_for_objective
 from babyagi.index.excerpts import cut_result
 from babyagi.index.indexer import Embed, Indexer, embed_path
-from babyagi.index.near_duplicates import NearDuplicates
-from babyagi.index.search import ResultSearch
+from babyagi.index.search import NearDuplicates, ResultSearch
 from babyagi.journal import Backends, Journal
 from babyagi.llm.human import NAME as HUMAN
 from babyagi.llm.prompt import Message, Prompt, Speaker, estimate_tokens

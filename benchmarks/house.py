@@ -47,7 +47,7 @@ from babyagi.llm.rehearsal import RehearsalModel
 from babyagi.loop import Bounds, Loop
 from babyagi.offload import ThreadOffload, run_inline
 from babyagi.tasks import Limits, Objective, Proposal, Role, Worker
-from babyagi.taskstore.port import TaskStore
+from babyagi.taskstore.port import Deferral, TaskStore
 from babyagi.taskstore.sqlite import open_sqlite
 from babyagi.tools.base import Tool
 from babyagi.tools.calculator import build_calculator
@@ -72,6 +72,8 @@ MAX_TASK_TRANSACTIONS = 12
 N_QUEUED = 20
 RESULT_BYTES = 500
 CONTROL = ("PRAGMA", "BEGIN", "COMMIT", "ROLLBACK")
+# so that what comes first is a task
+EVERYTHING_LATER = Deferral(min_startable=100, min_unordered=100, min_recorded=100)
 
 
 # -- files and imports
@@ -425,7 +427,7 @@ async def find_claim_files() -> list[str]:
         await join(store, worker, objective.id)
         sys.setprofile(note)
         try:
-            claim = await store.claim_task(objective.id, worker.id)
+            _, claim = await store.claim_next(objective.id, worker.id, deferral=EVERYTHING_LATER)
         finally:
             sys.setprofile(None)
         await store.close()
@@ -497,7 +499,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         [
             _row("files with a single importer", len(single), MAX_SINGLE_IMPORTERS),
             _row("circles of imports", len(circles), MAX_CIRCLES),
-            _row("Python files of claim_task", len(claim_files), MAX_CLAIM_FILES),
+            _row("Python files of claim_next", len(claim_files), MAX_CLAIM_FILES),
             _row("frames to the first call", len(first_call.frames), MAX_FRAMES, all_frames),
             _row(
                 "statements to the first call",
@@ -512,7 +514,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if options.names:
         show_names("files with a single importer", single)
         show_names("circles of imports", [" ".join(circle) for circle in circles])
-        show_names("Python files of claim_task", claim_files)
+        show_names("Python files of claim_next", claim_files)
         show_names("frames to the first call", first_call.frames)
 
 

@@ -1,5 +1,6 @@
 """The creation agent: finished tasks and their results in, proposals out, and which of the tasks
-are not answered."""
+are not answered. And the prioritization agent: a window of the queue in, a hint about its order
+out."""
 
 from __future__ import annotations
 
@@ -12,14 +13,25 @@ from typing import Any
 
 from babyagi.agents.prompting import Field, build_messages
 from babyagi.agents.replies.creation import CreationReply, parse_creation
+from babyagi.agents.replies.order import parse_order
 from babyagi.index.subjects import Subjects, content, head
 from babyagi.journal import Journal
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, estimate_tokens
 from babyagi.names import find_marks, name_sense
 from babyagi.react.asking import ask
-from babyagi.tasks import Lack, Passage, Result, Role, Task, TaskName, TaskStatus, find_sources
-from babyagi.text import rearm, shorten
+from babyagi.tasks import (
+    Lack,
+    Passage,
+    Result,
+    Role,
+    Task,
+    TaskName,
+    TaskStatus,
+    find_sources,
+    make_passage,
+)
+from babyagi.text import disarm, rearm, shorten
 
 MAX_NAME_CHARS = 200
 MAX_OUTPUT_TOKENS = 2000  # models that reason spend most of it before the first word of the reply
@@ -346,3 +358,57 @@ def _words_of_name(name: str) -> frozenset[str]:
 @lru_cache(maxsize=N_CACHED)
 def _has_digit(name: str) -> bool:
     return any(map(str.isdigit, name))
+
+
+# -- the prioritization agent
+# --------------------------------------------------------------------------------------------------
+
+
+ORDER_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"order": {"type": "array", "items": {"type": "integer"}, "maxItems": 50}},
+    "required": ["order"],
+    "additionalProperties": False,
+}
+
+
+async def order_tasks(
+    tasks: Sequence[Task], *, objective_text: str, journal: Journal
+) -> tuple[int, ...]:
+    """Return ids of the given tasks in the order that the agent wishes; it may be partial or empty.
+    Raises as `ask`."""
+    lines = [_queue_line(task) for task in tasks]
+    messages = build_messages(
+        "prioritization",
+        {
+            "objective": [("objective", Passage(text=objective_text, origin="person"))],
+            "queue": [
+                (
+                    "queued tasks",
+                    make_passage(
+                        "\n".join(lines), [origin for task in tasks for origin in task.origins]
+                    ),
+                )
+            ],
+        },
+    )
+    prompt = Prompt(
+        messages=messages,
+        schema_name="order",
+        schema=ORDER_SCHEMA,
+        max_output_tokens=MAX_OUTPUT_TOKENS,
+    )
+    window = [(task.id, disarm(task.name)) for task in tasks]
+    asked = await ask(
+        journal,
+        "order",
+        prompt,
+        role=Role.PRIORITIZATION,
+        read=lambda completion: parse_order(completion.text, window=window),
+    )
+    return asked.value
+
+
+def _queue_line(task: Task) -> str:
+    after = f" (after {', '.join(map(str, task.after))})" if task.after else ""
+    return f"{task.id}: {shorten(task.name, MAX_NAME_CHARS)}{after}"

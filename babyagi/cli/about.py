@@ -27,7 +27,15 @@ from babyagi import private
 from babyagi.backends import ask_result_store, describe_index
 from babyagi.cli.preflight import CONNECT_TIMEOUT_S, host_and_port, missing_credentials
 from babyagi.cli.session import NOTHING, load, open_log_file, with_store
-from babyagi.cli.text import Line, Style, fit, has_colour, is_live_terminal, pad, safe_line
+from babyagi.cli.text import (
+    Line,
+    Style,
+    fit,
+    has_colour,
+    is_live_terminal,
+    pad,
+    safe_line,
+)
 from babyagi.errors import BabyagiError, NotFoundError, SettingsError
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields

@@ -256,11 +256,6 @@ def models_of(objective: Objective) -> set[str]:
     }
 
 
-def is_free(objective: Objective) -> bool:
-    """Whether nothing is paid for what it asks: no language model is asked."""
-    return objective.is_free
-
-
 def is_rehearsal(objective: Objective) -> bool:
     """Whether no language model is asked for this objective."""
     return model_of(objective) == "rehearsal"

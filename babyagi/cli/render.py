@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from babyagi.cli.json_shapes import is_free, is_rehearsal, model_of
+from babyagi.cli.json_shapes import is_rehearsal, model_of
 from babyagi.cli.text import Line, Style, cell_width, fit, pad, safe, safe_line
 from babyagi.next_command import Need, NextCommand, next_command
 from babyagi.tasks import (
@@ -89,7 +89,7 @@ def render_usage(objective: Objective) -> str:
 def render_cost(usage: Usage, objective: Objective) -> str:
     """What a part of the objective's work cost: `$0.0040`, `cost unknown`, or that nothing is paid
     for."""
-    if is_free(objective) and not usage.cost_usd:
+    if objective.is_free and not usage.cost_usd:
         return "no cost (rehearsal)" if is_rehearsal(objective) else "no cost"
     if not objective.spec.has_price:
         return "cost unknown"
@@ -202,7 +202,7 @@ def _short_status(objective: Objective, counts: Mapping[TaskStatus, int]) -> str
 
 
 def _spent(objective: Objective) -> str:
-    if is_free(objective) and not objective.usage.cost_usd:
+    if objective.is_free and not objective.usage.cost_usd:
         return "nothing"
     usage = objective.usage
     return (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from babyagi.cli.options import json_option, objective_option
-from babyagi.cli.text import echo, echo_markdown, print_json, warn, write_bytes
+from babyagi.cli.text import echo, is_terminal, print_json, warn, write_bytes
 from babyagi.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def choose_output(output: str | None, report_format: str | None, *, as_json: boo
             click.get_current_context(),
         )
     if chosen == PDF:
-        from babyagi.pages.pdf import require_pdf
+        from babyagi.pages.html import require_pdf
 
         if path is None and sys.stdout.isatty():
             raise click.UsageError(
@@ -178,7 +178,12 @@ async def give_report(
         data = await _render(store, objective, markdown, format_=output.format, now=now)
         write_whole(output.path, data)
     elif output.format == MARKDOWN:
-        echo_markdown(markdown)
+        if is_terminal():
+            from babyagi.cli.markdown import echo_markdown
+
+            echo_markdown(markdown)
+        else:
+            echo(markdown.rstrip("\n"))
     elif output.format == JSON:
         from babyagi.cli.json_shapes import report_shape
 
@@ -205,7 +210,7 @@ async def _render(
     page = await load_page(store, objective, markdown, now=now)
     if format_ == HTML:
         return page.encode("utf-8", "replace")
-    from babyagi.pages.pdf import render_pdf
+    from babyagi.pages.html import render_pdf
 
     return render_pdf(page)
 

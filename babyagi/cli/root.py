@@ -1,4 +1,7 @@
-"""The command `babyagi`: its commands, what its bare form means, and how it fails."""
+"""The command `babyagi`: its commands, what its bare form means, and how it fails.
+
+What a command does is in a module that it imports when it is called.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ import os
 import signal
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -16,20 +21,36 @@ from click.shell_completion import CompletionItem
 from babyagi import __version__
 from babyagi.cli import (
     ask,
-    commands,
     completion,
     inbox,
     index,
     lists,
-    looking,
     objectives,
     report,
     steering,
     toolbox,
     trusting,
 )
+from babyagi.cli.completion import complete_objectives, complete_pages, complete_tasks
 from babyagi.cli.exits import ExitCode, code_of_error
-from babyagi.cli.text import Style, echo, warn
+from babyagi.cli.options import (
+    LIMITS,
+    given_flags,
+    json_option,
+    objective_option,
+    require_words,
+    setting_options,
+)
+from babyagi.cli.report import Output, choose_output, output_options
+from babyagi.cli.text import (
+    Style,
+    echo,
+    echo_lines,
+    is_person_there,
+    print_json,
+    terminal_width,
+    warn,
+)
 from babyagi.errors import (
     BabyagiError,
     ContextTooLongError,
@@ -47,6 +68,402 @@ from babyagi.errors import (
     StoreUnusableError,
 )
 from babyagi.next_command import quoted
+
+if TYPE_CHECKING:
+    from babyagi.tasks import Worker
+    from babyagi.taskstore.port import TaskStore
+
+# -- the commands that work or watch work: demo, run, watch, resume, and what bare `babyagi` does
+# --------------------------------------------------------------------------------------------------
+
+DEFAULT_QUESTION = "What is lost when the program is killed, and how much can a run spend?"
+
+
+@click.command()
+@click.argument(
+    "folder", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option("--question", metavar="TEXT", help="What the report is to answer.")
+@setting_options((*LIMITS, "concurrency"))
+@click.option(
+    "--new",
+    "always_new",
+    is_flag=True,
+    help="Start afresh, even where an earlier demo was cut off.",
+)
+@output_options
+@json_option
+def demo(
+    folder: Path | None, question: str | None, always_new: bool, as_json: bool, **flags: Any
+) -> int:
+    """Do the real job without a key and without a network.
+
+    It reads the documents of FOLDER, or else this program's own guide. Everything is real but the
+    model: a rehearsal takes its place, which quotes sentences and says where they stand.
+    """
+    from babyagi.cli.run import run_demo
+
+    output = _take_output(flags, as_json)
+    return run_demo(
+        folder,
+        question or DEFAULT_QUESTION,
+        flags=given_flags(flags),
+        always_new=always_new,
+        output=output,
+    )
+
+
+@click.command()
+@click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
+@setting_options(but=("agent_hosts",))
+@click.option(
+    "--new",
+    "always_new",
+    is_flag=True,
+    help="Start afresh, even where the same objective was started before.",
+)
+@output_options
+@json_option
+@click.option(
+    "--objective",
+    metavar="ID|NAME|latest",
+    help="With --join: which one.",
+    shell_complete=complete_objectives,
+)
+@click.option(
+    "--continue",
+    "continued",
+    metavar="ID|latest",
+    help="Ask something further of an objective; limits that are given are its new ones.",
+    shell_complete=complete_objectives,
+)
+def run(
+    objective_words: tuple[str, ...],
+    always_new: bool,
+    as_json: bool,
+    objective: str | None,
+    continued: str | None,
+    **flags: Any,
+) -> int:
+    """Run an objective until it ends, and print its report.
+
+    Standard output holds the report and nothing else. The same objective, first task and name go on
+    where they were stopped. With --json every event is one line, and the last line is the outcome.
+    With --join it works on what somebody else started, or waits for it. With --continue the words
+    are a further question, which is answered from the results that there are.
+    """
+    from babyagi.cli.run import continue_objective, run_objective
+
+    output = _take_output(flags, as_json)
+    given = given_flags(flags)
+    if continued is not None:
+        if always_new or objective:
+            raise click.UsageError(
+                "--continue goes with no --new and no --objective", click.get_current_context()
+            )
+        question = require_words(" ".join(objective_words), "the further question is missing")
+        return continue_objective(question, selector=continued, flags=given, output=output)
+    if objective_words:
+        given["objective"] = require_words(" ".join(objective_words))
+    return run_objective(given, selector=objective or "", always_new=always_new, output=output)
+
+
+def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
+    """Where the report goes; what says so is taken out of the flags, which are settings."""
+    return choose_output(flags.pop("output"), flags.pop("report_format"), as_json=as_json)
+
+
+@click.command()
+@objective_option
+@setting_options(("concurrency", "files", "mcp", "tools_from"))
+@output_options
+@json_option
+def resume(objective: str, as_json: bool, **flags: Any) -> int:
+    """Go on with an objective that was killed, paused or stopped."""
+    from babyagi.cli.run import resume_objective
+
+    output = _take_output(flags, as_json)
+    return resume_objective(objective, flags=given_flags(flags), output=output)
+
+
+@click.command()
+@objective_option
+@output_options
+@json_option
+def watch(objective: str, as_json: bool, **output: str | None) -> int:
+    """Watch an objective that runs in another process.
+
+    It ends when the objective does, with its report. With --json: every event from the first, one a
+    line, and the outcome as the last line.
+    """
+    from babyagi.cli.run import watch_objective
+
+    return watch_objective(objective, output=_take_output(output, as_json))
+
+
+def run_from_settings() -> int:
+    """Bare `babyagi`: run the OBJECTIVE of the environment, or say what to type."""
+    from babyagi.cli.run import run_objective
+    from babyagi.cli.session import load
+
+    if not load().settings.objective and is_person_there():
+        for line in HINTS:
+            echo(line)
+        return 0
+    return run_objective({}, always_new=False, output=Output())
+
+
+HINTS = (
+    "babyagi: an objective goes in, a report comes out. Type:",
+    "",
+    (
+        "  babyagi demo                  the real job on real files, without a key and "
+        "without a network"
+    ),
+    (
+        '  babyagi run "an objective"    with a model (OPENAI_API_KEY, or OPENAI_BASE_URL '
+        "for a local server)"
+    ),
+    "  babyagi --help                all commands",
+    "  babyagi guide                 read more",
+)
+
+
+# -- the commands of working together: submit, worker, workers, migrate
+# --------------------------------------------------------------------------------------------------
+
+NOT_OF_SUBMIT = (
+    "agent_hosts",
+    "join_existing_objective",
+    "use_my_model",
+    "concurrency",
+    "no_color",
+)
+
+
+@click.command()
+@click.argument("objective_words", metavar="[OBJECTIVE]...", nargs=-1)
+@setting_options(but=NOT_OF_SUBMIT)
+@click.option(
+    "--new",
+    "always_new",
+    is_flag=True,
+    help="Start afresh, even where the same objective was started before.",
+)
+@json_option
+def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **flags: Any) -> int:
+    """Put an objective on the board, for workers.
+
+    Its number is printed. Nothing works on it here: that does `babyagi worker`, in this home or
+    wherever the task store can be reached.
+    """
+    from babyagi.cli.run import submit_objective
+
+    given = given_flags(flags)
+    if objective_words:
+        given["objective"] = require_words(" ".join(objective_words))
+    return submit_objective(given, always_new=always_new, as_json=as_json)
+
+
+@click.command()
+@click.option(
+    "--objective",
+    metavar="ID|NAME|latest",
+    shell_complete=complete_objectives,
+    help="Work on this one alone, waited for if it has not begun. Default: on all.",
+)
+@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model"))
+@output_options
+@json_option
+def worker(objective: str | None, as_json: bool, **flags: Any) -> int:
+    """Work on all active objectives until told to stop.
+
+    Those that are submitted later are among them. It waits where there is nothing to do. Ctrl-C or
+    SIGTERM lets the calls in flight end.
+    """
+    from babyagi.cli.run import join_objective, serve_all
+
+    if objective is None and (flags["output"] or flags["report_format"]):
+        raise click.UsageError(
+            "--output and --format go with --objective: a worker for all has no report of its own",
+            click.get_current_context(),
+        )
+    output = _take_output(flags, as_json)
+    given = given_flags(flags)
+    if objective is None:
+        return serve_all(given, as_json=as_json)
+    return join_objective(given, selector=objective, output=output)
+
+
+@click.command()
+@json_option
+def workers(as_json: bool) -> None:
+    """Show who is at work, and on what.
+
+    Also since when, and what keeps a worker from claiming.
+    """
+    from babyagi.cli.session import with_store
+    from babyagi.cli.views import render_workers, worker_shape
+
+    async def fetch(store: TaskStore) -> list[Worker]:
+        return await store.workers()
+
+    found = with_store(fetch)
+    if as_json:
+        print_json([worker_shape(one) for one in found])
+    elif found:
+        echo_lines(render_workers(found, terminal_width()))
+    else:
+        echo("Nobody is at work. Type: babyagi worker, or babyagi resume")
+
+
+@click.command()
+def migrate() -> None:
+    """Bring a PostgreSQL task store to this program's version.
+
+    No worker may live meanwhile.
+    """
+    import asyncio
+
+    from babyagi.backends import migrate_store
+    from babyagi.cli.session import STORE, load
+
+    before, after = asyncio.run(migrate_store(load(needs=STORE).settings))
+    echo(
+        f"The task store has version {after} already."
+        if before == after
+        else f"The task store went from version {before} to {after}."
+    )
+
+
+# -- the commands about the program itself: config, doctor, guide
+# --------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@json_option
+def config(as_json: bool) -> None:
+    """Show every setting, its value, and where that comes from.
+
+    Secrets stay hidden.
+    """
+    from babyagi.cli.about import list_values, render_values
+    from babyagi.cli.session import NOTHING, load
+
+    values = list_values(load(needs=NOTHING))
+    if as_json:
+        print_json({"v": 1, "settings": [value.to_json() for value in values]})
+    else:
+        echo_lines(render_values(values, terminal_width()))
+
+
+@click.command()
+@click.option(
+    "--quick",
+    "is_quick",
+    is_flag=True,
+    help="Only whether the settings, the home and its store can be used.",
+)
+@json_option
+def doctor(is_quick: bool, as_json: bool) -> int:
+    """Check the runtime, and say what is wrong."""
+    from babyagi.cli.about import FAIL, run_checks
+    from babyagi.cli.exits import ExitCode
+
+    checks = run_checks(is_quick=is_quick)
+    is_sound = all(check.state != FAIL for check in checks)
+    if as_json:
+        print_json({"v": 1, "is_sound": is_sound, "checks": [check.to_json() for check in checks]})
+        return int(ExitCode.OK if is_sound else ExitCode.FAILED)
+    styles = {"ok": Style.GREEN, "warn": Style.YELLOW, "fail": Style.RED}
+    for check in checks:
+        echo(f"{check.state:<5} {check.name}: {check.found}", styles[check.state])
+        if check.fix:
+            echo(f"      try: {check.fix}")
+    return int(ExitCode.OK if is_sound else ExitCode.FAILED)
+
+
+@click.command()
+@click.argument("topic", required=False, shell_complete=complete_pages)
+def guide(topic: str | None) -> None:
+    """Print a page of the guide, or list its pages."""
+    from babyagi.cli.about import list_topics, read_page
+
+    if topic is not None:
+        from babyagi.cli.markdown import show_page
+
+        show_page(read_page(topic))
+        return
+    topics = list_topics()
+    for name, title in topics:
+        echo(f"babyagi guide {name:<14} {title}")
+    if not topics:
+        echo("This installation has no guide pages; babyagi --help lists the commands.")
+
+
+# -- the commands that look into a run: show, why, log
+# --------------------------------------------------------------------------------------------------
+
+
+@click.command()
+@click.argument("what", metavar="TASK|plan|order|check|report", shell_complete=complete_tasks)
+@objective_option
+@click.option("--step", type=click.IntRange(min=1), metavar="N", help="One step, whole.")
+@click.option("--full", "is_full", is_flag=True, help="Every text whole, not only its beginning.")
+@json_option
+def show(what: str, objective: str, step: int | None, is_full: bool, as_json: bool) -> None:
+    """Show a task with its prompts, replies and tool calls.
+
+    `plan`, `order`, `check` and `report` show the same of the objective's own calls.
+    """
+    from babyagi.cli.show import show_calls
+
+    show_calls(what, selector=objective, step=step, is_full=is_full, as_json=as_json)
+
+
+@click.command()
+@click.argument("task", metavar="[TASK]", required=False, shell_complete=complete_tasks)
+@objective_option
+@json_option
+def why(task: str | None, objective: str, as_json: bool) -> None:
+    """Say why a task does not run, and what would change that.
+
+    Without a task it says why the objective does not move, or what is being done.
+    """
+    from babyagi.cli.show import show_why
+
+    show_why(task, selector=objective, as_json=as_json)
+
+
+@click.command()
+@objective_option
+@click.option("-f", "--follow", is_flag=True, help="Go on until the objective has ended.")
+@click.option(
+    "--task",
+    "task_id",
+    type=int,
+    metavar="N",
+    help="Only what concerns this task.",
+    shell_complete=complete_tasks,
+)
+@click.option("--since", metavar="DURATION", help="Only the last while, such as 90s, 10m or 2h.")
+@click.option("-n", "n_last", type=click.IntRange(min=1), metavar="N", help="Only the last lines.")
+@json_option
+def log(
+    objective: str,
+    follow: bool,
+    task_id: int | None,
+    since: str | None,
+    n_last: int | None,
+    as_json: bool,
+) -> None:
+    """Show what happened, a line for each change and call."""
+    from babyagi.cli.show import Selection, parse_since, show_log
+
+    since_s = parse_since(since)
+    wanted = Selection(task_id=task_id, since_s=since_s, n_last=n_last or 0, is_followed=follow)
+    show_log(objective, wanted, as_json=as_json)
+
 
 Items = list[CompletionItem]
 
@@ -79,26 +496,26 @@ class Commands(click.Group):
 
 
 COMMANDS = (
-    commands.demo,
-    commands.run,
-    commands.watch,
+    demo,
+    run,
+    watch,
     ask.ask,
-    commands.submit,
-    commands.worker,
-    commands.workers,
+    submit,
+    worker,
+    workers,
     objectives.objectives,
     lists.status,
     lists.tasks,
     lists.results,
-    looking.show,
-    looking.why,
-    looking.log,
+    show,
+    why,
+    log,
     report.report,
     inbox.inbox,
     inbox.answer,
     inbox.approve,
     inbox.reject,
-    commands.resume,
+    resume,
     steering.pause,
     steering.cancel,
     steering.extend,
@@ -106,13 +523,13 @@ COMMANDS = (
     steering.delete,
     index.index,
     index.journal,
-    commands.migrate,
+    migrate,
     toolbox.tools,
     toolbox.mcp,
-    commands.config,
+    config,
     trusting.trust,
-    commands.doctor,
-    commands.guide,
+    doctor,
+    guide,
     completion.completion,
 )
 
@@ -141,7 +558,7 @@ def babyagi(context: click.Context, version: bool) -> int | None:
         echo(f"babyagi {__version__}")
         return None
     if context.invoked_subcommand is None:
-        return commands.run_from_settings()
+        return run_from_settings()
     return None
 
 
@@ -170,7 +587,7 @@ def help_(words: tuple[str, ...]) -> None:
     if found is None:
         raise click.UsageError(no_help(words, pages), click.Context(babyagi, info_name="babyagi"))
     echo(found.command.get_help(found))
-    if found.command is commands.guide:
+    if found.command is guide:
         echo(f"\nPages: {', '.join(pages)}")
     elif words and words[0] in pages:
         echo(f"\nMore: babyagi guide {words[0]}")
@@ -216,8 +633,8 @@ def route(args: Sequence[str]) -> list[str]:
     first = args[0] if args else ""
     if not args or first in babyagi.commands or first in (*HELP_FLAGS, "--version"):
         return list(args)
-    context = click.Context(commands.run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
-    given, _, _ = commands.run.make_parser(context).parse_args(list(args))
+    context = click.Context(run, info_name="babyagi", help_option_names=list(HELP_FLAGS))
+    given, _, _ = run.make_parser(context).parse_args(list(args))
     found = given.get("objective_words")
     words = found if isinstance(found, tuple) else ()
     if words and not _is_run(words, set(given)):

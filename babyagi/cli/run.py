@@ -1,4 +1,4 @@
-"""The commands that work on an objective or watch one: demo, run, resume, watch."""
+"""The commands that work on an objective or watch one: demo, run, resume, watch, submit, worker."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import logging
 import os
 import signal
 import sys
+import termios
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import ExitCode, code_of_objective
+from babyagi.cli.inbox import Request, gather_request, render_request, settle
 from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
 from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
@@ -26,6 +29,7 @@ from babyagi.cli.preflight import (
     require_listener,
     require_living_models,
 )
+from babyagi.cli.render import render_counts
 from babyagi.cli.report import MARKDOWN, Output, give_report
 from babyagi.cli.session import (
     LATEST,
@@ -43,27 +47,31 @@ from babyagi.cli.text import (
     is_in_foreground,
     is_live_terminal,
     is_person_there,
+    print_json,
     print_json_line,
+    terminal_width,
     warn,
 )
 from babyagi.cli.views import JsonView, PlainView, describe_event, serving
 from babyagi.errors import (
+    BabyagiError,
     ModelUnavailableError,
     NotFoundError,
     SettingsError,
     StoreUnavailableError,
 )
+from babyagi.inbox import APPROVAL, Decision
 from babyagi.index.indexer import find_trouble
 from babyagi.next_command import quoted
 from babyagi.reporting import load_report
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
-from babyagi.tasks import Event, Objective, ObjectiveStatus, StopReason
+from babyagi.tasks import Event, Objective, ObjectiveStatus, Step, StopReason
+from babyagi.taskstore.port import TaskStore
 
 if TYPE_CHECKING:
     from babyagi.app import App, AskHuman, Company, RunOutcome
     from babyagi.taskstore.port import TaskStore
-
 
 END_LINE = b"."
 
@@ -542,7 +550,6 @@ async def _seated(
     if is_shared or not (is_person_there() and is_in_foreground()):
         yield PlainView(app.store), ALONE
         return
-    from babyagi.cli.asking import Asker
 
     asker = Asker(app.store, objective.id, app.settings)
     asking = asyncio.ensure_future(asker.ask())
@@ -682,3 +689,331 @@ async def _wait_for(wanted: Wanted, store: TaskStore) -> Objective:
         await store.wait_for_change(timeout_s=CHANGE_WAIT_S)
         found = await wanted.find(store)
     return found
+
+
+# -- submit, and a worker for all objectives
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_NAMED = 10  # objectives that a worker names at its start
+
+
+def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
+    """Create the objective that the settings describe, or find it, and say its number; return the
+    exit code."""
+    loaded = load(flags)
+    require_objective(loaded.settings)
+    return asyncio.run(_submit(loaded, always_new=always_new, as_json=as_json))
+
+
+async def _submit(loaded: Loaded, *, always_new: bool, as_json: bool) -> int:
+    from babyagi.app import open_app
+
+    async with open_app(loaded.settings, tell=tell) as app:
+        objective, is_new = await app.start_objective(always_new=always_new)
+        tell_notices((*loaded.notices, *app.notices))
+    if as_json:
+        print_json(
+            {
+                "v": 1,
+                "objective_id": objective.id,
+                "uid": objective.uid,
+                "is_new": is_new,
+                "status": objective.status.value,
+            }
+        )
+        return ExitCode.OK
+    how = (
+        "is on the board"
+        if is_new
+        else "was there already" + (", and has ended" if is_over(objective) else "")
+    )
+    echo(f"Objective {objective.id} {how}: {fit(objective.spec.text, 400)}", Style.BOLD)
+    echo(
+        "Work on it:  babyagi worker  (as many as you like, from wherever this task store "
+        "can be reached)"
+    )
+    echo(f"Watch it:    babyagi watch --objective {objective.id}")
+    return ExitCode.OK
+
+
+def serve_all(flags: Mapping[str, Any], *, as_json: bool) -> int:
+    """Work on whatever the task store holds until a signal ends it, and return the exit code of
+    that signal."""
+    loaded = load(flags)
+    require_result_store(loaded.settings)
+    require_embedder(loaded.settings)
+    return asyncio.run(_serve_all(loaded, as_json=as_json))
+
+
+async def _serve_all(loaded: Loaded, *, as_json: bool) -> int:
+    from babyagi.app import open_app
+
+    # a prompt that a person answers needs the terminal for itself
+    is_live = (
+        is_live_terminal() and not as_json and "human" not in loaded.settings.model_by_role.values()
+    )
+    ask_human = None if is_live else find_person()
+    say = warn if as_json else echo
+    async with open_app(loaded.settings, ask_human=ask_human, tell=tell) as app:
+        tell_notices(loaded.notices)
+        await _say_beginning(app, say)
+        if is_live:
+            signal_number = await _serve_live(app)
+        else:
+            around = partial(_show_lines, app.store, say=say, as_json=as_json)
+            signal_number = await app.serve_all(around)
+    say("This worker has signed off; what it held is free for others.")
+    return 0 if signal_number is None else 128 + signal_number
+
+
+async def _say_beginning(app: App, say: Callable[[str], None]) -> None:
+    """Who works here, and what there is to take up."""
+    n_slots = app.settings.concurrency
+    say(
+        f"Worker {app.name} works on whatever is on the board, {n_slots} "
+        f"{'task' if n_slots == 1 else 'tasks'} at once. Ctrl-C ends it gently."
+    )
+    found = await app.store.open_objectives()
+    for objective_id in found[:MAX_NAMED]:
+        objective = await app.store.objective(objective_id)
+        counts = await app.store.counts(objective_id)
+        say(f"  objective {objective_id}: {fit(objective.spec.text, 100)}")
+        say(f"    {render_counts(counts)}; cost so far {objective.spent}")
+    if len(found) > MAX_NAMED:
+        say(f"  and {len(found) - MAX_NAMED} more")
+    if not found:
+        say("  There is nothing to do yet; babyagi submit puts an objective there.")
+
+
+async def _serve_live(app: App) -> int | None:
+    """Serve what comes, with one picture of all of it."""
+    from babyagi.app import Company
+    from babyagi.cli.live import Desk, LiveView, open_live
+    from babyagi.cli.picture import Board
+
+    board = Board(title=f"Worker {app.name}, {app.settings.concurrency} tasks at once")
+    async with open_live(board, Desk(app.store, app.settings, stop=interrupt)) as live:
+
+        async def show(objective_id: int, work: Coroutine[Any, Any, Objective]) -> Objective:
+            view = LiveView(app.store, objective_id, live)
+            try:
+                return await _follow(app.store, objective_id, view, work)
+            finally:
+                view.close()
+
+        return await app.serve_all(show, Company(is_person_there=lambda: live.is_running))
+
+
+async def _show_lines(
+    store: TaskStore,
+    objective_id: int,
+    work: Coroutine[Any, Any, Objective],
+    *,
+    say: Callable[[str], None],
+    as_json: bool,
+) -> Objective:
+    """Await the work on one of several objectives, and say what happens in lines."""
+    name = f"objective {objective_id}: "
+    say(f"{name}joined")
+    view = JsonView() if as_json else PlainView(store, prefix=name)
+    objective = await _follow(store, objective_id, view, work)
+    why = (
+        f"it has ended ({objective.stop_reason})"
+        if objective.stop_reason is not None
+        else f"it is {objective.status}"
+    )
+    say(f"{name}left, {why}")
+    return objective
+
+
+async def _follow(
+    store: TaskStore, objective_id: int, view: View, work: Coroutine[Any, Any, Objective]
+) -> Objective:
+    try:
+        after_id = await store.last_event_id(objective_id)
+    except BaseException:
+        work.close()
+        raise
+    follower = Follower(store, objective_id, LoggedView(view), after_id=after_id)
+    return await follow_while(work, follower)
+
+
+# -- what tasks ask is asked at a plain terminal
+# --------------------------------------------------------------------------------------------------
+
+
+_log = logging.getLogger(__name__)
+
+LOOK_S = 1.0
+BACKGROUND_PAUSE_S = 1.0
+MAX_LINE_BYTES = 100_000
+_NO_MORE = "Nothing is asked here any more; babyagi inbox shows what waits."
+
+
+async def read_line(
+    descriptor: int, typed: bytearray, *, may_read: Callable[[], bool] = is_in_foreground
+) -> str:
+    """Return what is typed up to the end of a line, without a thread, so that the waiting can be
+    ended. Nothing is read while another program has the terminal.
+
+    Args:
+        typed: what was read before and is no line yet; what is read beyond the line stays there.
+
+    Raises:
+        EOFError: the input has ended.
+    """
+    loop = asyncio.get_running_loop()
+    while b"\n" not in typed:
+        readable: asyncio.Future[None] = loop.create_future()
+        loop.add_reader(descriptor, _wake, readable)
+        try:
+            await readable
+        finally:
+            loop.remove_reader(descriptor)
+        if not may_read():
+            await asyncio.sleep(BACKGROUND_PAUSE_S)
+            continue
+        chunk = os.read(descriptor, 4096)
+        if not chunk:
+            raise EOFError
+        typed += chunk[: max(0, MAX_LINE_BYTES - len(typed))] or b"\n"
+    line, _, rest = bytes(typed).partition(b"\n")
+    typed[:] = rest
+    return line.decode("utf-8", "replace")
+
+
+def _wake(readable: asyncio.Future[None]) -> None:
+    if not readable.done():
+        readable.set_result(None)
+
+
+class Asker:
+    """Asks one thing after the other, until the person ends the input."""
+
+    def __init__(
+        self,
+        store: TaskStore,
+        objective_id: int,
+        settings: Settings,
+        *,
+        descriptor: int | None = None,
+        may_read: Callable[[], bool] = is_in_foreground,
+    ) -> None:
+        self._store = store
+        self._objective_id = objective_id
+        self._settings = settings
+        self._descriptor = sys.stdin.fileno() if descriptor is None else descriptor
+        self._may_read = may_read
+        self._typed = bytearray()
+        self._is_there = True
+        self._has_ended = False
+
+    def is_person_there(self) -> bool:
+        """Whether somebody is asked here; not where the objective has ended and asks nothing."""
+        return self._is_there and not self._has_ended
+
+    async def ask(self) -> None:
+        """Ask until cancelled, or until the person ends the input."""
+        try:
+            while True:
+                await self._ask_next()
+        except EOFError:
+            warn(_NO_MORE, Style.YELLOW)
+        except Exception:  # ours: the work goes on, and what asks waits in the inbox
+            _log.exception("asking at the terminal raised what nobody expected")
+            warn(_NO_MORE, Style.YELLOW)
+        finally:
+            self._is_there = False
+
+    async def _ask_next(self) -> None:
+        steps = await self._look()
+        if not steps:
+            last_id = await self._store.last_event_id(self._objective_id)
+            await self._store.wait_for_events(
+                self._objective_id, after_id=last_id, timeout_s=LOOK_S
+            )
+            return
+        request = await gather_request(self._store, steps[0], self._settings, among=steps)
+        for line in render_request(request, terminal_width(), is_whole=True)[:-1]:
+            warn(line.text, line.style)
+        if request.step.kind == APPROVAL:
+            self._forget_typed()
+        await self._until_decided(request)
+
+    def _forget_typed(self) -> None:
+        """What was typed before a call was shown approves nothing."""
+        self._typed.clear()
+        with suppress(termios.error, OSError):
+            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
+    async def _look(self) -> list[Step]:
+        steps = await self._store.inbox(self._objective_id)
+        objective = await self._store.objective(self._objective_id)
+        self._has_ended = objective.status is ObjectiveStatus.ENDED and not steps
+        return steps
+
+    async def _until_decided(self, request: Request) -> None:
+        """Take lines until one of them decides, or the request does not wait any more."""
+        gone = asyncio.ensure_future(self._until_gone(request.step))
+        try:
+            while True:
+                warn(_prompt(request), Style.BOLD)
+                typed = asyncio.ensure_future(
+                    read_line(self._descriptor, self._typed, may_read=self._may_read)
+                )
+                try:
+                    await asyncio.wait({typed, gone}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    typed.cancel() if not typed.done() else None
+                if not typed.done():
+                    warn("That was answered elsewhere.")
+                    return
+                if await self._decide(request, typed.result().strip()):
+                    return
+        finally:
+            gone.cancel()
+
+    async def _until_gone(self, step: Step) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                await self._store.open_step(step.id)
+            except NotFoundError:
+                return
+            except BabyagiError as error:
+                _log.info("what is asked cannot be looked at now: %s", error.what)
+
+    async def _decide(self, request: Request, typed: str) -> bool:
+        decision = _read(request, typed)
+        if decision is None:
+            return False
+        text = typed if decision is Decision.ANSWER else ""
+        try:
+            await settle(self._store, request.step, decision, text, seen=request)
+        except NotFoundError:
+            warn("That was answered elsewhere.")
+        else:
+            warn(f"Task {request.task.id} goes on with that.")
+        return True
+
+
+def _prompt(request: Request) -> str:
+    if request.step.kind == APPROVAL:
+        return (
+            f"Task {request.task.id}: is this call to be made, as it is shown? y or n "
+            "(Ctrl-D: not now)"
+        )
+    return f"Your answer to task {request.task.id}, on one line (Ctrl-D: not now):"
+
+
+def _read(request: Request, typed: str) -> Decision | None:
+    """What a line means; None for one that decides nothing."""
+    if request.step.kind != APPROVAL:
+        return Decision.ANSWER if typed else None
+    match typed.lower():
+        case "y" | "yes":
+            return Decision.APPROVE
+        case "n" | "no":
+            return Decision.REJECT
+    return None

@@ -198,15 +198,9 @@ def echo_lines(lines: Iterable[Line]) -> None:
         echo(line.text, line.style)
 
 
-def echo_markdown(text: str) -> None:
-    """Write the Markdown to standard output: rendered on a terminal, in a pipe as it stands."""
-    if not is_terminal():
-        echo(text.rstrip("\n"))
-        return
-    from babyagi.cli.markdown import render_markdown
-
-    width = min(terminal_width(), MAX_TEXT_WIDTH)
-    _put(sys.stdout, render_markdown(text, width=width, has_colour=has_colour(sys.stdout)))
+def echo_rendered(text: str) -> None:
+    """Write what `render_markdown` gave to standard output, with its colours."""
+    _put(sys.stdout, text)
 
 
 def write_bytes(data: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,7 +21,6 @@ from babyagi.errors import (
     OverdueError,
     ToolsUnsupportedError,
 )
-from babyagi.llm import chat, responses
 from babyagi.llm.errors import (
     Form,
     ModelAddress,
@@ -34,16 +33,25 @@ from babyagi.llm.errors import (
 )
 from babyagi.llm.port import Completion
 from babyagi.llm.prices import Price
-from babyagi.llm.prompt import Prompt, bound_tokens
-from babyagi.llm.reading import RawReply, build_completion, count
+from babyagi.llm.prompt import Message, Prompt, Speaker, ToolCall, bound_tokens
+from babyagi.llm.reading import (
+    CUSTOM_INPUT,
+    RawReply,
+    arguments_to_send,
+    as_mapping,
+    as_text,
+    build_completion,
+    count,
+    read_call,
+)
 from babyagi.llm.retry import MAX_HOLD_S, Breaker, retrying
 from babyagi.net.addresses import Proxies
 from babyagi.redaction import redact_url
 from babyagi.tasks import Reservation, Role
+from babyagi.text import clean
 
 if TYPE_CHECKING:
     import httpx2
-
 
 WITHOUT_ENDPOINT = ("human", "rehearsal")
 
@@ -375,7 +383,7 @@ class OpenAIModel:
         self._price = price
         if dialect == "auto":
             dialect = "responses" if endpoint.is_openai else "chat"
-        self._dialect = responses if dialect == "responses" else chat
+        self._dialect = RESPONSES if dialect == "responses" else CHAT
         # Servers that are not OpenAI's mostly know the older name, and some ignore the newer one: a
         # reply without a limit.
         output_limit = "max_completion_tokens" if endpoint.is_openai else "max_tokens"
@@ -409,10 +417,10 @@ class OpenAIModel:
         there is an end."""
         while True:
             form = self._form
-            sent = self._dialect.render_request(prompt, self.name, form)
+            sent = self._dialect.render(prompt, self.name, form)
             try:
                 return await self._endpoint.post(
-                    self._dialect.PATH, sent, model=self.name, parse=self._dialect.parse_reply
+                    self._dialect.path, sent, model=self.name, parse=self._dialect.parse
                 )
             except RefusedParameterError as error:
                 smaller = form.without(error.refusal, sent)
@@ -423,3 +431,209 @@ class OpenAIModel:
 
     async def close(self) -> None:
         await self._endpoint.close()
+
+
+# -- the dialects
+# --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """How a prompt becomes a request, and a reply a `RawReply`."""
+
+    path: str
+    render: Callable[[Prompt, str, Form], dict[str, Any]]
+    parse: Callable[[Mapping[str, Any]], RawReply]
+
+
+def _render_chat(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "model": name,
+        "messages": [_render_message(message) for message in prompt.messages],
+        form.output_limit: prompt.max_output_tokens,
+    }
+    if form.temperature is not None:
+        request["temperature"] = form.temperature
+    if prompt.stop and form.stops:
+        request["stop"] = list(prompt.stop)
+    if prompt.tools:
+        request["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                },
+            }
+            for tool in prompt.tools
+        ]
+    if prompt.schema is not None and form.schema_kind:
+        schema = {
+            "name": prompt.schema_name or "reply",
+            "schema": dict(prompt.schema),
+            "strict": True,
+        }
+        is_exact = form.schema_kind == "json_schema"
+        request["response_format"] = (
+            {"type": "json_schema", "json_schema": schema} if is_exact else {"type": "json_object"}
+        )
+    return request
+
+
+def _render_message(message: Message) -> dict[str, Any]:
+    rendered: dict[str, Any] = {"role": message.speaker.value, "content": clean(message.text)}
+    if message.tool_calls:
+        rendered["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": call.name, "arguments": arguments_to_send(call.arguments)},
+            }
+            for call in message.tool_calls
+        ]
+    if message.speaker is Speaker.TOOL:
+        rendered["tool_call_id"] = message.tool_call_id
+    return rendered
+
+
+def _parse_chat(reply: Mapping[str, Any]) -> RawReply:
+    """Return what the reply's first choice holds.
+
+    Raises:
+        MalformedReplyError: there is no choice, or no message in it.
+    """
+    choices = reply.get("choices")
+    choice = as_mapping(choices[0]) if isinstance(choices, list) and choices else {}
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        raise MalformedReplyError("a reply without a message")
+    return RawReply(
+        text=as_text(message.get("content")),
+        calls=_parse_calls(message),
+        finish_reason=choice.get("finish_reason"),
+        refusal=as_text(message.get("refusal")),
+        model=reply.get("model"),
+        usage=reply.get("usage"),
+    )
+
+
+def _parse_calls(message: Mapping[str, Any]) -> list[ToolCall]:
+    given = message.get("tool_calls")
+    if not isinstance(given, list) or not given:
+        legacy = message.get("function_call")
+        given = [{"function": legacy}] if isinstance(legacy, dict) else []
+    calls = []
+    for call in map(as_mapping, given):
+        custom = as_mapping(call.get("custom"))
+        said = as_mapping(call.get("function")) or custom
+        arguments = (
+            {CUSTOM_INPUT: custom.get("input")} if said is custom else said.get("arguments", "")
+        )
+        calls.append(read_call(id_=call.get("id"), name=said.get("name"), arguments=arguments))
+    return calls
+
+
+_CUT_BY = {"max_output_tokens": "length", "content_filter": "content_filter"}
+
+
+def _render_response_request(prompt: Prompt, name: str, form: Form) -> dict[str, Any]:
+    request: dict[str, Any] = {
+        "model": name,
+        "input": [item for message in prompt.messages for item in _render_items(message)],
+        # a model's hidden reasoning counts against it too
+        "max_output_tokens": prompt.max_output_tokens,
+    }
+    if form.stores:
+        request["store"] = False
+    if form.temperature is not None:
+        request["temperature"] = form.temperature
+    if prompt.tools:
+        request["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": dict(tool.parameters),
+                "strict": False,
+            }
+            for tool in prompt.tools
+        ]
+    if prompt.schema is not None and form.schema_kind:
+        schema = {
+            "type": "json_schema",
+            "name": prompt.schema_name or "reply",
+            "schema": dict(prompt.schema),
+            "strict": True,
+        }
+        request["text"] = {
+            "format": schema if form.schema_kind == "json_schema" else {"type": "json_object"}
+        }
+    return request
+
+
+def _render_items(message: Message) -> Iterator[dict[str, Any]]:
+    if message.speaker is Speaker.TOOL:
+        yield {
+            "type": "function_call_output",
+            "call_id": message.tool_call_id,
+            "output": clean(message.text),
+        }
+        return
+    if message.text or not message.tool_calls:
+        yield {"role": message.speaker.value, "content": clean(message.text)}
+    for call in message.tool_calls:
+        yield {
+            "type": "function_call",
+            "call_id": call.id,
+            "name": call.name,
+            "arguments": arguments_to_send(call.arguments),
+        }
+
+
+def _parse_response(reply: Mapping[str, Any]) -> RawReply:
+    """Return what the reply's output holds.
+
+    Raises:
+        MalformedReplyError: there is no output, though nothing cut it off.
+    """
+    cut_by = as_mapping(reply.get("incomplete_details")).get("reason")
+    output = reply.get("output")
+    items = [item for item in output if isinstance(item, dict)] if isinstance(output, list) else []
+    if not items and not cut_by:
+        raise MalformedReplyError("a response without output")
+    parts = [
+        as_mapping(part) for item in items if item.get("type") == "message" for part in _parts(item)
+    ]
+    return RawReply(
+        text="".join(as_text(part.get("text")) for part in parts),
+        calls=[
+            _parse_call(item)
+            for item in items
+            if item.get("type") in ("function_call", "custom_tool_call")
+        ],
+        finish_reason=_CUT_BY.get(cut_by, "unknown")
+        if isinstance(cut_by, str)
+        else {"completed": "stop"}.get(str(reply.get("status")), ""),
+        refusal="".join(as_text(part.get("refusal")) for part in parts),
+        model=reply.get("model"),
+        usage=reply.get("usage"),
+    )
+
+
+def _parts(item: Mapping[str, Any]) -> list[Any]:
+    content = item.get("content")
+    if isinstance(content, str):
+        return [{"text": content}]
+    return content if isinstance(content, list) else []
+
+
+def _parse_call(item: Mapping[str, Any]) -> ToolCall:
+    is_custom = item.get("type") == "custom_tool_call"
+    arguments = {CUSTOM_INPUT: item.get("input")} if is_custom else item.get("arguments", "")
+    return read_call(id_=item.get("call_id"), name=item.get("name"), arguments=arguments)
+
+
+CHAT = Dialect(path="/chat/completions", render=_render_chat, parse=_parse_chat)
+# nothing is kept at the endpoint
+RESPONSES = Dialect(path="/responses", render=_render_response_request, parse=_parse_response)

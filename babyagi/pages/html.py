@@ -1,4 +1,4 @@
-"""Text in HTML: escaped unless it says that it is HTML already."""
+"""Text in HTML, escaped unless it says that it is HTML already; and a page as PDF."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from html import escape as escape_html
 from importlib.resources import files
 from string import Template
 
+from babyagi.errors import SettingsError
 from babyagi.text import harmless
 
 
@@ -36,3 +37,30 @@ def join(parts: list[Html], between: str = "") -> Html:
 def load(name: str) -> str:
     """The text of a file beside this one."""
     return files("babyagi.pages").joinpath(name).read_text(encoding="utf-8")
+
+
+# -- a page as PDF
+# --------------------------------------------------------------------------------------------------
+
+
+def require_pdf() -> None:
+    """Raises SettingsError where the library or what it needs of the system is not there."""
+    try:
+        import weasyprint  # noqa: F401
+    except (ImportError, OSError) as error:
+        raise SettingsError(
+            "a PDF cannot be made here",
+            why=f"WeasyPrint cannot be loaded: {error}",
+            fix="pip install 'babyagi-daemon[pdf]', or another format: --format html",
+            guide="report",
+        ) from error
+
+
+def render_pdf(page: str) -> bytes:
+    """Return the page as PDF; nothing that it names is loaded. Raises as `require_pdf`."""
+    require_pdf()
+    from weasyprint import HTML
+    from weasyprint.urls import URLFetcher
+
+    nothing = URLFetcher(allowed_protocols=(), allow_redirects=False)
+    return bytes(HTML(string=page, url_fetcher=nothing).write_pdf())

@@ -44,7 +44,7 @@ _OUTCOMES = {
     events.TASK_FAILED: "failed",
     events.TASK_DEAD: "given up",
     events.TASK_PARKED: "asked a person",
-    events.TASK_RELEASED: "put back",
+    events.TASK_RELEASED: "released",
     events.TASK_CANCELLED: "cancelled",
 }
 _DUTIES = {"plan": "planning", "order": "ordering", "check": "check", "report": "report"}

@@ -23,7 +23,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from babyagi.errors import ToolError
 from babyagi.net.addresses import Proxies
-from babyagi.net.get import Request, ask_json, ask_page, require_https
+from babyagi.net.door import Request, ask_json, ask_page, require_https
 from babyagi.text import clean
 
 MAX_QUERY_CHARS = 2000

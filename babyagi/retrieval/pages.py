@@ -1,4 +1,5 @@
-"""Pages of the web as text: fetched through the door, read in a process apart, kept for a day."""
+"""Pages of the web as text: fetched through the door, read in a process apart, kept for a day; and
+the parts of them that bear on a question."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,8 @@ from pathlib import Path
 from babyagi.errors import ToolError
 from babyagi.net.door import Door, Page
 from babyagi.private import make_folder, write_file
+from babyagi.retrieval.engines import Hit, Searcher
+from babyagi.retrieval.rank import Scored, rank, split_parts, top_p
 from babyagi.text import clean
 
 READ_TIMEOUT_S = 20.0
@@ -156,3 +159,74 @@ async def read_apart(page: Page, *, timeout_s: float = READ_TIMEOUT_S) -> dict[s
         raise ToolError(
             f"{page.url} cannot be read: its text takes too much time or memory"
         ) from None
+
+
+# -- from a question to parts of pages
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_PARTS = 8
+TOP_P = 0.9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebPart:
+    """A part of a page, or the search's own snippet where the page could not be opened (`document`
+    is None then, and `fault` says why)."""
+
+    hit: Hit
+    text: str
+    score: float
+    document: Document | None = None
+    fault: str = ""
+
+
+class WebRetriever:
+    """Finds parts of pages that bear on a question."""
+
+    def __init__(self, searcher: Searcher, pages: Pages) -> None:
+        self._searcher = searcher
+        self._pages = pages
+
+    async def find_parts(
+        self,
+        question: str,
+        *,
+        n_pages: int,
+        domains: Sequence[str] = (),
+        max_parts: int = MAX_PARTS,
+    ) -> tuple[str, list[WebPart]]:
+        """Return the name of the engine that answered, and the best parts of the first `n_pages`
+        results, the best first.
+
+        Raises:
+            ToolError: no engine answers.
+        """
+        engine, hits = await self._searcher.search(question, domains=domains)
+        opened = await asyncio.gather(*(self._open(hit) for hit in _pages_of(hits)[:n_pages]))
+        parts = [part for found in opened for part in found]
+        ranked = rank(question, [f"{part.hit.title}\n{part.text}" for part in parts])
+        best = top_p(ranked, TOP_P)[:max_parts] or [
+            Scored(index=at, score=0.0, share=0.0) for at in range(min(len(parts), max_parts))
+        ]
+        return engine, [parts[one.index] for one in best]
+
+    async def _open(self, hit: Hit) -> list[WebPart]:
+        try:
+            document = await self._pages.open(hit.url)
+        except ToolError as error:
+            return [WebPart(hit=hit, text=hit.snippet, score=hit.score, fault=error.what)]
+        return [
+            WebPart(
+                hit=hit,
+                text="\n".join(filter(None, [" > ".join(part.headings), part.text])),
+                score=hit.score,
+                document=document,
+            )
+            for part in split_parts(document.text)
+        ]
+
+
+def _pages_of(hits: Sequence[Hit]) -> list[Hit]:
+    """The results that have an address, each address once."""
+    return list({hit.url: hit for hit in reversed(hits) if hit.url}.values())[::-1]

@@ -164,9 +164,9 @@ class WorkerStore(Protocol):
         that jumped back). With `silent`, by worker id the end of its lease, only who stands there,
         and whose lease still ends then: who has renewed it since is alive. running → queued at its
         old rank and the same `try_no`, with `n_lost` + 1: after a wait that grows with it, and dead
-        at `rules.MAX_LOST`. No failure is counted, and any step of the task that is recorded sets
-        `n_lost` to 0: whoever gets further each time is not what kills the workers. recorded stays
-        recorded and becomes claimable; a duty becomes claimable.
+        at `lifecycle.MAX_LOST`. No failure is counted, and any step of the task that is recorded
+        sets `n_lost` to 0: whoever gets further each time is not what kills the workers. recorded
+        stays recorded and becomes claimable; a duty becomes claimable.
         """
         ...
 
@@ -392,7 +392,7 @@ class TaskStore(WorkerStore, Protocol):
         ...
 
     async def conclude_objective(self, objective_id: int) -> Objective:
-        """End the objective if nothing more can happen in it (`rules.conclude`), else change
+        """End the objective if nothing more can happen in it (`lifecycle.conclude`), else change
         nothing."""
         ...
 
@@ -441,8 +441,8 @@ class TaskStore(WorkerStore, Protocol):
 
         None when there is none, the worker has no living lease, does not serve the objective or is
         blocked there, the objective is not active, somebody claimed that it is met, it is stalled
-        (`rules.may_start`), or the limit of time is reached. At the limit of tasks only those are
-        given out that were begun before.
+        (`lifecycle.may_start`), or the limit of time is reached. At the limit of tasks only those
+        are given out that were begun before.
         """
         ...
 
@@ -476,7 +476,7 @@ class TaskStore(WorkerStore, Protocol):
         first: Outcome | Kept | None = None,
     ) -> Task:
         """running → recorded, without a result, and no longer held; or dead, when it was the last
-        of `rules.MAX_LACKS` tries.
+        of `lifecycle.MAX_LACKS` tries.
 
         Args:
             plan: what the execution agent proposed itself for what is lacking; the task is queued
@@ -499,8 +499,8 @@ class TaskStore(WorkerStore, Protocol):
         `Unanswered.after` names; at the last try it is dead. A result that is no answer is
         withdrawn.
 
-        A proposal is dropped as a duplicate when a task of the same name (`rules.name_key`,
-        `text.name_sense`) is open, was cancelled, or was answered, unless the task that it is
+        A proposal is dropped as a duplicate when a task of the same name (`names.name_key`,
+        `names.name_sense`) is open, was cancelled, or was answered, unless the task that it is
         proposed for still lacks it though that answer stood in its prompt. One that was given up
         comes again only if a newer result bears on it. Nothing is added to an ended objective.
         `is_met` notes the claim that the objective is met: no new claims until `finish_check`.
@@ -581,7 +581,7 @@ class TaskStore(WorkerStore, Protocol):
         ORDER: active, at least two tasks can be started, and a task was added since the last order.
         PLAN: active, and a task is recorded.
         CHECK: active, and claimed met, or nothing is left to do and something was answered
-        (`rules.needs_check`). REPORT: ended, no
+        (`lifecycle.needs_check`). REPORT: ended, no
         report yet, and no task held. INDEX: some result is not yet indexed.
         """
         ...
@@ -610,7 +610,7 @@ class TaskStore(WorkerStore, Protocol):
         first: Outcome | Kept | None = None,
     ) -> None:
         """Deal the ranks that the named queued tasks hold out to them anew, in the order given
-        (`rules.deal_ranks`), and finish the duty.
+        (`lifecycle.deal_ranks`), and finish the duty.
 
         Raises:
             StaleOrderError: the list was re-ordered since `revision`; the duty is still owed.
@@ -630,7 +630,7 @@ class TaskStore(WorkerStore, Protocol):
         """Finish the check. Met: end, with `OBJECTIVE_MET` where that was claimed, else with
         `FINISHED` if nothing was added meanwhile. Not met: the proposals for what is missing enter
         the list, or the fallback where all of them are there already; where the list is empty and
-        asking has brought nothing often enough (`rules.is_in_vain`), end with `UNMET`."""
+        asking has brought nothing often enough (`lifecycle.is_in_vain`), end with `UNMET`."""
         ...
 
     async def record_report(self, claim: DutyClaim, *, markdown: str) -> None: ...
@@ -653,8 +653,8 @@ class TaskStore(WorkerStore, Protocol):
         A step that is done is returned as it is. One that is intended under this same claim is
         returned unchanged. One that an earlier claim left open may have been paid: its reservation
         became usage when that claim ended (`STEP_UNCONFIRMED`), and it is intended anew. What is
-        kept back for a check and for the report (`rules.kept_back`) is out of reach for every other
-        owner.
+        kept back for a check and for the report (`limits.kept_back`) is out of reach for every
+        other owner.
 
         Raises:
             LeaseLostError, LimitReachedError. ObjectiveStoppedError: the objective is paused, or

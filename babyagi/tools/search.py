@@ -8,9 +8,8 @@ from typing import Any
 
 from babyagi.net.addresses import Proxies
 from babyagi.retrieval.engines import ENGINES, TOP_K, Answering, Hit, HitKind, Searcher
-from babyagi.retrieval.pages import Document, Pages
+from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
 from babyagi.retrieval.rank import rank, split_parts
-from babyagi.retrieval.web import WebPart, WebRetriever
 from babyagi.tasks import Effect, Passage
 from babyagi.tools.base import Tool, takes
 

@@ -188,7 +188,7 @@ def test_a_log_in_json_is_one_event_a_line_with_its_words(look):
 def test_a_log_is_the_same_in_pages_of_any_size(look, monkeypatch, page):
     looked_at.fill_running_home()
     whole, last = look("log"), look("log", "-n", "5")
-    monkeypatch.setattr("babyagi.cli.log.PAGE", page)
+    monkeypatch.setattr("babyagi.cli.show.PAGE", page)
 
     assert look("log") == whole
     assert look("log", "-n", "5") == last

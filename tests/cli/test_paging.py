@@ -1,6 +1,5 @@
 from babyagi.cli.about import list_topics, read_page
-from babyagi.cli.markdown import render_markdown
-from babyagi.cli.paging import find_pager
+from babyagi.cli.markdown import find_pager, render_markdown
 from babyagi.cli.root import run_guarded
 from babyagi.cli.text import cell_width
 

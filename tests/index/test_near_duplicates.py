@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.index.near_duplicates import MAX_COMPARED_CHARS, NearDuplicates, marks
+from babyagi.index.search import MAX_COMPARED_CHARS, NearDuplicates, marks
 from tests.linear import grows_faster_than_linearly
 
 SAME = [

@@ -14,7 +14,7 @@ from babyagi.index.vendors.pinecone import PineconeIndex
 from babyagi.index.vendors.weaviate import WeaviateIndex
 from babyagi.llm.client import Endpoint
 from babyagi.net.addresses import Proxies
-from babyagi.net.get import Request, ask_json
+from babyagi.net.door import Request, ask_json
 from babyagi.notify import UndeliveredError, make_sender
 
 pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")

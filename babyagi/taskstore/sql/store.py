@@ -1,21 +1,30 @@
-"""The task store in SQL: objectives, tasks, results, events and vectors. It runs on SQLite, in a
-file or in memory, and on PostgreSQL."""
+"""The task store in SQL: objectives, tasks, results, events, vectors and workers, and what a person
+looks at. It runs on SQLite, in a file or in memory, and on PostgreSQL.
+
+A verb of workers over several objectives runs while nobody else writes: who is alive is decided in
+one place at a time.
+
+Verifying does not cover: a number that was changed to another one and contradicts nothing (a rank,
+a count of failures, a lease).
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from types import ModuleType
 from typing import Any
 
 from babyagi import events
-from babyagi.errors import NotFoundError, SettingsError
+from babyagi.errors import LeaseLostError, NotFoundError, SettingsError, StoreUnusableError
 from babyagi.offload import Offload
 from babyagi.redaction import redact_url
 from babyagi.tasks import (
+    Duty,
     Event,
+    Joined,
     Limits,
     Objective,
     ObjectiveSpec,
@@ -23,35 +32,529 @@ from babyagi.tasks import (
     Pending,
     Place,
     Proposal,
+    Reservation,
     Result,
+    Step,
     StopReason,
     Task,
     TaskName,
     TaskStatus,
+    Worker,
 )
-from babyagi.taskstore import lifecycle
-from babyagi.taskstore.port import Plannable, Window
-from babyagi.taskstore.sql import planning, transitions
-from babyagi.taskstore.sql.access import Waiting
+from babyagi.taskstore import lifecycle, limits
+from babyagi.taskstore.port import Lease, Plannable, Standing, Verification, Window
+from babyagi.taskstore.sql import planning, rows, transitions
+from babyagi.taskstore.sql.access import SqlAccess, Waiting
 from babyagi.taskstore.sql.database import Row, Transaction
-from babyagi.taskstore.sql.looking import Looking
 from babyagi.taskstore.sql.rows import (
     event_from_row,
+    from_time,
+    joined_from_row,
+    lease_from_row,
     result_from_row,
     seal_vector,
     sealed,
     spec_from_row,
     spec_to_json,
+    step_from_row,
     task_from_row,
     task_name_from_row,
     to_json,
+    to_time,
+    worker_from_row,
 )
 from babyagi.taskstore.sql.steps import Parking, Steps
-from babyagi.taskstore.sql.tasks import Claims, Steering, put_in_place
+from babyagi.taskstore.sql.tasks import Claims, Steering, put_back_lost, put_in_place, release
 from babyagi.taskstore.sql.transitions import ALL_ROWS
-from babyagi.taskstore.sql.verify import Verifying
-from babyagi.taskstore.sql.workers import Workers
 from babyagi.text import BM25_LENGTH_SHARE, BM25_SATURATION
+
+# -- reading every row, to find what is not what was written
+# --------------------------------------------------------------------------------------------------
+
+
+class Verifying(SqlAccess):
+    """Verify."""
+
+    async def verify(self, objective_id: int | None = None) -> Verification:
+        def work(tx: Transaction) -> Verification:
+            if objective_id is not None:
+                transitions.objective_row(tx, objective_id)
+            return _Reading(tx=tx, objective_id=objective_id).read()
+
+        found = await self._offload(lambda: self._database.read_as_it_lies(work))
+        in_file = await self._offload(self._database.find_damage)
+        return replace(
+            found, damages=(*found.damages, *(f"the file: {fault}" for fault in in_file))
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """One reading of the tables; what a row says of others is compared when all of them are
+    read."""
+
+    tx: Transaction
+    objective_id: int | None
+    damages: list[str] = field(default_factory=list)
+    n_by_piece: Counter[str] = field(default_factory=Counter)
+    task_by_id: dict[tuple[int, int], _Links] = field(default_factory=dict)
+    damaged_tasks: set[tuple[int, int]] = field(default_factory=set)
+
+    def read(self) -> Verification:
+        worker_ids = {row["id"] for row in self._sound("workers", "worker {id}", _check_worker)}
+        last_by_objective = {
+            row["id"]: row["last_task_id"]
+            for row in self._sound("every_objective", "objective {id}", _check_objective)
+        }
+        for row in self._sound("every_task", "task {id} of objective {objective_id}", _check_task):
+            self._note_task(row, worker_ids, last_by_objective)
+        self._compare_after()
+        self._compare_counts()
+        self._require_task(
+            "every_step",
+            "step {key} of {owner} of objective {objective_id} (row {id})",
+            _check_step,
+        )
+        self._require_task(
+            "every_result",
+            "the result of task {task_id} of objective {objective_id} (row {id})",
+            rows.result_from_row,
+        )
+        self._require_task(
+            "every_vector",
+            "the vector of task {task_id} of objective {objective_id} in {space}",
+            _check_vector,
+        )
+        self._require_task("every_event", "event {id} of objective {objective_id}", _check_event)
+        for row in self._sound(
+            "every_duty", "the duty to {duty} of objective {objective_id}", _check_duty
+        ):
+            if row["worker_id"] is not None and row["worker_id"] not in worker_ids:
+                self._note("the duty to {duty} of objective {objective_id}", row)
+        for row in self._sound(
+            "every_joined", "what worker {worker_id} serves", rows.joined_from_row
+        ):
+            if row["worker_id"] not in worker_ids:
+                self._note("what worker {worker_id} serves", row)
+        n = self.n_by_piece
+        return Verification(
+            n_rows=n.total(),
+            n_steps=n["every_step"],
+            n_results=n["every_result"],
+            damages=tuple(dict.fromkeys(self.damages)),
+        )
+
+    def _sound(self, query: str, name: str, check: Callable[[Row], object]) -> Iterator[Row]:
+        """The rows of a query that can be read, and are what was written; the others are noted."""
+        for row in self.tx.each(query, objective_id=self.objective_id):
+            self.n_by_piece[query] += 1
+            try:
+                _require_text(row)
+                check(row)
+            except (StoreUnusableError, *rows.FAULTS):
+                self._note(name, row)
+                if query == "every_task":
+                    self.damaged_tasks.add((row["objective_id"], row["id"]))
+            else:
+                yield row
+
+    def _note(self, name: str, row: Row) -> None:
+        self.damages.append(rows.name_row(name, row).encode("utf-8", "replace").decode())
+
+    # -- what rows say of each other
+    # -------------------------------------------------------------------------------------------
+
+    def _note_task(self, row: Row, worker_ids: set[str], last_by_objective: dict[int, int]) -> None:
+        task = rows.task_from_row(row)
+        key = (task.objective_id, task.id)
+        self.task_by_id[key] = _Links(
+            status=task.status, blockers=row["blockers"], after=frozenset(task.after)
+        )
+        is_held_by_nobody = row["worker_id"] is not None and row["worker_id"] not in worker_ids
+        if is_held_by_nobody or not 0 < task.id <= last_by_objective.get(
+            task.objective_id, task.id
+        ):
+            self._note("task {id} of objective {objective_id}", row)
+            self.damaged_tasks.add(key)
+
+    def _compare_after(self) -> None:
+        after_by_id: dict[tuple[int, int], set[int]] = {}
+        for row in self.tx.each("every_after", objective_id=self.objective_id):
+            self.n_by_piece["every_after"] += 1
+            after_by_id.setdefault((row["objective_id"], row["task_id"]), set()).add(
+                row["after_id"]
+            )
+        for key in sorted(self.task_by_id.keys() | after_by_id.keys(), key=str):
+            task, after = self.task_by_id.get(key), after_by_id.get(key, set())
+            if (
+                task is not None
+                and task.after == after
+                and task.blockers == self._count_blockers(key[0], after)
+            ):
+                continue
+            if key not in self.damaged_tasks and not self._leads_to_damage(key[0], after):
+                self.damages.append(f"what task {key[1]} of objective {key[0]} comes after")
+
+    def _count_blockers(self, objective_id: int, after: set[int]) -> int:
+        """How many of the tasks are still to be done; -1 when one of them is not there."""
+        named = [self.task_by_id.get((objective_id, task_id)) for task_id in after]
+        return (
+            -1
+            if None in named
+            else sum(task is not None and task.status not in lifecycle.SETTLED for task in named)
+        )
+
+    def _leads_to_damage(self, objective_id: int, after: set[int]) -> bool:
+        return any((objective_id, task_id) in self.damaged_tasks for task_id in after)
+
+    def _compare_counts(self) -> None:
+        n_by_status = Counter(
+            (objective_id, str(task.status)) for (objective_id, _), task in self.task_by_id.items()
+        )
+        of_damaged = {objective_id for objective_id, _ in self.damaged_tasks}
+        for row in self.tx.each("every_count", objective_id=self.objective_id):
+            self.n_by_piece["every_count"] += 1
+            n = n_by_status.pop((row["objective_id"], row["status"]), 0)
+            if n != row["n"] and row["objective_id"] not in of_damaged:
+                self._note("the count of {status} tasks of objective {objective_id}", row)
+        self.damages += [
+            f"the count of {status} tasks of objective {of}"
+            for of, status in n_by_status
+            if of not in of_damaged
+        ]
+
+    def _require_task(self, query: str, name: str, check: Callable[[Row], object]) -> None:
+        """The rows are sound, and the tasks that they are about are there."""
+        for row in self._sound(query, name, check):
+            task_id = lifecycle.task_of(row["owner"]) if query == "every_step" else row["task_id"]
+            key = (row["objective_id"], task_id)
+            if task_id is not None and key not in self.task_by_id and key not in self.damaged_tasks:
+                self._note(name, row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Links:
+    """What others say of a task, too."""
+
+    status: str
+    blockers: int
+    after: frozenset[int]
+
+
+# -- one row
+# --------------------------------------------------------------------------------------------------
+
+
+def _require_text(row: Row) -> None:
+    """Raises `ValueError` where a text is no UTF-8 any more, which is handed out all the same when
+    it is read as it lies."""
+    for column in row.keys():  # noqa: SIM118  # iterating over one of SQLite's rows gives values
+        if isinstance(row[column], str):
+            row[column].encode()
+
+
+def _require(is_sound: bool) -> None:
+    if not is_sound:
+        raise ValueError("its checksum does not fit its content")
+
+
+def _check_worker(row: Row) -> None:
+    rows.worker_from_row(row, now_us=0)
+
+
+def _check_objective(row: Row) -> None:
+    rows.objective_from_row(row, held=Reservation(), active_us=row["active_us"])
+    _require(
+        rows.is_sealed_right("objective", row)
+        and (row["report"] is None or rows.is_sealed_right("report", row))
+    )
+
+
+def _check_task(row: Row) -> None:
+    rows.task_from_row(row)
+    _require(rows.is_sealed_right("task", row))
+
+
+def _check_step(row: Row) -> None:
+    lifecycle.task_of(rows.step_from_row(row).owner)
+
+
+def _check_vector(row: Row) -> None:
+    _require(row["seal"] is None or row["seal"] == rows.seal_vector(row["vector"]))
+
+
+def _check_event(row: Row) -> None:
+    rows.event_from_row(row)
+    _require(rows.is_sealed_right("event", row))
+
+
+def _check_duty(row: Row) -> None:
+    Duty(row["duty"])
+    rows.require_types(row, texts=("owner",), numbers=("claim_no", "upto", "delay_us"))
+
+
+# -- what a person looks at
+# --------------------------------------------------------------------------------------------------
+
+
+MAX_PLACE = 1000  # tasks before another one, up to which they are counted
+_MODEL_EVENTS = (events.MODEL_UNAVAILABLE, events.MODEL_AVAILABLE)
+
+
+class Looking(SqlAccess):
+    """Read, and change nothing."""
+
+    async def tasks_page(
+        self, objective_id: int, *, status: TaskStatus, after: Task | None = None, limit: int
+    ) -> list[Task]:
+        return await self._list(
+            objective_id,
+            "tasks_page",
+            task_from_row,
+            n_rows=limit,
+            status=status.value,
+            rank=after.rank if after is not None else -(2**53),
+            task_id=after.id if after is not None else 0,
+            limit=limit,
+        )
+
+    async def statuses(
+        self, objective_id: int, *, task_ids: Sequence[int]
+    ) -> Mapping[int, TaskStatus]:
+        def work(tx: Transaction) -> dict[int, TaskStatus]:
+            rows = tx.all("statuses", objective_id=objective_id, task_ids=to_json(list(task_ids)))
+            return {row["id"]: TaskStatus(row["status"]) for row in rows}
+
+        return await self._read(work, n_rows=len(task_ids))
+
+    async def standing(self, objective_id: int) -> Standing:
+        def work(tx: Transaction) -> Standing:
+            objective = transitions.read_objective(tx, objective_id)
+            row = transitions.objective_row(tx, objective_id)
+            told = tx.all(
+                "events_of", objective_id=objective_id, kinds=to_json(_MODEL_EVENTS), limit=1
+            )
+            return Standing(
+                objective=objective,
+                counts=transitions.counts(tx, objective_id),
+                n_begun=row["n_begun"],
+                n_tasks_without_progress=row["n_barren"],
+                n_tries_without_answer=row["n_fruitless"],
+                outage=_outage([event_from_row(row) for row in told]),
+                at=to_time(tx.now_us),
+            )
+
+        return await self._read(work)
+
+    async def place(self, task: Task) -> int:
+        def work(tx: Transaction) -> int:
+            at = {"rank": task.rank, "task_id": task.id, "limit": MAX_PLACE}
+            found = tx.all("n_startable_before", objective_id=task.objective_id, **at)
+            return int(found[0]["n"]) + 1
+
+        return await self._read(work)
+
+    async def history(
+        self, objective_id: int, *, after_id: int = 0, task_id: int | None = None, limit: int
+    ) -> list[Event]:
+        values = {"after_id": after_id, "task_id": task_id, "limit": limit}
+        return await self._list(objective_id, "history", event_from_row, n_rows=limit, **values)
+
+    async def history_before(
+        self, objective_id: int, *, before_id: int, task_id: int | None = None, limit: int
+    ) -> list[Event]:
+        values = {"before_id": before_id, "task_id": task_id, "limit": limit}
+        newest = await self._list(
+            objective_id, "history_before", event_from_row, n_rows=limit, **values
+        )
+        return newest[::-1]
+
+    async def last_event_before(self, objective_id: int, *, since_s: float) -> int:
+        def work(tx: Transaction) -> int:
+            until = to_time(tx.now_us) - timedelta(seconds=since_s)
+            found = tx.all(
+                "last_event_before", objective_id=objective_id, until_us=from_time(until)
+            )
+            return int(found[0]["id"])
+
+        return await self._read(work, n_rows=transitions.ALL_ROWS)
+
+    async def steps_at(self, objective_id: int, *, named: Sequence[tuple[str, str]]) -> list[Step]:
+        def work(tx: Transaction) -> list[Step]:
+            rows = (
+                tx.one("step", objective_id=objective_id, owner=owner, key=key)
+                for owner, key in named
+            )
+            return [step_from_row(row) for row in rows if row is not None]
+
+        return await self._read(work, n_rows=len(named))
+
+    async def duty_owners(self, objective_id: int, *, duty: Duty) -> Mapping[str, int]:
+        found = await self._list(
+            objective_id,
+            "duty_owners",
+            lambda row: (str(row["owner"]), int(row["n"])),
+            n_rows=transitions.ALL_ROWS,
+            duty=duty.value,
+        )
+        return dict(found)
+
+
+def _outage(told: Sequence[Event]) -> Event | None:
+    """The last word about the model, unless it answers again."""
+    return next((event for event in told if event.kind == events.MODEL_UNAVAILABLE), None)
+
+
+# -- workers, their leases, and which objectives they serve
+# --------------------------------------------------------------------------------------------------
+
+
+class Workers(SqlAccess):
+    """Register, join, leave, renew, reap."""
+
+    async def register_worker(self, worker: Worker, *, lease_s: float) -> None:
+        def work(tx: Transaction) -> None:
+            values = {
+                "name": worker.name,
+                "host": worker.host,
+                "pid": worker.pid,
+                "home": worker.home,
+            }
+            tx.run("put_worker", worker_id=worker.id, **values, lease_us=limits.to_us(lease_s))
+
+        await self._write_all(work)
+
+    async def join_objective(
+        self, worker_id: str, objective_id: int, *, blocked_reason: str = ""
+    ) -> None:
+        def work(tx: Transaction) -> None:
+            row, worker = (
+                transitions.objective_row(tx, objective_id),
+                tx.one("worker", worker_id=worker_id),
+            )
+            if worker is None:
+                raise LeaseLostError(f"worker {worker_id} was declared dead")
+            known, reason = (
+                tx.one("joined", worker_id=worker_id, objective_id=objective_id),
+                lifecycle.storable_blocked_reason(blocked_reason),
+            )
+            if known is not None and known["hindrance"] == reason:
+                return
+            transitions.carry_time(tx, row)
+            tx.run("put_joined", worker_id=worker_id, objective_id=objective_id, hindrance=reason)
+            kind, data = lifecycle.joined_event(worker_id, worker["name"], reason)
+            transitions.append_event(tx, objective_id, kind, **data)
+
+        await self._write(work, objective_id)
+
+    async def leave_objective(self, worker_id: str, objective_id: int) -> None:
+        def work(tx: Transaction) -> None:
+            worker = tx.one("worker", worker_id=worker_id)
+            if worker is not None and tx.has(
+                "joined", worker_id=worker_id, objective_id=objective_id
+            ):
+                self._leave(tx, worker, objective_id, events.WORKER_LEFT)
+
+        await self._write(work, objective_id)
+
+    async def renew_lease(self, worker_id: str, *, lease_s: float) -> None:
+        def work(tx: Transaction) -> None:
+            lease_us = limits.to_us(lease_s)
+            if not tx.count_changed("renew_worker", worker_id=worker_id, lease_us=lease_us):
+                raise LeaseLostError(f"worker {worker_id} was declared dead")
+            for joined in tx.all("joined_by", worker_id=worker_id):
+                transitions.carry_time(tx, transitions.objective_row(tx, joined["objective_id"]))
+
+        await self._write_all(work, is_lasting=False)
+
+    async def remove_worker(self, worker_id: str) -> None:
+        def work(tx: Transaction) -> None:
+            worker = tx.one("worker", worker_id=worker_id)
+            if worker is not None:
+                self._forget(tx, worker, events.WORKER_LEFT)
+
+        await self._write_all(work)
+
+    async def leases(self) -> list[Lease]:
+        return await self._read(
+            lambda tx: [lease_from_row(row, now_us=tx.now_us) for row in tx.all("workers")]
+        )
+
+    async def reap_workers(self, *, silent: Mapping[str, datetime] | None = None) -> int:
+        def find(tx: Transaction) -> Sequence[Row]:
+            found = tx.all("dead_workers")
+            if silent is None:
+                return found
+            until_us = {worker_id: from_time(until) for worker_id, until in silent.items()}
+            return [
+                worker for worker in found if until_us.get(worker["id"]) == worker["lease_until_us"]
+            ]
+
+        def work(tx: Transaction) -> int:
+            return sum(self._forget(tx, worker, events.WORKER_LOST) for worker in find(tx))
+
+        return await self._write_all(work) if await self._read(find) else 0
+
+    async def reap_gone(self, worker_ids: Collection[str]) -> int:
+        def work(tx: Transaction) -> int:
+            return sum(
+                self._forget(tx, worker, events.WORKER_LOST)
+                for worker in tx.all("workers")
+                if worker["id"] in worker_ids
+            )
+
+        return await self._write_all(work) if worker_ids else 0
+
+    async def workers(self) -> list[Worker]:
+        def work(tx: Transaction) -> list[Worker]:
+            return [
+                worker_from_row(row, now_us=tx.now_us, joined=_joined(tx, row["id"]))
+                for row in tx.all("workers")
+            ]
+
+        return await self._read(work)
+
+    def _forget(self, tx: Transaction, worker: Row, kind: str) -> int:
+        """Free what the worker holds, and forget it; returns how many tasks that freed."""
+        joined = [row["objective_id"] for row in tx.all("joined_by", worker_id=worker["id"])]
+        n_freed = sum(self._leave(tx, worker, objective_id, kind) for objective_id in joined)
+        tx.run("delete_worker", worker_id=worker["id"])
+        return n_freed
+
+    def _leave(self, tx: Transaction, worker: Row, objective_id: int, kind: str) -> int:
+        """Free what the worker holds of the objective; returns how many tasks that was."""
+        row = transitions.objective_row(tx, objective_id)
+        held = tx.all("tasks_held_by", worker_id=worker["id"], objective_id=objective_id)
+        for held_task in held:
+            task = transitions.read_task(tx, objective_id, held_task["id"])
+            if kind == events.WORKER_LOST:
+                put_back_lost(tx, task)
+            else:
+                release(tx, task, reason="worker left")
+        for duty in tx.all("duties_held_by", worker_id=worker["id"], objective_id=objective_id):
+            transitions.free_duty(tx, objective_id, duty=duty["duty"], owner=duty["owner"])
+        transitions.carry_time(tx, row)
+        tx.run("delete_joined", worker_id=worker["id"], objective_id=objective_id)
+        transitions.append_event(
+            tx, objective_id, kind, worker_id=worker["id"], name=worker["name"]
+        )
+        return len(held)
+
+
+def _joined(tx: Transaction, worker_id: str) -> list[Joined]:
+    found = []
+    for row in tx.all("joined_by", worker_id=worker_id):
+        at = {"worker_id": worker_id, "objective_id": row["objective_id"]}
+        task_ids = [held["id"] for held in tx.all("tasks_held_by", **at)]
+        found.append(
+            joined_from_row(
+                row,
+                task_ids=task_ids,
+                duties=[held["duty"] for held in tx.all("duties_held_by", **at)],
+            )
+        )
+    return found
+
 
 COMMON_WORD = 100  # results that have a word, from which on it says little; `docs/retrieval.md`
 

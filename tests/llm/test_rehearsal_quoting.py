@@ -1,6 +1,6 @@
 import pytest
 
-from babyagi.llm.quoting import (
+from babyagi.llm.rehearsal import (
     count_sections,
     find_quotes,
     likeness,

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from babyagi.errors import SettingsError
-from babyagi.pages.pdf import render_pdf, require_pdf
+from babyagi.pages.html import render_pdf, require_pdf
 
 
 @pytest.mark.system  # the library looks for those of the system

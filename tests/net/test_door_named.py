@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from babyagi.errors import SettingsError, ToolError
-from babyagi.net.get import MAX_BODY_BYTES, Request, ask_json, require_https
+from babyagi.net.door import MAX_BODY_BYTES, Request, ask_json, require_https
 from tests.search_server import ENDLESS, HANG, SearchServer
 
 KEY = "k3y+with/signs="

@@ -2,7 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from babyagi.cli.telling import Teller, describe_call, first_words
+from babyagi.cli.live import Teller, describe_call, first_words
 from babyagi.inbox import write_request
 from babyagi.offload import ThreadOffload
 from babyagi.tasks import Passage, Step, StepState

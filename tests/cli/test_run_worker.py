@@ -4,9 +4,8 @@ import pytest
 
 from babyagi.app import open_app
 from babyagi.cli.root import run_guarded
-from babyagi.cli.run import Wanted
+from babyagi.cli.run import Wanted, _say_beginning, _show_lines
 from babyagi.cli.session import close_log
-from babyagi.cli.worker import _say_beginning, _show_lines
 from babyagi.errors import NotFoundError
 from babyagi.settings.load import load_settings
 from babyagi.tasks import StopReason
