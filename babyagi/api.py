@@ -49,7 +49,8 @@ from babyagi.react.protocols.choice import find_protocol
 from babyagi.react.steps import Act, T
 from babyagi.settings.fields import ONNX_EMBEDDING_MODEL, Settings, declared_fields
 from babyagi.settings.load import load_for_program, variables_here
-from babyagi.tasks import Event, Limits, Objective, Result, Step, StopReason, Usage
+from babyagi.tasks import Duty, Event, Limits, Objective, Result, Step, StopReason, Usage
+from babyagi.taskstore.lifecycle import duty_owner
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Observation
 from babyagi.tools.catalog import TOOL_NAMES, build_ask_user
@@ -448,7 +449,8 @@ async def _read_output(
         )
     if not objective.has_report:
         return None, f"objective {objective.id} has no report yet"
-    step_by_key = {step.key: step for step in await store.steps(objective.id, owner="report")}
+    owner = duty_owner(Duty.REPORT, {"report_no": objective.report_no})
+    step_by_key = {step.key: step for step in await store.steps(objective.id, owner=owner)}
     if OUTPUT not in step_by_key:
         said = step_by_key.get(NO_OUTPUT)
         return None, "the report was not written by the model" if said is None else _word(said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shutil
 import socket
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -158,6 +159,7 @@ def forget(home: Path, uid: str) -> None:
     """Forget an objective that was deleted."""
     for kind in ("folders", "concurrency"):
         (home / kind / uid).unlink(missing_ok=True)
+    shutil.rmtree(home / "pages" / uid, ignore_errors=True)  # that its tools fetched
     kept = [one for one in touched(home) if one[0] != uid]
     if kept != touched(home):
         _write_touched(home, kept)

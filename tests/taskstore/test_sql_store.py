@@ -1,4 +1,9 @@
+import json
+from dataclasses import replace
+
+from babyagi.taskstore.sql.rows import spec_to_json
 from babyagi.taskstore.sql.store import COMMON_WORD, choose_words, order_by_words
+from tests.taskstore.contract import make_spec
 
 
 def test_the_rarest_words_are_looked_for_as_long_as_their_results_together_are_few():
@@ -30,3 +35,10 @@ def test_the_order_is_the_same_however_the_words_are_found():
 def test_nothing_found_is_nothing_ordered():
     assert order_by_words([]) == []
     assert order_by_words([("oven", 1, 0)]) == [1]
+
+
+def test_an_objective_is_written_as_the_version_before_wrote_it_unless_it_uses_what_is_new():
+    new = {"further", "output_schema"}
+    assert not new & set(json.loads(spec_to_json(make_spec())))
+    asking = replace(make_spec(), further=("And coffee?",), output_schema={"type": "object"})
+    assert new < set(json.loads(spec_to_json(asking)))
