@@ -10,6 +10,7 @@ from typing import Literal
 import pytest
 
 import babyagi
+from babyagi import events
 from babyagi.backends import open_store
 from babyagi.errors import SettingsError
 from babyagi.llm.prompt import Speaker, ToolCall
@@ -107,6 +108,24 @@ async def test_a_question_is_put_to_whoever_can_be_asked():
     outcome = await babyagi.run_async("What does it cost?", model=model, ask=ask)
 
     assert outcome.results[0].text.startswith("Tea: green tea")
+
+
+async def test_while_a_person_thinks_the_objective_does_not_end_and_no_report_is_paid_for():
+    async def ask(question):
+        async with open_store(load_here({})) as store:
+            last = 0
+            while (newest := await store.last_event_id(1)) != last:  # until nothing happens
+                last = newest
+                await store.wait_for_events(1, after_id=last, timeout_s=0.3)
+        return "green tea"
+
+    model = shop(tool="ask_user", arguments='{"question": "Which tea?"}')
+    outcome = await babyagi.run_async("What does it cost?", model=model, ask=ask)
+
+    assert outcome.results[0].text.startswith("Tea: green tea")
+    async with open_store(load_here({})) as store:
+        ends = await store.events_of(1, kinds=[events.OBJECTIVE_ENDED], limit=9)
+        assert [event.data["reason"] for event in ends] == ["finished"]
 
 
 def test_names_of_tools_that_ship_and_functions_stand_in_one_list():

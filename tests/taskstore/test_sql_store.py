@@ -1,6 +1,8 @@
 import json
+import sqlite3
 from dataclasses import replace
 
+from babyagi.taskstore.sql.database import Transaction
 from babyagi.taskstore.sql.rows import spec_to_json
 from babyagi.taskstore.sql.store import COMMON_WORD, choose_words, order_by_words
 from tests.taskstore.contract import make_spec
@@ -42,3 +44,19 @@ def test_an_objective_is_written_as_the_version_before_wrote_it_unless_it_uses_w
     assert not new & set(json.loads(spec_to_json(make_spec())))
     asking = replace(make_spec(), further=("And coffee?",), output_schema={"type": "object"})
     assert new < set(json.loads(spec_to_json(asking)))
+
+
+def test_what_is_left_for_later_is_in_what_is_read_next_also_where_it_was_read_before():
+    queries = {
+        "add": "INSERT INTO event (kind) SELECT json_extract(value, '$.kind') FROM json_each(:rows)",
+        "kinds": "SELECT kind FROM event ORDER BY rowid",
+    }
+    connection = sqlite3.connect(":memory:")
+    connection.execute("CREATE TABLE event (kind TEXT)")
+    tx = Transaction(connection, queries=queries, now_us=0)
+    assert list(tx.all("kinds")) == []
+
+    tx.run_later("add", {"kind": "a"})
+    tx.run_later("add", {"kind": "b"})
+
+    assert list(tx.all("kinds")) == [("a",), ("b",)]
