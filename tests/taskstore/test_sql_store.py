@@ -52,6 +52,7 @@ def test_what_is_left_for_later_is_in_what_is_read_next_also_where_it_was_read_b
         "kinds": "SELECT kind FROM event ORDER BY rowid",
     }
     connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
     connection.execute("CREATE TABLE event (kind TEXT)")
     tx = Transaction(connection, queries=queries, now_us=0)
     assert list(tx.all("kinds")) == []
@@ -59,4 +60,4 @@ def test_what_is_left_for_later_is_in_what_is_read_next_also_where_it_was_read_b
     tx.run_later("add", {"kind": "a"})
     tx.run_later("add", {"kind": "b"})
 
-    assert list(tx.all("kinds")) == [("a",), ("b",)]
+    assert [row["kind"] for row in tx.all("kinds")] == ["a", "b"]
