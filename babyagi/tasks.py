@@ -322,7 +322,8 @@ class Objective:
     """One objective as the store has it. `uid` is the random root of every outside id;
     `is_claimed_met`: an agent says that it is met, and no check has looked since; `overspent` is
     the limit (`cost`, `tokens`) that cannot be held any more, because a call went over what was
-    reserved for it, or its cost was not said; `n_begun` counts every task that was ever begun.
+    reserved for it, or its cost was not said; `n_begun` counts every task that was ever begun;
+    `report_no` counts the reports that were owed.
     `stop_detail` says more of why it ended, or of why it was set aside (`is_set_aside`)."""
 
     id: int
@@ -340,6 +341,7 @@ class Objective:
     n_begun: int = 0
     checks: Checks = Checks()
     has_report: bool = False
+    report_no: int = 1
     created_at: datetime
     ended_at: datetime | None = None
 

@@ -10,11 +10,15 @@ from typing import Literal
 import pytest
 
 import babyagi
+from babyagi import events
 from babyagi.backends import open_store
 from babyagi.errors import SettingsError
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.settings.load import load_here
+from babyagi.tasks import Duty
 from support.scripted import ScriptedModel
+from support.workers import join
+from tests.taskstore.contract import make_worker
 
 
 @pytest.fixture(autouse=True)
@@ -106,6 +110,24 @@ async def test_a_question_is_put_to_whoever_can_be_asked():
     assert outcome.results[0].text.startswith("Tea: green tea")
 
 
+async def test_while_a_person_thinks_the_objective_does_not_end_and_no_report_is_paid_for():
+    async def ask(question):
+        async with open_store(load_here({})) as store:
+            last = 0
+            while (newest := await store.last_event_id(1)) != last:  # until nothing happens
+                last = newest
+                await store.wait_for_events(1, after_id=last, timeout_s=0.3)
+        return "green tea"
+
+    model = shop(tool="ask_user", arguments='{"question": "Which tea?"}')
+    outcome = await babyagi.run_async("What does it cost?", model=model, ask=ask)
+
+    assert outcome.results[0].text.startswith("Tea: green tea")
+    async with open_store(load_here({})) as store:
+        ends = await store.events_of(1, kinds=[events.OBJECTIVE_ENDED], limit=9)
+        assert [event.data["reason"] for event in ends] == ["finished"]
+
+
 def test_names_of_tools_that_ship_and_functions_stand_in_one_list():
     model = shop()
     run(model, tools=["calculator", price])
@@ -191,6 +213,26 @@ def test_the_reading_is_kept_and_its_type_is_frozen():
     assert (again.output, again.usage) == (first.output, first.usage)
     assert other.output is None and "started with another output type" in other.why_no_output
     assert anew.objective.id == 2 and len(model.calls) == 2 * n_calls
+
+
+def test_the_reading_of_an_earlier_report_is_none_of_the_one_that_followed():
+    options = {"tools": [price], "output_type": Price, "model": shop('{"item": "tea", "cost": 5}')}
+    assert run(**options).output == Price("tea", 5.0)
+
+    async def report_again():
+        async with open_store(load_here({})) as store:
+            await store.ask_further(1, question="And coffee?")
+            await store.end_objective(1, reason=babyagi.StopReason.FINISHED)
+            await join(store, make_worker("w"), 1)
+            claim = await store.claim_duty(1, "w", Duty.REPORT)
+            assert claim is not None
+            await store.record_report(claim, markdown="# Report\n\nWithout a model")
+
+    asyncio.run(report_again())
+    outcome = run(**options)
+
+    assert outcome.report == "# Report\n\nWithout a model" and outcome.output is None
+    assert outcome.why_no_output == "the report was not written by the model"
 
 
 @pytest.mark.parametrize(

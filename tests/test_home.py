@@ -73,6 +73,16 @@ def test_what_was_touched_last_is_last_and_each_once(tmp_path):
     assert home.touched(tmp_path) == [("b", 2)]
 
 
+def test_of_a_deleted_objective_no_fetched_page_is_left(tmp_path):
+    for uid in ("a", "b"):
+        (tmp_path / "pages" / uid).mkdir(parents=True)
+        (tmp_path / "pages" / uid / "page").write_text("tea")
+
+    home.forget(tmp_path, "a")
+
+    assert [path.name for path in (tmp_path / "pages").iterdir()] == ["b"]
+
+
 def test_a_damaged_list_of_what_was_touched_is_read_as_far_as_it_goes(tmp_path):
     (tmp_path / "touched").write_text("a 1\nnonsense\nb two\n\nc 3")
     assert home.touched(tmp_path) == [("a", 1), ("c", 3)]

@@ -105,7 +105,7 @@ async def write_output(
     messages = build_messages(
         "output",
         {
-            "objective": [("objective", Passage(text=objective.spec.text, origin="person"))],
+            "objective": [("objective", Passage(text=objective.spec.asked, origin="person"))],
             "report": [("report", Passage(text=report, origin="model"))],
             "schema": json.dumps(schema, ensure_ascii=False),
         },

@@ -1,16 +1,23 @@
 """A prompt as the journal keeps it: JSON text, in which messages that it shares with an earlier one
 of the same owner are named and not repeated.
 
-What is kept has no mark in its fences yet (`prompt.seal`), and of each tool only the name."""
+What is kept has no mark in its fences yet (`prompt.seal`), and of each tool only the name. A longer
+one is compressed, which halves what a run's prompts take."""
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from babyagi.llm.prompt import UNMARKED, Message, Prompt, Speaker, ToolCall
+
+COMPRESSED = "zlib:"  # no JSON begins so
+MIN_COMPRESSED_CHARS = 500
+MAX_BYTES = 64_000_000  # of one prompt, which no model takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +38,7 @@ class KeptPrompt:
 
 
 def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: str = "") -> str:
-    """Return the prompt as JSON text.
+    """Return the prompt as text for `read_prompt`.
 
     Args:
         before: the messages of a prompt that is kept whole or as this one. before_key: of its step.
@@ -45,7 +52,25 @@ def write_prompt(prompt: Prompt, *, before: Sequence[Message] = (), before_key: 
     fields["messages"] = [_fields(message) for message in prompt.messages[n_same:]]
     fields["tools"] = [tool.name for tool in prompt.tools]
     fields["max_output_tokens"] = prompt.max_output_tokens
-    return json.dumps(fields, ensure_ascii=False)
+    return _compress(json.dumps(fields, ensure_ascii=False))
+
+
+def _compress(text: str) -> str:
+    if len(text) < MIN_COMPRESSED_CHARS:
+        return text
+    return COMPRESSED + base64.b64encode(zlib.compress(text.encode("utf-8", "replace"))).decode()
+
+
+def _decompress(text: str) -> str:
+    """Raises ValueError, zlib.error."""
+    if not text.startswith(COMPRESSED):
+        return text
+    packed = base64.b64decode(text.removeprefix(COMPRESSED), validate=True)
+    unpacking = zlib.decompressobj()
+    text = unpacking.decompress(packed, MAX_BYTES).decode()
+    if not unpacking.eof:
+        raise ValueError("the text is cut off, or longer than any prompt")
+    return text
 
 
 def _fields(message: Message) -> dict[str, Any]:
@@ -100,8 +125,8 @@ def _load(request: str | None) -> dict[str, Any] | None:
     if not request:
         return None
     try:
-        fields = json.loads(request)
-    except (ValueError, RecursionError):
+        fields = json.loads(_decompress(request))
+    except (ValueError, zlib.error, RecursionError):
         return None
     return fields if isinstance(fields, dict) and "messages" in fields else None
 

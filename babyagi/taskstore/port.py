@@ -413,7 +413,7 @@ class TaskStore(WorkerStore, Protocol):
         """A person asks something beside the objective's text: it is part of what is asked from now
         on (`ObjectiveSpec.further`), and a task of that name is queued before all others,
         to come after the tasks `after`. An objective that has ended becomes active again, and its
-        report is owed anew.
+        report is owed anew. A check that is under way did not know the question: its claim is lost.
 
         Args:
             limits: new ones, where they are given.

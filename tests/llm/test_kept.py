@@ -27,6 +27,19 @@ def read(request, find=nothing):
     return kept
 
 
+def test_a_long_prompt_takes_half_of_its_length_and_is_read_as_it_was_asked():
+    asked = prompt(
+        SYSTEM, user("".join(f"Line {n} is about tea, 日本 and \udcff.\n" for n in range(99)))
+    )
+
+    request = write_prompt(asked)
+
+    assert len(request) < len(asked.messages[1].text) / 2
+    assert read(request).messages[1].text == asked.messages[1].text.replace("\udcff", "?")
+    for damaged in (request[:-8], request.swapcase(), f"{request}é", "zlib:", "zlib:AAAA"):
+        assert read_prompt(damaged, nothing) is None
+
+
 def test_a_prompt_is_read_as_it_was_asked():
     asked = prompt(SYSTEM, user("ünïcödé\n日本"), ASKED, GAVE)
 

@@ -357,6 +357,27 @@ class TaskStoreContract:
         assert (again.id, is_new) == (objective_id, False)
         assert not (await store.verify(objective_id)).damages
 
+    async def test_a_further_question_is_not_ended_by_a_check_that_did_not_know_it(self, store):
+        objective_id = await begin(store, "B", "C")
+        await finish_one(store, objective_id, is_met=True)
+        blind = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        call = replace(NEXT_CALL, key="check")
+        await store.intend_step(blind.fence, intention=call)
+        await store.record_step(blind.fence, key="check", output="yes", usage=SPENT)
+
+        await store.ask_further(objective_id, question="And coffee?")
+
+        with pytest.raises(LeaseLostError):
+            await store.finish_check(blind, is_met=True, reason="all there")
+        assert (await store.objective(objective_id)).status is ObjectiveStatus.ACTIVE
+        # the claim was of what was asked then, so the list goes on
+        task, _ = await finish_one(store, objective_id, is_met=True)
+        assert (await store.task(objective_id, task)).name == "And coffee?"
+        knowing = await store.claim_duty(objective_id, "w", Duty.CHECK)
+        assert not await store.steps(objective_id, owner=knowing.fence.owner)
+        ended = await store.finish_check(knowing, is_met=True, reason="all there")
+        assert ended.stop_reason is StopReason.OBJECTIVE_MET
+
     async def test_what_was_cancelled_or_asks_nothing_is_not_asked_further(self, store):
         objective_id = await begin(store)
         with pytest.raises(SettingsError, match="empty"):
@@ -2428,6 +2449,16 @@ class TaskStoreContract:
             events.STEP_RECORDED,
             events.STEP_INTENDED,
         ]
+
+    async def test_what_waits_as_the_outcome_of_a_call_answers_the_same_call(self, store):
+        objective_id = await begin(store)
+        fence = (await store.claim_task(objective_id, "w")).fence
+        await store.intend_step(fence, intention=NEXT_CALL)
+        first = Outcome(key=NEXT_CALL.key, output="1", usage=SPENT)
+
+        step = await store.intend_step(fence, intention=NEXT_CALL, first=first)
+
+        assert (step.state, step.output) == (StepState.DONE, "1")
 
     async def test_an_outcome_is_counted_before_the_next_call_is_held_against_the_limits(
         self, store

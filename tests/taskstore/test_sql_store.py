@@ -1,4 +1,11 @@
+import json
+import sqlite3
+from dataclasses import replace
+
+from babyagi.taskstore.sql.database import Transaction
+from babyagi.taskstore.sql.rows import spec_to_json
 from babyagi.taskstore.sql.store import COMMON_WORD, choose_words, order_by_words
+from tests.taskstore.contract import make_spec
 
 
 def test_the_rarest_words_are_looked_for_as_long_as_their_results_together_are_few():
@@ -30,3 +37,27 @@ def test_the_order_is_the_same_however_the_words_are_found():
 def test_nothing_found_is_nothing_ordered():
     assert order_by_words([]) == []
     assert order_by_words([("oven", 1, 0)]) == [1]
+
+
+def test_an_objective_is_written_as_the_version_before_wrote_it_unless_it_uses_what_is_new():
+    new = {"further", "output_schema"}
+    assert not new & set(json.loads(spec_to_json(make_spec())))
+    asking = replace(make_spec(), further=("And coffee?",), output_schema={"type": "object"})
+    assert new < set(json.loads(spec_to_json(asking)))
+
+
+def test_what_is_left_for_later_is_in_what_is_read_next_also_where_it_was_read_before():
+    queries = {
+        "add": "INSERT INTO event (kind) SELECT json_extract(value, '$.kind') FROM json_each(:rows)",
+        "kinds": "SELECT kind FROM event ORDER BY rowid",
+    }
+    connection = sqlite3.connect(":memory:")
+    connection.row_factory = sqlite3.Row
+    connection.execute("CREATE TABLE event (kind TEXT)")
+    tx = Transaction(connection, queries=queries, now_us=0)
+    assert list(tx.all("kinds")) == []
+
+    tx.run_later("add", {"kind": "a"})
+    tx.run_later("add", {"kind": "b"})
+
+    assert [row["kind"] for row in tx.all("kinds")] == ["a", "b"]

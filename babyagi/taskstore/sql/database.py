@@ -94,6 +94,7 @@ class Transaction:
         """Write a row with all others of this query in one statement, whose `:rows` they are, as
         JSON: before the transaction ends, or something is read that it changes."""
         self._later.setdefault(query, []).append(row)
+        self._forget(find_tables(self._queries[query]).written)
 
     def finish(self) -> None:
         """Write what was left for later; for the driver, before it commits."""

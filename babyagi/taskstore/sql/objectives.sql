@@ -85,6 +85,10 @@ UPDATE objective SET is_claimed_met = 1 WHERE id = :objective_id;
 -- The claim is dealt with; the next one is a new check.
 UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1, checks = :checks WHERE id = :objective_id;
 
+-- forget_check --
+-- A check that is under way, and a claim that the objective is met, are of what was asked before.
+UPDATE objective SET is_claimed_met = 0, check_no = check_no + 1 WHERE id = :objective_id;
+
 -- set_order --
 -- The list was ordered, up to the task that was the newest when the order was asked for.
 UPDATE objective SET order_revision = order_revision + 1, ordered_upto = :upto WHERE id = :objective_id;

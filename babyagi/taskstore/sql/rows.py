@@ -155,8 +155,9 @@ def require_types(row: Row, *, texts: Sequence[str] = (), numbers: Sequence[str]
 
 def spec_to_json(spec: ObjectiveSpec) -> str:
     fields = asdict(spec)
-    if not spec.further:  # so that earlier versions can read what they could have written
-        del fields["further"]
+    for name in ("further", "output_schema"):
+        if not fields[name]:  # so that earlier versions can read what they could have written
+            del fields[name]
     return to_json(fields)
 
 
@@ -230,6 +231,7 @@ def objective_from_row(row: Row, *, held: Reservation, active_us: int) -> Object
         n_begun=row["n_begun"],
         checks=checks_from_json(row["checks"]),
         has_report=bool(row["has_report"]),
+        report_no=row["report_no"],
         created_at=to_time(row["created_at_us"]),
         ended_at=to_time_or_none(row["ended_at_us"]),
     )

@@ -22,7 +22,8 @@ class Steps(SqlAccess):
         self, fence: Fence, *, intention: Intention, first: Outcome | Kept | None = None
     ) -> Step:
         def work(tx: Transaction) -> Step:
-            if first is None:
+            if first is None or first.key == intention.key:
+                record_first(tx, fence, first)
                 return _intend(tx, fence, intention)
             keys = {"key": first.key, "other_key": intention.key}
             owned = {"objective_id": fence.objective_id, "owner": fence.owner}

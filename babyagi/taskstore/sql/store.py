@@ -795,6 +795,8 @@ class SqlTaskStore(Workers, Claims, Steps, Steering, Parking, Waiting, Looking, 
             (task,) = planning.enter(tx, objective_id, [proposal], allow_duplicates=True).plan.added
             put_in_place(tx, objective_id, [task.id], Place.FIRST)
             tx.run("count_afresh", objective_id=objective_id)
+            transitions.forget_duty(tx, objective_id, Duty.CHECK)
+            tx.run("forget_check", objective_id=objective_id)
             if reason is not None:
                 transitions.reopen(tx, objective_id)
             return transitions.read_objective(tx, objective_id)
