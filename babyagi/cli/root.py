@@ -350,6 +350,9 @@ def tell_error(error: BabyagiError) -> None:
 def _tell_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "babyagi"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group without its command
+        warn(error.format_message())
+        return ExitCode.USAGE
     warn(f"babyagi: {error.format_message()}", Style.RED)
     if isinstance(error, click.UsageError):
         warn(f"  try:     {command} --help")

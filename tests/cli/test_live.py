@@ -84,7 +84,7 @@ async def test_findings_and_tasks_are_shown_and_their_text_is_text(store, object
         shown = await sitting.look(pilot)
 
     assert "found: limits.md:3 says fifty tasks." in shown
-    assert f"Find {MARKUP}"[:60] in shown and f"Read {MARKUP}"[:40] in shown
+    assert f"Find {MARKUP}"[:40] in shown and f"Read {MARKUP}"[:40] in shown
 
 
 async def test_an_answer_is_typed_where_the_question_is_shown(store, objective, seat):
