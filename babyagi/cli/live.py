@@ -40,7 +40,7 @@ from babyagi.cli.picture import (
 from babyagi.cli.session import find_secrets
 from babyagi.cli.show import Look, fetch_task, render_shown
 from babyagi.cli.telling import Teller
-from babyagi.cli.text import Line, Style, safe, warn
+from babyagi.cli.text import Line, Style, flow, row_width, safe, warn
 from babyagi.cli.views import PlainView
 from babyagi.errors import BabyagiError
 from babyagi.inbox import APPROVAL, Decision, asking_task
@@ -524,8 +524,10 @@ class _Caught(io.TextIOBase):
         return len(text)
 
     def release(self) -> None:
+        width = row_width(self.stream)
+        rows = [flow(row, width) for row in "".join(self._texts).split("\n")]
         with suppress(OSError):  # the terminal is gone
-            self.stream.write("".join(self._texts))
+            self.stream.write("\n".join(rows))
             self.stream.flush()
 
 
