@@ -137,7 +137,9 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 # what stands before a text, so that its further rows begin under it: a moment, a word that names
 # what follows, a sign of a list
-_BEFORE = re.compile(r" *(?:\d\d:\d\d:\d\d +|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*")
+_BEFORE = re.compile(
+    r" *(?:\d\d:\d\d:\d\d +|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*"
+)
 _LEAST_ROOM = 20  # cells for the words of a row; with less they begin further to the left
 
 
