@@ -17,6 +17,7 @@ from babyagi.tasks import (
     ObjectiveStatus,
     Reservation,
     Step,
+    StopReason,
     Task,
     TaskStatus,
     Worker,
@@ -29,6 +30,12 @@ from babyagi.text import one_line, shorten
 MAX_NAMED = 5  # tasks or workers in one line
 MAX_SAID_CHARS = 300
 _FAR = timedelta(days=365 * 100)  # a delay that only an answer ends
+_DUTY_WORDS = {
+    "plan": "new tasks are being planned",
+    "order": "the list is being ordered",
+    "check": "it is being checked whether the objective is met",
+    "report": "the report is being written",
+}
 _LEAST_CALL = Reservation(calls=1, tokens=1, cost_usd=0.000001)
 
 
@@ -136,12 +143,15 @@ def explain_task(
         case TaskStatus.DEAD:
             return _explain_dead(task, facts)
         case TaskStatus.CANCELLED:
-            change = f"babyagi tasks add {facts.here} with its name asks for it again"
+            change = f'babyagi tasks add {facts.here} "…" adds it again'
             return Reason(
                 why=Why.CANCELLED, word="cancelled", says="it was cancelled", change=change
             )
         case TaskStatus.DONE:
-            says = f"it is done{_at(task.finished_at)}"
+            finished = (
+                f"; it finished{_at(task.finished_at)}" if task.finished_at is not None else ""
+            )
+            says = f"it is done{finished}"
             return Reason(why=Why.DONE, word="done", says=says, change="")
 
 
@@ -202,8 +212,8 @@ def _explain_queued(
         return Reason(
             why=Why.QUESTIONS,
             word="waits to ask you",
-            says="it would ask you something, and enough questions are open",
-            change="babyagi inbox shows them; it asks when one is answered",
+            says="it has a question for you, and enough questions are open already",
+            change="answer one of them: babyagi inbox",
         )
     kept = _find_kept(facts, is_begun=task.started_at is not None)
     if kept is not None:
@@ -234,22 +244,26 @@ def _explain_after(task: Task, first: Sequence[int], facts: Facts) -> Reason:
 def _explain_delayed(task: Task) -> Reason:
     moment = f"{task.not_before.astimezone():%H:%M:%S}" if task.not_before is not None else ""
     failed = f"try {task.try_no - 1} failed: {_short(task.error)}; " if task.error else ""
-    says = f"{failed}it is retried, not before {moment}" if failed else f"not before {moment}"
+    says = f"{failed}it is tried again" if failed else "it starts"
+    says = f"{says} at {moment} at the earliest"
     return Reason(
-        why=Why.DELAYED, word=f"not before {moment}", says=says, change="that time has to pass"
+        why=Why.DELAYED,
+        word=f"not before {moment}",
+        says=says,
+        change="nothing has to be done but wait",
     )
 
 
 def _explain_next(facts: Facts, place: int) -> Reason:
     n_running = facts.standing.counts.get(TaskStatus.RUNNING, 0)
-    busy = f"{n_running} {'task is' if n_running == 1 else 'tasks are'} running"
+    busy = f"{n_running or 'no'} {'tasks are' if n_running > 1 else 'task is'} running"
     if place > 1:
         says = f"it is number {place} of those that could start; {busy}"
     else:
         says = f"it is the next to start; {busy}" if place else f"it could start; {busy}"
     change = (
-        f"a slot has to become free; --concurrency and further workers give more, babyagi tasks "
-        f"move … {facts.here} puts it first"
+        "a slot has to become free: --concurrency and further workers give more of them; babyagi "
+        f"tasks move … {facts.here} puts it first"
     )
     return Reason(why=Why.NEXT, word="queued", says=says, change=change)
 
@@ -265,7 +279,7 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         running: its tasks that are running.
     """
     if facts.objective.status is not ObjectiveStatus.ACTIVE:
-        return _explain_stopped(facts)
+        return _explain_stopped(facts, who="it")
     counts = facts.standing.counts
     kept = _find_kept(facts, is_begun=False)
     if kept is not None and kept.why in (Why.NO_WORKER, Why.BLOCKED, Why.ENDPOINT):
@@ -275,12 +289,14 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
         return Reason(why=Why.RUNNING, word="running", says=says)
     duties = [duty for worker in _living(facts) for duty in _duties(worker, facts)]
     if duties:
-        says = f"the {duties[0]} is being made"
+        says = _DUTY_WORDS.get(duties[0], f"the {duties[0]} is being made")
         return Reason(
             why=Why.CHECKING if duties[0] == "check" else Why.PLANNING, word=duties[0], says=says
         )
     if counts.get(TaskStatus.RECORDED):
-        says = f"{counts[TaskStatus.RECORDED]} results are recorded; what follows is being planned"
+        n = counts[TaskStatus.RECORDED]
+        results = "1 result is" if n == 1 else f"{n} results are"
+        says = f"{results} recorded; what follows is being planned"
         return Reason(why=Why.PLANNING, word="planning", says=says)
     if kept is not None:
         return kept
@@ -300,15 +316,16 @@ def explain_objective(facts: Facts, *, running: Sequence[Task] = ()) -> Reason:
 
 def _explain_asked(facts: Facts) -> Reason:
     n = facts.standing.counts[TaskStatus.WAITING]
-    says = f"only you can go on: {n} {'task waits' if n == 1 else 'tasks wait'} for your answer"
+    wait = "1 task waits" if n == 1 else f"{n} tasks wait"
+    says = f"nothing goes on without you: {wait} for your answer"
     return Reason(why=Why.ANSWER, word="waits for your answer", says=says, change="babyagi inbox")
 
 
-def _explain_stopped(facts: Facts) -> Reason:
+def _explain_stopped(facts: Facts, *, who: str = "the objective") -> Reason:
     """Of an objective that is paused or has ended."""
     objective, here = facts.objective, facts.here
     if objective.stop_reason is None:
-        says = "the objective is paused"
+        says = f"{who} is paused"
         return Reason(why=Why.PAUSED, word="paused", says=says, change=f"babyagi resume {here}")
     has_dead = bool(facts.standing.counts.get(TaskStatus.DEAD))
     found = next_command(objective, has_dead=has_dead, has_report=objective.has_report)
@@ -320,20 +337,28 @@ def _explain_stopped(facts: Facts) -> Reason:
     return Reason(
         why=why,
         word=reason.value if is_limit else "objective ended",
-        says=f"the objective has ended, {reason.value}: {reason.words}{detail}",
-        change=_say_next(found.need, f"{found.command} {found.value}".strip(), found.resume),
+        says=f"{who} has ended ({reason.value}): {reason.words}{detail}",
+        change=_say_next(found.need, f"{found.command} {found.value}".strip(), found.resume)
+        or _say_further(objective),
     )
 
 
 def _say_next(need: Need, command: str, resume: str) -> str:
     match need:
         case Need.NOTHING:
-            return "babyagi tasks add … opens it again"
+            return ""
         case Need.RESUME:
             return resume
         case Need.REPORT:
             return f"{resume}  (its report is still to be written)"
     return f"{command}, then {resume}"
+
+
+def _say_further(objective: Objective) -> str:
+    """What opens an objective again that has its report."""
+    if objective.stop_reason is StopReason.CANCELLED:
+        return f'babyagi tasks add --objective {objective.id} "…" opens it again'
+    return f'babyagi run --continue {objective.id} "…" asks something further'
 
 
 def _find_kept(facts: Facts, *, is_begun: bool) -> Reason | None:
@@ -371,7 +396,7 @@ def _find_limit(facts: Facts, *, is_begun: bool) -> Reason | None:
 def _find_stall(facts: Facts) -> Reason | None:
     standing = facts.standing
     if facts.objective.is_claimed_met:
-        says = "somebody says that the objective is met; that is checked, and no task starts before"
+        says = "the objective is said to be met; that is checked before another task starts"
         return Reason(why=Why.CHECKING, word="being checked", says=says)
     if may_start(
         n_tasks_without_progress=standing.n_tasks_without_progress,
@@ -381,7 +406,7 @@ def _find_stall(facts: Facts) -> Reason | None:
     return Reason(
         why=Why.STALLED,
         word="stalled",
-        says="nothing new came of the last tasks, so no other is started",
+        says="nothing new came of the last tasks, so no other one is started",
         change=f'babyagi tasks add {facts.here} "…", or babyagi extend {facts.here} --max-tasks …',
     )
 
@@ -419,7 +444,7 @@ def _find_outage(facts: Facts) -> Reason | None:
     return Reason(
         why=Why.ENDPOINT,
         word="endpoint down",
-        says=f"the endpoint is down: {reason}; {tried}",
+        says=f"the endpoint of the model is down: {reason}; {tried}",
         change="it is tried until it answers; babyagi doctor asks it now",
     )
 

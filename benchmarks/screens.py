@@ -1,5 +1,5 @@
 """Pictures of what the program prints, as SVG, at three widths, light and dark: a run, its report,
-`status`, `tasks` and `show`.
+`status`, `tasks` and `show`; and of the live view, as it draws itself.
 
 Each command is really run, in a terminal of that width and in a home of its own, on documents that
 lie in the repository, with the rehearsal model.
@@ -8,6 +8,7 @@ lie in the repository, with the rehearsal model.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import fcntl
 import os
 import pty
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -32,6 +34,8 @@ COMMANDS = {
     "show": ["show", "2"],
 }
 MAX_LINES = 60
+LIVE_HEIGHT = 24
+FEW_TASKS = ["--max-tasks", "5"]  # so that the live view has tasks in its list
 HEIGHT = 200  # so that nothing is paged
 _MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfhlsu]|\x1b\][^\x07]*\x07|\r")
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # they would be fetched from elsewhere
@@ -98,6 +102,33 @@ def draw(name: str, said: str, *, width: int, is_dark: bool) -> str:
     return _FONTS.sub("", picture)
 
 
+async def draw_live(home: Path, *, width: int) -> str:
+    """The live view of the home's first objective, with all that has happened to it."""
+    from babyagi.cli.live import Desk, LiveApp, LiveView
+    from babyagi.cli.picture import Board
+    from babyagi.cli.run import Follower
+    from babyagi.offload import ThreadOffload
+    from babyagi.settings.load import load_settings
+    from babyagi.taskstore.sqlite import open_sqlite
+
+    environ = {"BABYAGI_HOME": str(home / "home")}
+    settings = load_settings(flags={}, environ=environ, cwd=home).settings
+    offload = ThreadOffload()
+    store = await open_sqlite(
+        settings.home / "tasks.db", clock=lambda: datetime.now(UTC), offload=offload
+    )
+    app = LiveApp(Board(), Desk(store, settings, stop=lambda: None))
+    async with app.run_test(size=(width, LIVE_HEIGHT)) as pilot:
+        await Follower(store, 1, LiveView(store, 1, app)).drain()
+        app._board_screen.redraw()
+        await pilot.pause()
+        picture = app.export_screenshot(title="babyagi run")
+    await store.close()
+    offload.close()
+    # a name for each cell's look that is the same each time
+    return _FONTS.sub("", re.sub(r"terminal-\d+", f"live-{width}", picture))
+
+
 def too_wide(said: str, *, width: int) -> list[str]:
     """The lines that a terminal of this width would break."""
     from babyagi.cli.text import cell_width
@@ -127,6 +158,10 @@ def main() -> None:
                     (options.to / f"{name}-{width}-{look}.svg").write_text(
                         picture, encoding="utf-8"
                     )
+        with tempfile.TemporaryDirectory() as home:
+            take([*COMMANDS["run"], *FEW_TASKS], width=width, home=Path(home))
+            picture = asyncio.run(draw_live(Path(home), width=width))
+            (options.to / f"live-{width}.svg").write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":

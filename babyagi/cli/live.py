@@ -42,7 +42,7 @@ from babyagi.cli.picture import (
 )
 from babyagi.cli.session import find_secrets
 from babyagi.cli.show import Look, fetch_task, render_shown
-from babyagi.cli.text import Line, Style, fit, safe, warn
+from babyagi.cli.text import Line, Style, fit, flow, row_width, safe, warn
 from babyagi.cli.views import PlainView, describe_event
 from babyagi.errors import BabyagiError
 from babyagi.inbox import APPROVAL, Decision, asking_task, describe, read_request
@@ -527,8 +527,10 @@ class _Caught(io.TextIOBase):
         return len(text)
 
     def release(self) -> None:
+        width = row_width(self.stream)
+        rows = [flow(row, width) for row in "".join(self._texts).split("\n")]
         with suppress(OSError):  # the terminal is gone
-            self.stream.write("".join(self._texts))
+            self.stream.write("\n".join(rows))
             self.stream.flush()
 
 

@@ -60,6 +60,7 @@ def render_markdown(text: str, *, width: int, has_colour: bool) -> str:
     console = Console(
         file=target,
         width=max(20, width),
+        height=100,  # with both given, a terminal that is called dumb is not taken for 80 wide
         force_terminal=True,
         color_system="standard" if has_colour else None,
         theme=_THEME,

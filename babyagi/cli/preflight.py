@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from babyagi.cli.text import Style, is_person_there, warn
-from babyagi.errors import CredentialsError, ModelUnavailableError
+from babyagi.errors import CredentialsError, ModelUnavailableError, SettingsError
 from babyagi.net.addresses import is_loopback
 from babyagi.redaction import redact_url
 from babyagi.settings.fields import MODELS_WITHOUT_ENDPOINT, ONNX_EMBEDDING_MODEL, Settings
@@ -44,6 +44,21 @@ def missing_credentials(
 
     return missing_key(
         asked, has_key=bool(settings.openai_api_key), base_url=settings.openai_base_url
+    )
+
+
+def require_folder(settings: Settings) -> None:
+    """Raise `SettingsError` when the folder that tasks shall read is none, before an objective is
+    made for it."""
+    folder = settings.files
+    if folder is None or folder.is_dir():
+        return
+    is_there = folder.exists()
+    raise SettingsError(
+        f"{folder} is a file, and no folder" if is_there else f"there is no folder {folder}",
+        why="--files, or BABYAGI_FILES, names the folder that tasks may read",
+        fix=f"--files {folder.parent}, or another folder" if is_there else "correct the name",
+        guide="tools",
     )
 
 

@@ -435,7 +435,22 @@ def why(task: str | None, objective: str, as_json: bool) -> None:
     show_why(task, selector=objective, as_json=as_json)
 
 
+def _take_task(context: click.Context, _parameter: click.Parameter, task: int | None) -> None:
+    """What stands without --task means the same."""
+    if task is not None:
+        context.params["task_id"] = task
+
+
 @click.command()
+@click.argument(
+    "task",
+    metavar="[TASK]",
+    required=False,
+    type=int,
+    expose_value=False,
+    callback=_take_task,
+    shell_complete=complete_tasks,
+)
 @objective_option
 @click.option("-f", "--follow", is_flag=True, help="Go on until the objective has ended.")
 @click.option(
@@ -457,7 +472,10 @@ def log(
     n_last: int | None,
     as_json: bool,
 ) -> None:
-    """Show what happened, a line for each change and call."""
+    """Show what happened, a line for each change and call.
+
+    With a task only what concerns it, as with --task.
+    """
     from babyagi.cli.show import Selection, parse_since, show_log
 
     since_s = parse_since(since)
@@ -768,6 +786,9 @@ def tell_error(error: BabyagiError) -> None:
 def _tell_usage(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     command = context.command_path if context is not None else "babyagi"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):  # a group without its command
+        warn(error.format_message())
+        return ExitCode.USAGE
     warn(f"babyagi: {error.format_message()}", Style.RED)
     if isinstance(error, click.UsageError):
         warn(f"  try:     {command} --help")

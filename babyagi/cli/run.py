@@ -26,6 +26,7 @@ from babyagi.cli.options import LIMITS, parse_flags
 from babyagi.cli.preflight import (
     require_credentials,
     require_embedder,
+    require_folder,
     require_listener,
     require_living_models,
 )
@@ -234,6 +235,7 @@ def run_objective(
             guide="machines",
         )
     require_objective(loaded.settings)
+    require_folder(loaded.settings)
     require_credentials(loaded.settings)
     require_living_models(loaded.settings)
     require_result_store(loaded.settings)

@@ -329,7 +329,10 @@ def _render_times(task: Task) -> str:
     if task.finished_at is None or task.started_at is None:
         return started
     took_s = (task.finished_at - task.started_at).total_seconds()
-    return f"{started}, done at {render_moment(task.finished_at)} ({render_duration(took_s)})"
+    done = render_moment(task.finished_at)
+    day, _, time = done.partition(" ")
+    done = time if started.startswith(day) else done
+    return f"{started}, done at {done} ({render_duration(took_s)})"
 
 
 def _render_given(steps: Sequence[Step]) -> Iterator[Line]:

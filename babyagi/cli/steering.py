@@ -155,7 +155,8 @@ def _say(row: Row, as_json: bool) -> None:
     if as_json:
         print_json(json_shapes.status_shape(objective, counts))
         return
-    echo(f"Objective {objective.id} is {render.render_status_words(objective)}.")
+    how = "is" if objective.stop_reason is None else "has"
+    echo(f"Objective {objective.id} {how} {render.render_status_words(objective)}.")
     echo(f"Limits: {render.render_limit_values(objective.spec.limits)}.")
     echo(f"Next: {render.render_next(objective, counts)}")
 

@@ -84,9 +84,17 @@ def _character_width(character: str) -> int:
 
 
 def fit(text: str, width: int) -> str:
-    """Return the text as one safe line of at most `width` cells, cut with an ellipsis."""
+    """Return the text as one safe line of at most `width` cells, cut with an ellipsis, between two
+    words where the last one is not most of what fits."""
     line = safe_line(text)
-    return line if cell_width(line) <= width else cut(line, width)
+    if cell_width(line) <= width:
+        return line
+    head = cut(line, width).removesuffix("…")
+    if line[len(head) : len(head) + 1] not in ("", " "):
+        words = head.rsplit(maxsplit=1)
+        if len(words) == 2 and 2 * len(words[0]) >= len(head):
+            head = words[0]
+    return f"{head}…" if width > 0 else ""
 
 
 def cut(text: str, width: int) -> str:
@@ -125,6 +133,46 @@ def wrap(text: str, width: int) -> Iterator[str]:
                 n_cells = cell_width(piece)
             row, used = row + piece, used + n_cells
         yield row
+
+
+# what stands before a text, so that its further rows begin under it: a moment, a word that names
+# what follows, a sign of a list
+_BEFORE = re.compile(
+    r" *(?:\d\d:\d\d:\d\d +|[A-Z][a-z]+(?: [a-z]+){0,3}: {2,}|\w+: {2,}|[-*•|] +)*"
+)
+_LEAST_ROOM = 20  # cells for the words of a row; with less they begin further to the left
+
+
+def flow(line: str, width: int) -> str:
+    """Return one line, which `safe` has seen, broken between words into rows of at most `width`
+    cells. Further rows begin where its text does. A word that is wider than a row stays whole, so
+    that an address or a path can be copied."""
+    if width < 1 or cell_width(line) <= width:
+        return line
+    before = _BEFORE.match(line)
+    n_before = cell_width(before[0]) if before is not None else 0
+    margin = " " * (n_before if n_before <= width - _LEAST_ROOM else min(2, n_before))
+    rows, row = [], line[: len(before[0])] if before is not None else ""
+    for piece in re.findall(r" *[^ ]+", line[len(row) :]):
+        if row.strip() and cell_width(row) + cell_width(piece) > width:
+            rows.append(row)
+            row = margin + piece.lstrip(" ")
+        else:
+            row += piece
+    return "\n".join([*rows, row])
+
+
+def row_width(stream: TextIO, environ: Mapping[str, str] = os.environ) -> int:
+    """Cells in a row of the terminal that the stream goes to; 0 where it goes to none, or where the
+    terminal does not say."""
+    if not stream.isatty():
+        return 0
+    if environ.get("COLUMNS", "").isdecimal():
+        return int(environ["COLUMNS"])
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
 
 
 def _head(text: str, width: int) -> str:
@@ -255,7 +303,8 @@ def print_json_line(value: Any) -> None:
 
 
 def _write(stream: TextIO, text: str, style: Style) -> None:
-    line = safe(text, keep_newlines=True)
+    width = row_width(stream)
+    line = "\n".join(flow(row, width) for row in safe(text, keep_newlines=True).split("\n"))
     if style is not Style.PLAIN and has_colour(stream):
         line = f"\x1b[{style.value}m{line}\x1b[0m"
     _put(stream, line)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from babyagi import events
 from babyagi.cli.json_shapes import event_shape, pick, to_json
 from babyagi.cli.render import render_cost, render_duration
-from babyagi.cli.text import Line, Style, fit, print_json_line, warn
+from babyagi.cli.text import (
+    Line,
+    Style,
+    cell_width,
+    fit,
+    print_json_line,
+    row_width,
+    safe_line,
+    warn,
+)
 from babyagi.index.indexer import describe_trouble
 from babyagi.redaction import redact
 from babyagi.tasks import Event, Joined, Worker
@@ -196,6 +206,16 @@ class EventNames:
         return name
 
 
+def break_line(line: str, width: int) -> list[str]:
+    """A line on a terminal of this width, 0 for none: what was found has a row of its own where it
+    has no room beside what was done, and both are cut between words."""
+    done, arrow, found = line.partition(" → ")
+    if not width or not arrow or cell_width(safe_line(line)) <= width:
+        return [line]
+    margin = " " * len("12:01:07 ")
+    return [fit(done, width), margin + fit(f"→ {found}", width - len(margin))]
+
+
 class PlainView:
     """One plain line for each change of state, but for the kinds of events in `without`."""
 
@@ -218,7 +238,8 @@ class PlainView:
     def draw(self) -> None:
         lines, self._pending = self._pending, []
         for line in lines:
-            warn(self._prefix + line)
+            for row in break_line(self._prefix + line, row_width(sys.stderr)):
+                warn(row)
 
 
 class JsonView:

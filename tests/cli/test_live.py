@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 from textual.widgets import Static
 
-from babyagi.cli.live import Desk, LiveApp, LiveView, QuestionScreen, ReadingScreen
+from babyagi.cli.live import Desk, LiveApp, LiveView, QuestionScreen, ReadingScreen, _Caught
 from babyagi.cli.picture import Board
 from babyagi.cli.run import Follower
 from babyagi.inbox import write_request
@@ -15,6 +15,7 @@ from babyagi.tasks import ObjectiveStatus, StopReason, TaskStatus
 from babyagi.taskstore.sqlite import open_sqlite
 from support.workers import join
 from tests.cli import homes, samples
+from tests.cli.screen import Terminal
 
 MARKUP = "[bold red]not[/] [link=file:///etc]x[/link] [@click=app.quit]y[/]"
 
@@ -84,7 +85,7 @@ async def test_findings_and_tasks_are_shown_and_their_text_is_text(store, object
         shown = await sitting.look(pilot)
 
     assert "found: limits.md:3 says fifty tasks." in shown
-    assert f"Find {MARKUP}"[:60] in shown and f"Read {MARKUP}"[:40] in shown
+    assert f"Find {MARKUP}"[:40] in shown and f"Read {MARKUP}"[:40] in shown
 
 
 async def test_an_answer_is_typed_where_the_question_is_shown(store, objective, seat):
@@ -292,3 +293,14 @@ async def test_many_changes_are_few_drawings(store, objective, seat, monkeypatch
         sitting.app._tick()
         await asyncio.sleep(0)
         assert len(drawn) <= 2
+
+
+async def test_what_was_printed_behind_the_view_fits_the_terminal_afterwards(seat, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal = Terminal()
+    async with seat() as (sitting, _):
+        caught = _Caught(terminal, sitting.app)
+        caught.write("note: stopping: waiting up to 10 s for 1 piece of work\n")
+        caught.release()
+
+    assert terminal.getvalue() == "note: stopping: waiting up to 10 s for 1\npiece of work\n"

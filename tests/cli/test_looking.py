@@ -173,6 +173,7 @@ def test_the_last_lines_are_the_last_ones_of_the_whole_log(look):
     assert look("log", "-n", "10000").splitlines() == every
     of_five = look("log", "--task", "5").splitlines()[1:]
     assert of_five == [line for line in every if "task 5" in line]
+    assert look("log", "5").splitlines()[1:] == of_five
 
 
 def test_a_log_in_json_is_one_event_a_line_with_its_words(look):

@@ -73,3 +73,11 @@ def test_what_could_not_be_drawn_well_stands_as_it_was_written(text):
 
 def test_an_empty_text_is_nothing():
     assert shown("\n") == ""
+
+
+def test_a_terminal_that_is_called_dumb_is_as_wide_as_it_is(monkeypatch):
+    monkeypatch.setenv("TERM", "dumb")
+
+    shown = render_markdown("word " * 60, width=40, has_colour=False)
+
+    assert max(map(len, shown.splitlines())) <= 40

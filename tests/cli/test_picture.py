@@ -174,7 +174,7 @@ def test_a_pause_and_an_empty_board_are_said():
     [
         ("", []),
         ("one two three", ["one two", "three"]),
-        ("one two three four five six", ["one two", "three fou…"]),
+        ("one two three four five six", ["one two", "three…"]),
         ("abcdefghijklmnopqrstuvwxyz", ["abcdefghij", "klmnopqrs…"]),
         ("日本語日本語", ["日本語日本", "語"]),
     ],

@@ -21,6 +21,19 @@ def home(tmp_path, monkeypatch):
     close_log()
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("nowhere", "there is no folder"), ("a.md", "a.md is a file, and no folder")],
+)
+def test_a_wrong_folder_is_told_before_an_objective_is_made(given, said, tmp_path, capsys):
+    (tmp_path / "a.md").write_text("text", encoding="utf-8")
+
+    assert run_guarded(["run", "x", "--files", given, "--model", "rehearsal"]) == 2
+    assert said in capsys.readouterr().err
+    assert run_guarded(["status"]) == 8
+    assert "there is no objective yet" in capsys.readouterr().err
+
+
 def keys_in_clear(tmp_path, **environ):
     return list(find_keys_in_clear(load_settings(flags={}, environ=environ, cwd=tmp_path).settings))
 

@@ -63,7 +63,7 @@ def test_with_json_the_last_line_is_the_outcome(capsys):
     outcome = last["outcome"]
     assert (outcome["stop_reason"], outcome["exit_code"]) == ("finished", 0)
     assert outcome["report"].startswith("# Report: Say what the limits are\n")
-    assert [result["task_id"] for result in outcome["results"]] == [1, 2]
+    assert [result["task_id"] for result in outcome["results"]] == [1]
 
 
 def test_on_a_terminal_the_report_is_drawn(monkeypatch):

@@ -86,6 +86,12 @@ def test_no_command_is_cut_short_in_a_list_of_commands(line, capsys):
     assert listed and "..." not in listed
 
 
+def test_a_group_without_its_command_shows_its_help_and_no_error(capsys):
+    assert run_guarded(["index"]) == 2
+
+    assert capsys.readouterr().err.startswith("Usage: babyagi index")
+
+
 def test_the_help_of_a_run_names_the_choices_of_each_option_that_has_some(capsys):
     assert run_guarded(["run", "--help"]) == 0
 

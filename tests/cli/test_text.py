@@ -144,3 +144,55 @@ def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
         written.close()
         out = capsys.readouterr().out
         assert out == json.dumps(values, indent=2) + "\n"
+
+
+LONG = (
+    "22:05:09 a worker is blocked (no key for the model gpt-6-luna on this machine, and none other)",
+    "Status:   ended, finished: nothing is left to do, and a check found every part answered",
+    '- "Decision: nightly snapshots go to Frankfurt and are kept 30 days." (weekly.md:15)',
+    "  try:     babyagi run --continue latest, or babyagi run, or babyagi objectives shows all",
+    "a text of many words that are told from each other by nothing but the blanks between them",
+    "日本語 の 文 は 二 倍 の 幅 を 取る の で 早く 折り返さ れる こと に なり ます ね そう です か はい",
+)
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+@pytest.mark.parametrize("line", LONG)
+def test_a_line_on_a_terminal_is_never_wider_than_it_and_is_broken_between_words(
+    line, width, monkeypatch
+):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("COLUMNS", str(width))
+
+    text.echo(line)
+
+    rows = terminal.getvalue().splitlines()
+    assert all(text.cell_width(row) <= width for row in rows)
+    assert " ".join(terminal.getvalue().split()) == " ".join(line.split())
+
+
+def test_further_rows_begin_under_the_text_and_a_long_address_stays_whole():
+    address = "https://example.org/" + "a" * 40
+
+    assert text.flow("Status:   ended, as nothing is left to do", 34) == (
+        "Status:   ended, as nothing is\n          left to do"
+    )
+    assert text.flow(f"- see {address} and go on", 30) == f"- see\n  {address}\n  and go on"
+
+
+def test_what_goes_into_a_file_or_a_pipe_is_not_broken(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+
+    text.echo("word " * 30 + "end")
+
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+@pytest.mark.parametrize("width", [20, 33, 47])
+def test_a_line_that_is_cut_ends_with_a_whole_word(width):
+    line = "Read the notes of the last meeting and quote what bears on the objective"
+
+    head = text.fit(line, width).removesuffix("…")
+
+    assert line[len(head)] == " "

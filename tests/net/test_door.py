@@ -215,6 +215,7 @@ PACKED = b"<p>" + b"text " * 2000
         ("identity", PACKED),
         ("", PACKED),
     ],
+    ids=["gzip", "x-gzip", "deflate", "bare deflate", "identity", "not said"],
 )
 async def test_a_packed_page_is_unpacked(encoding, body):
     async with serve({"/": Reply(body, headers={"content-encoding": encoding})}) as server:
