@@ -39,6 +39,7 @@ _KIND_BY_ORIGIN = {"web": SourceKind.PAGE, "file": SourceKind.FILE, "search": So
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """One source. `name` is the address of a page, the path of a file, the name of an engine;
+    `task_ids` are the tasks that read it, and not those that were only given a result made from it;
     `page` is what is known of a page that was opened."""
 
     kind: SourceKind
@@ -49,7 +50,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The sources of some results: those that most tasks used first, searches last. `n_unnamed`
+    """The sources of some results: those that most tasks read first, searches last. `n_unnamed`
     others were too many for a result to name."""
 
     named: Sequence[Source] = ()
@@ -64,11 +65,16 @@ NO_SOURCES = Sources()
 
 
 async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
-    """Return what the results were made from, with what the steps of their tasks know of pages."""
+    """Return what the results were made from, with the tasks that read it; and of pages, what the
+    steps of these tasks know."""
     task_ids_by_origin: dict[str, list[int]] = {}
     n_unnamed = 0
+    origins_by_task = {result.task_id: frozenset(result.origins) for result in results}
     for result in results:
+        given = _given_with_results(result, origins_by_task)
         for origin in dict.fromkeys(result.origins):
+            if origin in given:
+                continue
             head, _, name = origin.partition(":")
             if head in _KIND_BY_ORIGIN and name:
                 task_ids_by_origin.setdefault(origin, []).append(result.task_id)
@@ -85,6 +91,19 @@ async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
     ]
     named.sort(key=lambda one: (one.kind is SourceKind.SEARCH, -len(one.task_ids)))
     return Sources(named=named, n_unnamed=n_unnamed)
+
+
+def _given_with_results(
+    result: Result, origins_by_task: Mapping[int, frozenset[str]]
+) -> frozenset[str]:
+    """The origins that came with the earlier results that a task was given."""
+    return frozenset().union(
+        *(
+            origins_by_task.get(int(name), frozenset())
+            for head, _, name in (origin.partition(":") for origin in result.origins)
+            if head == "result" and name.isdecimal() and int(name) != result.task_id
+        )
+    )
 
 
 def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetched]) -> Source:

@@ -88,6 +88,22 @@ async def test_a_source_names_the_tasks_that_used_it_and_what_is_known_of_the_pa
     assert f"<{FLASK.url}> (fetched 2026-11-22" in await store.report(objective.id)
 
 
+@virtually
+async def test_what_came_with_an_earlier_result_is_said_of_the_task_that_read_it():
+    store, objective = await run_once()
+    (made,) = await store.results(objective.id)
+    results = [
+        made,
+        replace(made, task_id=2, origins=("result:1", "file:b.md", *made.origins)),
+        replace(made, task_id=3, origins=("result:2", "result:9/4", "file:b.md", *made.origins)),
+    ]
+
+    found = await trace_sources(store, results)
+
+    assert [(one.name, one.task_ids) for one in found.named] == [(FLASK.url, (1,)), ("b.md", (2,))]
+    assert len((await trace_sources(store, results[2:])).named) == 2
+
+
 def test_the_section_says_where_when_and_for_which_tasks():
     named = [
         source("notes/a b.md", kind=SourceKind.FILE, task_ids=(1, 2, 3)),
