@@ -101,28 +101,26 @@ async def check_kill(seed: int) -> list[str]:
     async with web.server:
         world = open_world(web, questions, lease_s=5.0)
         objective = await world.start(text="; ".join(questions), initial_task=questions[0])
-        for n_pages in (1, 4, 9):
-            await live_until(web, world, objective, n_pages)
-            recorded = await recorded_pages(world, objective)
-            if not recorded:
-                faults.append("nothing was recorded before the kill")
-            n_before = len(web.fetched())
-            if n_pages == 9:
-                run = await finish(world, objective)
-                faults += find_faults(web, run, {*web.fetched()})
-                if len(QUOTED.findall(run.report)) != len(questions):
-                    faults.append("not every question is answered")
-            else:
-                await live_until(web, world, objective, n_before + 2)
-            again = recorded & {*web.fetched()[n_before:]}
-            faults += [f"{url} was fetched again" for url in again]
+        recorded, n_before = set[str](), 0
+        for _ in range(3):
+            await live_until_a_second_page(web, world, objective)
+            faults += [f"{url} was fetched again" for url in recorded & {*web.fetched()[n_before:]}]
+            recorded, n_before = await recorded_pages(world, objective), len(web.fetched())
+        if not recorded:
+            faults.append("nothing was recorded before the kill")
+        run = await finish(world, objective)
+        faults += [f"{url} was fetched again" for url in recorded & {*web.fetched()[n_before:]}]
+        faults += find_faults(web, run, {*web.fetched()})
+        if len(QUOTED.findall(run.report)) != len(questions):
+            faults.append("not every question is answered")
     return faults
 
 
-async def live_until(web: SmallWeb, world: World, objective: Objective, n_pages: int) -> None:
-    """Work until so many pages were asked for, and stop wherever that is."""
+async def live_until_a_second_page(web: SmallWeb, world: World, objective: Objective) -> None:
+    """Work until a task opens a review, since its first page could not be read, and stop there."""
+    n_before = len(web.fetched())
     living = asyncio.create_task(world.open_worker().run(objective.id))
-    while len(web.fetched()) < n_pages and not living.done():
+    while not any("//reviews." in url for url in web.fetched()[n_before:]) and not living.done():
         await asyncio.sleep(0.001)
     living.cancel()
     with suppress(asyncio.CancelledError):
