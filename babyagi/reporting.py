@@ -9,6 +9,7 @@ from babyagi import events
 from babyagi.agents.report import Aside, Written, render_report
 from babyagi.inbox import describe
 from babyagi.index.indexer import find_trouble
+from babyagi.sources import Sources, trace_sources
 from babyagi.tasks import Duty, Event, Objective, ObjectiveStatus, StopReason, Worker
 from babyagi.taskstore.port import TaskStore
 
@@ -29,7 +30,15 @@ async def compose_report(store: TaskStore, objective: Objective, written: Writte
             objective.id, kinds=BOUNDS_THAT_BIT, limit=MAX_BOUNDS_SAID
         )
     ]
-    aside = Aside(asked=asked, bounds=bounds, index_trouble=await find_trouble(store, objective.id))
+    left_out = {result.task_id for result in written.left_out}
+    aside = Aside(
+        asked=asked,
+        bounds=bounds,
+        index_trouble=await find_trouble(store, objective.id),
+        sources=await trace_sources(
+            store, [result for result in results if result.task_id not in left_out]
+        ),
+    )
     return render_report(objective, written=written, tasks=tasks, results=results, aside=aside)
 
 
@@ -45,6 +54,11 @@ async def load_report(store: TaskStore, objective: Objective) -> str:
     elif has_ended:
         why = "the model is asked for it now, or at the next `babyagi resume`"
     return await compose_report(store, objective, Written(why_not=why))
+
+
+async def load_sources(store: TaskStore, objective: Objective) -> Sources:
+    """Return what the results of the objective were made from."""
+    return await trace_sources(store, await store.results(objective.id))
 
 
 async def write_without_model(

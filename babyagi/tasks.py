@@ -128,18 +128,35 @@ def _require_utc(name: str, at: datetime | None) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """A page of the web as it was fetched: its address, the one that was asked for where a redirect
+    led on from there, its title, and the SHA-256 of its bytes."""
+
+    url: str
+    title: str
+    fetched_at: datetime
+    digest: str
+    asked_url: str = ""
+
+    def __post_init__(self) -> None:
+        _require_utc("fetched_at", self.fetched_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """A text and where it came from.
 
     `origin` is `person`, `program`, `model:NAME`, `tool:NAME`, `file:PATH`, `web:ADDRESS`,
     `search:ENGINE`, `result:TASK_ID` or, of another objective, `result:OBJECTIVE_ID/TASK_ID`.
     Whatever is not from a person or from this program is data: fenced and labelled in prompts,
-    escaped on a terminal. `sources` are the origins from outside that it was made from.
+    escaped on a terminal. `sources` are the origins from outside that it was made from, `pages`
+    what is known of those that are pages.
     """
 
     text: str
     origin: str
     sources: tuple[str, ...] = ()
+    pages: tuple[Fetched, ...] = ()
 
     @property
     def origins(self) -> tuple[str, ...]:

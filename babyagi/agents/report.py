@@ -28,6 +28,7 @@ from babyagi.llm.prompt import Prompt
 from babyagi.next_command import Need, next_command
 from babyagi.react.asking import ask, read_text
 from babyagi.shapes import to_strict
+from babyagi.sources import NO_SOURCES, Sources, render_sources
 from babyagi.tasks import (
     Objective,
     Passage,
@@ -51,6 +52,7 @@ MAX_LINE_CHARS = 300
 MAX_DEAD = 20
 MAX_NAMED = 10
 MAX_LISTED = 5
+MAX_SOURCES_LISTED = 10
 
 COMPLETE = (StopReason.FINISHED, StopReason.OBJECTIVE_MET)
 OPEN = (TaskStatus.QUEUED, TaskStatus.WAITING, TaskStatus.RUNNING)
@@ -144,12 +146,14 @@ class Aside:
     """What a person should know beside the answer.
 
     `asked`: number and words of what they are asked. `bounds`: what a bound kept out, in words.
-    `index_trouble`: why results do not get into the result store, empty when they do.
+    `index_trouble`: why results do not get into the result store, empty when they do. `sources`:
+    what the results were made from that the report was written from.
     """
 
     asked: Sequence[tuple[int, str]] = ()
     bounds: Sequence[str] = ()
     index_trouble: str = ""
+    sources: Sources = NO_SOURCES
 
 
 def render_report(
@@ -179,6 +183,12 @@ def render_report(
         _render_dead(tasks),
         _render_asked(objective, aside.asked),
         _render_left_out(written.left_out) if written.text else "",
+        render_sources(
+            aside.sources,
+            written.text,
+            most=MAX_SOURCES_LISTED,
+            more=f"`babyagi report --json --objective {objective.id}` lists them",
+        ),
         "---",
         _render_facts(objective, tasks, index_trouble=aside.index_trouble),
         _render_named("What a bound kept out", aside.bounds),

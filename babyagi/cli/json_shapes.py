@@ -16,6 +16,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from babyagi.notify import event_fields
+from babyagi.sources import Sources, sources_shape
 from babyagi.tasks import Event, Objective, Result, Role, Step, Task, TaskStatus, Usage
 
 if TYPE_CHECKING:
@@ -116,11 +117,14 @@ def step_shape(step: Step) -> Json:
     return pick(step, "key kind state model usage n_unconfirmed created_at done_at")
 
 
-def show_shape(task: Task, *, result: Result | None, steps: Sequence[Step]) -> Json:
+def show_shape(
+    task: Task, *, result: Result | None, steps: Sequence[Step], sources: Sources | None = None
+) -> Json:
     return {
         "v": VERSION,
         "task": task_shape(task),
         "result": result_shape(result) if result is not None else None,
+        "sources": sources_shape(sources) if sources is not None else [],
         "given": to_json(given_results(steps)),
         "steps": [step_shape(step) for step in steps],
     }
@@ -163,13 +167,14 @@ def status_shape(objective: Objective, counts: Mapping[TaskStatus, int]) -> Json
     }
 
 
-def report_shape(objective: Objective, markdown: str) -> Json:
+def report_shape(objective: Objective, markdown: str, sources: Sources) -> Json:
     return {
         "v": VERSION,
         "objective": {**pick(objective, "id uid"), **pick(objective.spec, "text further")},
         **pick(objective, "stop_reason"),
         "is_rehearsal": is_rehearsal(objective),
         "markdown": markdown,
+        "sources": sources_shape(sources),
     }
 
 
@@ -179,6 +184,7 @@ def outcome_shape(
     *,
     results: Sequence[Result],
     report: str | None,
+    sources: Sources,
     exit_code: int,
 ) -> Json:
     """The last line of `run --json`, `resume --json` and `watch --json`. `report` is Markdown, null
@@ -198,6 +204,7 @@ def outcome_shape(
             **pick(objective.checks, "missing"),
             "results": [result_shape(result) for result in results],
             "report": report,
+            "sources": sources_shape(sources),
         },
     }
 

@@ -171,7 +171,7 @@ async def give_report(
     Raises:
         SettingsError: the file cannot be written.
     """
-    from babyagi.reporting import load_report
+    from babyagi.reporting import load_report, load_sources
 
     markdown = await load_report(store, objective)
     if output.path is not None:
@@ -187,7 +187,8 @@ async def give_report(
     elif output.format == JSON:
         from babyagi.cli.json_shapes import report_shape
 
-        print_json(report_shape(objective, markdown))
+        sources = await load_sources(store, objective)
+        print_json(report_shape(objective, markdown, sources))
     else:
         data = await _render(store, objective, markdown, format_=output.format, now=now)
         if output.format == HTML:
@@ -203,8 +204,10 @@ async def _render(
         return markdown.encode("utf-8", "replace")
     if format_ == JSON:
         from babyagi.cli.json_shapes import report_shape
+        from babyagi.reporting import load_sources
 
-        return (json.dumps(report_shape(objective, markdown), indent=2) + "\n").encode()
+        shape = report_shape(objective, markdown, await load_sources(store, objective))
+        return (json.dumps(shape, indent=2) + "\n").encode()
     from babyagi.reporting import load_page
 
     page = await load_page(store, objective, markdown, now=now)

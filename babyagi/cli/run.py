@@ -64,7 +64,7 @@ from babyagi.errors import (
 from babyagi.inbox import APPROVAL, Decision
 from babyagi.index.indexer import find_trouble
 from babyagi.next_command import quoted
-from babyagi.reporting import load_report
+from babyagi.reporting import load_report, load_sources
 from babyagi.settings.fields import Settings, declared_fields
 from babyagi.settings.load import Loaded
 from babyagi.tasks import Event, Objective, ObjectiveStatus, Step, StopReason
@@ -462,6 +462,7 @@ async def _print_outcome(
         await store.counts(objective.id),
         results=await store.results(objective.id),
         report=await load_report(store, objective) if has_report else None,
+        sources=await load_sources(store, objective),
         exit_code=code,
     )
     print_json_line(shape)

@@ -58,6 +58,7 @@ from babyagi.errors import NotFoundError, SettingsError
 from babyagi.inbox import describe
 from babyagi.redaction import redact
 from babyagi.settings.values import parse_duration_s
+from babyagi.sources import NO_SOURCES, Sources, say_fetched, trace_sources
 from babyagi.tasks import Duty, Event, Objective, Result, Step, StepState, Task, TaskStatus, Usage
 from babyagi.taskstore.port import TaskStore
 from babyagi.transcript import (
@@ -73,6 +74,7 @@ from babyagi.why import Reason, explain_objective, explain_task, explain_tasks, 
 DUTIES = (Duty.PLAN, Duty.ORDER, Duty.CHECK, Duty.REPORT)
 FOLDED_ROWS = 4  # of a text, where it is not shown whole
 MAX_FULL_CHARS = 1_000_000
+MAX_SOURCES_SHOWN = 10
 N_TIMES = 5  # that a duty was done, shown without --full
 MAX_EVENTS = 10_000  # of a task, looked through for calls without an outcome
 _LABEL_WIDTH = 9
@@ -100,6 +102,7 @@ class Shown:
     duty: Duty | None = None
     task: Task | None = None
     result: Result | None = None
+    sources: Sources = NO_SOURCES
     reason: Reason | None = None
     times: Mapping[str, Sequence[Step]]
     n_times: int = 1
@@ -172,6 +175,7 @@ async def fetch_task(store: TaskStore, objective: Objective, task_id: int) -> Sh
         objective=objective,
         task=task,
         result=found[0] if found else None,
+        sources=await trace_sources(store, found),
         reason=reason,
         times={owner: await store.steps(objective.id, owner=owner)},
         abandoned=[event for event in happened if event.kind == events.STEP_ABANDONED],
@@ -210,7 +214,7 @@ def _shape(shown: Shown, secrets: Sequence[str], *, only: int | None) -> Json:
     if shown.task is None:
         duty = shown.duty.value if shown.duty is not None else ""
         return {"v": VERSION, "duty": duty, "steps": steps, "without_outcome": abandoned}
-    shape = show_shape(shown.task, result=shown.result, steps=shown.steps)
+    shape = show_shape(shown.task, result=shown.result, steps=shown.steps, sources=shown.sources)
     why = why_shape(shown.reason) if shown.reason is not None else None
     return {**shape, "why": why, "steps": steps, "without_outcome": abandoned}
 
@@ -311,6 +315,22 @@ def _render_task(shown: Shown, task: Task, look: Look) -> Iterator[Line]:
         yield Line("")
         yield from _text("Result:", shown.result.text)
         yield from _text("It does not answer:", shown.result.lack)
+        yield from _render_sources(shown, look)
+
+
+def _render_sources(shown: Shown, look: Look) -> Iterator[Line]:
+    """What the result was made from that is no result, one row or two for each."""
+    named = shown.sources.named
+    listed = named if look.is_whole else named[:MAX_SOURCES_SHOWN]
+    if listed:
+        yield Line("Sources:", Style.BOLD)
+    for source in listed:
+        page = source.page
+        said = f": {page.title} ({say_fetched(page)})" if page is not None else ""
+        for n, row in enumerate(wrap(safe_line(f"{source.name}{said}"), max(30, look.width - 11))):
+            yield Line(f"  {source.kind.value if n == 0 else '':<8} {row}")
+    if len(named) > len(listed):
+        yield Line(f"  and {len(named) - len(listed)} more: --full shows all", Style.DIM)
 
 
 def _field(head: str, text: str, look: Look) -> Iterator[Line]:

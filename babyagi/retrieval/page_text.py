@@ -25,6 +25,7 @@ MAX_MEMORY_BYTES = 1536 * 2**20
 MAX_WHOLE_CHARS = 6000  # a page of that length is given with its menus
 MIN_MAIN_PART = 0.2  # of the plain text; a main text below that has lost what was asked for
 _NOT_FOR_TEXT = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7"})
+_BEYOND_ASCII = re.compile("[^\x00-\x7f\N{REPLACEMENT CHARACTER}]")
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{1,40})", re.I)
 
 
@@ -88,12 +89,20 @@ def _decode(body: bytes, parameters: str) -> str:
     in_page = _CHARSET.search(body[:4096])
     names = [said[1] if said else "", in_page[1].decode() if in_page else ""]
     for encoding in filter(None, map(_text_encoding, names)):
-        return body.decode(encoding, "replace")
+        text = body.decode(encoding, "replace")
+        if encoding != "utf-8" or not _is_wrongly_read(text):
+            return text
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError as error:
         is_cut = error.reason == "unexpected end of data"  # in mid-character
         return body.decode("utf-8" if is_cut else "cp1252", "replace")
+
+
+def _is_wrongly_read(text: str) -> bool:
+    """Whether the bytes were not what they were read as: no character beyond ASCII came out, only
+    marks of bytes that mean none. One at the end may have been cut off."""
+    return "\N{REPLACEMENT CHARACTER}" in text[:-1] and not _BEYOND_ASCII.search(text)
 
 
 def _text_encoding(name: str) -> str:

@@ -12,13 +12,14 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from babyagi.errors import ToolError
 from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt, ToolSpec
 from babyagi.shapes import takes_null
-from babyagi.tasks import Effect, Passage, Role
+from babyagi.tasks import Effect, Fetched, Passage, Role
 from babyagi.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -32,15 +33,21 @@ class Observation:
     is_error: bool = False
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return json.dumps(asdict(self), ensure_ascii=False, default=datetime.isoformat)
 
     @classmethod
     def from_json(cls, text: str) -> Observation:
         fields = json.loads(text)
         passage = fields["passage"]
         sources = tuple(passage.get("sources", ()))
+        pages = tuple(
+            Fetched(**{**page, "fetched_at": datetime.fromisoformat(page["fetched_at"])})
+            for page in passage.get("pages", ())
+        )
         return cls(
-            passage=Passage(text=passage["text"], origin=passage["origin"], sources=sources),
+            passage=Passage(
+                text=passage["text"], origin=passage["origin"], sources=sources, pages=pages
+            ),
             is_error=fields["is_error"],
         )
 

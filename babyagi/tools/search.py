@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from babyagi.net.addresses import Proxies
 from babyagi.retrieval.engines import ENGINES, TOP_K, Answering, Hit, HitKind, Searcher
 from babyagi.retrieval.pages import Document, Pages, WebPart, WebRetriever
 from babyagi.retrieval.rank import rank, split_parts
-from babyagi.tasks import Effect, Passage
+from babyagi.tasks import Effect, Fetched, Passage
 from babyagi.tools.base import Tool, takes
 
 WEB_SEARCH = "web_search"
@@ -84,8 +85,15 @@ def build_web_search(searcher: Searcher, pages: Pages) -> Tool:
             engine, hits = await searcher.search(query, domains=domains)
             return _as_passage(render_hits(hits), WEB_SEARCH, engine)
         engine, parts = await retriever.find_parts(query, n_pages=n_pages, domains=domains)
-        opened = {f"web:{part.document.url}": None for part in parts if part.document}
-        return _as_passage(render_parts(parts), WEB_SEARCH, engine, *opened)
+        opened = {
+            part.document.url: _fetched(part.document, part.hit.url)
+            for part in parts
+            if part.document
+        }
+        return replace(
+            _as_passage(render_parts(parts), WEB_SEARCH, engine, *(f"web:{url}" for url in opened)),
+            pages=tuple(opened.values()),
+        )
 
     return Tool(
         name=WEB_SEARCH,
@@ -119,7 +127,11 @@ def build_open_page(pages: Pages) -> Tool:
         text = (
             find_about(document, about) if about else cut_part(document, arguments.get("part", 1))
         )
-        return Passage(text=f"{describe(document)}\n\n{text}", origin=f"web:{document.url}")
+        return Passage(
+            text=f"{describe(document)}\n\n{text}",
+            origin=f"web:{document.url}",
+            pages=(_fetched(document, arguments["url"]),),
+        )
 
     return Tool(
         name=OPEN_PAGE,
@@ -178,6 +190,17 @@ def _render_part(part: WebPart) -> str:
     else:
         where = describe(part.document)
     return f"{where}\n{part.text}"
+
+
+def _fetched(document: Document, asked_url: str) -> Fetched:
+    asked = asked_url.strip().partition("#")[0]
+    return Fetched(
+        url=document.url,
+        title=document.title,
+        fetched_at=document.fetched_at,
+        digest=document.digest,
+        asked_url=asked if asked != document.url else "",
+    )
 
 
 def describe(document: Document) -> str:

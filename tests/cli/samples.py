@@ -7,9 +7,11 @@ from babyagi import events
 from babyagi.index.indexer import CheckReport
 from babyagi.index.search import RankedResult, Ranking
 from babyagi.results import IndexStatus
+from babyagi.sources import Source, SourceKind, Sources
 from babyagi.tasks import (
     Effect,
     Event,
+    Fetched,
     Joined,
     Limits,
     Objective,
@@ -152,6 +154,16 @@ COUNTS = {
     TaskStatus.DEAD: 1,
     TaskStatus.CANCELLED: 0,
 }
+
+
+def sources():
+    page = Fetched(url="https://x.com/v2.1?id=3", title="X", fetched_at=at(6), digest="ab" * 32)
+    return Sources(
+        named=[
+            Source(kind=SourceKind.PAGE, name=page.url, task_ids=(4,), page=page),
+            Source(kind=SourceKind.FILE, name="limits.md", task_ids=(4,)),
+        ]
+    )
 
 
 def inputs_step():

@@ -18,9 +18,14 @@ SHAPES = {
     "results": lambda: [json_shapes.result_shape(samples.result())],
     "status": lambda: json_shapes.status_shape(samples.objective(), samples.COUNTS),
     "objectives": lambda: [json_shapes.objective_shape(samples.objective(), samples.COUNTS)],
-    "report": lambda: json_shapes.report_shape(samples.objective(), "# Report\n"),
+    "report": lambda: json_shapes.report_shape(
+        samples.objective(), "# Report\n", samples.sources()
+    ),
     "show": lambda: json_shapes.show_shape(
-        samples.task(), result=samples.result(), steps=[samples.inputs_step(), samples.step()]
+        samples.task(),
+        result=samples.result(),
+        steps=[samples.inputs_step(), samples.step()],
+        sources=samples.sources(),
     ),
     "index_status": lambda: [
         json_shapes.index_status_shape(samples.index_status(), index="built-in")
@@ -55,4 +60,4 @@ def test_a_rehearsal_is_said_in_the_status_and_the_report():
     rehearsed = samples.objective(spec=samples.spec(model="rehearsal"))
 
     assert json_shapes.status_shape(rehearsed, samples.COUNTS)["is_rehearsal"] is True
-    assert json_shapes.report_shape(rehearsed, "")["is_rehearsal"] is True
+    assert json_shapes.report_shape(rehearsed, "", samples.sources())["is_rehearsal"] is True

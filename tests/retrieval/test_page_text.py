@@ -40,6 +40,8 @@ def test_a_page_is_read_with_its_headings_items_rows_and_links():
         ("<p>café €".encode(), "text/html; charset=utf-8"),
         ("<p>café €".encode("cp1252"), 'text/html; charset="ISO-8859-1"'),
         ("<p>café €".encode("cp1252"), "text/html"),
+        ("<p>café €".encode("cp1252"), "text/html; charset=utf-8"),
+        (b'<meta charset="utf-8">' + "<p>café €".encode("cp1252"), "text/html; charset=utf-8"),
         ("<p>café €".encode(), "text/html"),
         ("<p>café €".encode(), "text/html; charset=zlib_codec"),
         ("<p>café €".encode(), "text/html; charset=punycode"),
@@ -56,6 +58,12 @@ def test_a_page_is_read_with_its_headings_items_rows_and_links():
 )
 def test_the_characters_are_read_whatever_is_said_of_them(body, content_type):
     assert read(body, content_type).text.strip('"') == "café €"
+
+
+def test_a_page_that_is_cut_in_mid_character_keeps_its_encoding():
+    cut = "<p>caf\u00e9 abc \u20ac".encode()[:-1]
+
+    assert read(cut, "text/html; charset=utf-8").text.startswith("caf\u00e9 abc")
 
 
 @pytest.mark.parametrize(

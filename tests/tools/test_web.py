@@ -90,6 +90,7 @@ async def test_a_search_that_opens_pages_gives_the_parts_that_bear_on_it_with_th
         f"web:{web.base}/flask",
         "search:searxng",
     }
+    assert {f"web:{page.url}" for page in passage.pages} == {*passage.sources} - {"search:searxng"}
 
 
 async def test_the_snippet_stands_in_for_a_page_that_cannot_be_opened():
@@ -112,6 +113,9 @@ async def test_a_page_is_opened_whole_or_in_the_parts_that_bear_on_something():
         f"Django\n{web.base}/django (fetched 2026-11-22 12:00 UTC, sha256 "
     )
     assert "Parking" in whole.text
+    (page,) = whole.pages
+    assert (page.url, page.title, page.fetched_at) == (f"{web.base}/django", "Django", NOW)
+    assert page.digest.startswith(whole.text.partition("sha256 ")[2][:16])
     assert parts.text.endswith("About > Licence\nDjango is under the BSD licence.")
     assert "No part of the page bears on 'zebra'; it begins:" in none.text
 

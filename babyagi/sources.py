@@ -1,0 +1,280 @@
+"""What results were made from: pages, files and searches, with the tasks that used them, and what
+the journal knows of each page. The program says it, from origins alone; no model has a part in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import quote
+
+from babyagi.tasks import Fetched, Result, Step
+from babyagi.taskstore.port import TaskStore
+from babyagi.text import clean, harmless, one_line, shorten
+from babyagi.tools.base import Observation
+
+MAX_TASKS_READ = 60  # whose steps are looked through for what is known of pages
+MAX_TITLE_CHARS = 120
+MAX_ADDRESS_CHARS = 600
+MAX_TASKS_NAMED = 8
+MAX_UNOPENED = 10
+SHOWN_DIGEST_CHARS = 16
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`|\\^{}\[\]]+", re.IGNORECASE)
+_MARKUP = re.compile(r"([\\`*_\[\]#!|<>~&]|^[-+])")
+_TICKS = re.compile("`+")
+
+
+class SourceKind(StrEnum):
+    PAGE = "page"
+    FILE = "file"
+    SEARCH = "search"
+
+
+_KIND_BY_ORIGIN = {"web": SourceKind.PAGE, "file": SourceKind.FILE, "search": SourceKind.SEARCH}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One source. `name` is the address of a page, the path of a file, the name of an engine;
+    `task_ids` are the tasks that read it, and not those that were only given a result made from it;
+    `page` is what is known of a page that was opened."""
+
+    kind: SourceKind
+    name: str
+    task_ids: tuple[int, ...]
+    page: Fetched | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The sources of some results: those that most tasks read first, searches last. `n_unnamed`
+    others were too many for a result to name."""
+
+    named: Sequence[Source] = ()
+    n_unnamed: int = 0
+
+    @property
+    def is_of_the_web(self) -> bool:
+        return any(source.kind is not SourceKind.FILE for source in self.named)
+
+
+NO_SOURCES = Sources()
+
+
+async def trace_sources(store: TaskStore, results: Sequence[Result]) -> Sources:
+    """Return what the results were made from, with the tasks that read it; and of pages, what the
+    steps of these tasks know."""
+    task_ids_by_origin: dict[str, list[int]] = {}
+    n_unnamed = 0
+    origins_by_task = {result.task_id: frozenset(result.origins) for result in results}
+    for result in results:
+        given = _given_with_results(result, origins_by_task)
+        for origin in dict.fromkeys(result.origins):
+            if origin in given:
+                continue
+            head, _, name = origin.partition(":")
+            if head in _KIND_BY_ORIGIN and name:
+                task_ids_by_origin.setdefault(origin, []).append(result.task_id)
+            elif head == "more" and name.isdecimal() and len(name) < 10:
+                n_unnamed = max(n_unnamed, int(name))
+    wanted = {
+        origin.partition(":")[2]: task_ids
+        for origin, task_ids in task_ids_by_origin.items()
+        if origin.startswith("web:")
+    }
+    pages = await _find_pages(store, results[0].objective_id, wanted) if wanted else {}
+    named = [
+        _make_source(origin, task_ids, pages) for origin, task_ids in task_ids_by_origin.items()
+    ]
+    named.sort(key=lambda one: (one.kind is SourceKind.SEARCH, -len(one.task_ids)))
+    return Sources(named=named, n_unnamed=n_unnamed)
+
+
+def _given_with_results(
+    result: Result, origins_by_task: Mapping[int, frozenset[str]]
+) -> frozenset[str]:
+    """The origins that came with the earlier results that a task was given."""
+    return frozenset().union(
+        *(
+            origins_by_task.get(int(name), frozenset())
+            for head, _, name in (origin.partition(":") for origin in result.origins)
+            if head == "result" and name.isdecimal() and int(name) != result.task_id
+        )
+    )
+
+
+def _make_source(origin: str, task_ids: Sequence[int], pages: Mapping[str, Fetched]) -> Source:
+    head, _, name = origin.partition(":")
+    page = pages.get(name) if head == "web" else None
+    return Source(
+        kind=_KIND_BY_ORIGIN[head], name=name, task_ids=tuple(sorted(set(task_ids))), page=page
+    )
+
+
+async def _find_pages(
+    store: TaskStore, objective_id: int, task_ids_by_url: Mapping[str, Sequence[int]]
+) -> dict[str, Fetched]:
+    """What is known of these pages; each is looked for where it was used first, then in the other
+    tasks that used it."""
+    found: dict[str, Fetched] = {}
+    read = set[int]()
+    for url, task_ids in task_ids_by_url.items():
+        for task_id in sorted(task_ids):
+            if url in found or len(read) >= MAX_TASKS_READ:
+                break
+            if task_id not in read:
+                read.add(task_id)
+                steps = await store.steps(objective_id, owner=f"task:{task_id}")
+                for page in pages_of(steps):
+                    found.setdefault(page.url, page)
+    return found
+
+
+def pages_of(steps: Sequence[Step]) -> Iterator[Fetched]:
+    """The pages that the tool calls among the steps opened."""
+    for step in steps:
+        if step.kind == "tool" and step.output is not None:
+            try:
+                yield from Observation.from_json(step.output).passage.pages
+            except (ValueError, KeyError, TypeError):
+                continue  # of another version
+
+
+# -- as Markdown -----------------------------------------------------------------------------------
+
+
+def render_sources(sources: Sources, answer: str, *, most: int, more: str) -> str:
+    """Return the section of a report, empty where nothing came from outside. What the answer names
+    stands first; then come addresses in it that no task opened.
+
+    Args:
+        most: so many sources are listed. more: where the others can be read.
+    """
+    ordered = sorted(sources.named, key=lambda one: not _is_named(one, answer))
+    lines = [f"* {_render_source(source)}" for source in ordered[:most]]
+    n_left = len(ordered) - len(lines)
+    if n_left or sources.n_unnamed:
+        hint = f"; {more}" if n_left else ""
+        lines.append(f"* and {n_left + sources.n_unnamed} more{hint}")
+    if not lines:
+        return ""
+    unopened = _render_unopened(find_unopened(sources, answer))
+    return "\n".join(["## Sources", "", *lines, *(["", unopened] if unopened else [])])
+
+
+def _is_named(source: Source, answer: str) -> bool:
+    return source.kind is not SourceKind.SEARCH and source.name in answer
+
+
+def _render_source(source: Source) -> str:
+    tasks = _say_tasks(source.task_ids)
+    match source.kind:
+        case SourceKind.FILE:
+            return f"{_code(source.name)} ({tasks})"
+        case SourceKind.SEARCH:
+            return f"asked the search engine {_plain(source.name)} ({tasks})"
+        case _:
+            return _render_page(source, tasks)
+
+
+def _render_page(source: Source, tasks: str) -> str:
+    where = f"<{_address(source.name)}>"
+    page = source.page
+    if page is None:
+        return f"{where} ({tasks})"
+    title = f"{_plain(shorten(page.title, MAX_TITLE_CHARS))}: " if page.title else ""
+    return f"{title}{where} ({say_fetched(page)}; {tasks})"
+
+
+def say_fetched(page: Fetched) -> str:
+    digest = page.digest[:SHOWN_DIGEST_CHARS]
+    return f"fetched {page.fetched_at:%Y-%m-%d %H:%M} UTC, sha256 {digest}"
+
+
+def _say_tasks(task_ids: Sequence[int]) -> str:
+    if len(task_ids) == 1:
+        return f"task {task_ids[0]}"
+    named = ", ".join(map(str, task_ids[:MAX_TASKS_NAMED]))
+    n_left = len(task_ids) - MAX_TASKS_NAMED
+    return f"tasks {named}{f' and {n_left} more' if n_left > 0 else ''}"
+
+
+def _plain(text: str) -> str:
+    """The text as Markdown that shows it and does nothing else."""
+    return _MARKUP.sub(r"\\\1", harmless(one_line(clean(text))))
+
+
+def _code(text: str) -> str:
+    line = shorten(harmless(one_line(clean(text))), MAX_ADDRESS_CHARS)
+    ticks = "`" * (1 + max((len(run) for run in _TICKS.findall(line)), default=0))
+    return f"{ticks} {line} {ticks}" if len(ticks) > 1 else f"`{line}`"
+
+
+def _address(url: str) -> str:
+    """The address with nothing in it that ends a link."""
+    return quote(url, safe="%/:=&?~#+!$,;'@()*[]")[: MAX_ADDRESS_CHARS * 3]
+
+
+# -- what the answer names and nobody opened -------------------------------------------------------
+
+
+def find_unopened(sources: Sources, answer: str) -> list[str]:
+    """Return the addresses in the answer that no task opened, where tasks were on the web: a model
+    may have made them up, or only seen them in a list of results."""
+    if not sources.is_of_the_web:
+        return []
+    opened = {
+        _compared(url)
+        for source in sources.named
+        if source.kind is SourceKind.PAGE
+        for url in (source.name, source.page.asked_url if source.page is not None else "")
+    }
+    named = dict.fromkeys(_cut_end(match) for match in _ADDRESS.findall(answer))
+    return [url for url in named if _compared(url) not in opened]
+
+
+def _cut_end(url: str) -> str:
+    """The address without what belongs to the sentence around it."""
+    url = url.rstrip(".,;:!?*_")
+    while url.endswith(")") and url.count(")") > url.count("("):
+        url = url[:-1].rstrip(".,;:!?*_")
+    return url
+
+
+def _compared(url: str) -> str:
+    bare = url.partition("#")[0].rstrip("/")
+    scheme, _, rest = bare.partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme.casefold()}://{host.casefold()}{slash}{path}"
+
+
+def _render_unopened(urls: Sequence[str]) -> str:
+    if not urls:
+        return ""
+    listed = [f"* {_code(url)}" for url in urls[:MAX_UNOPENED]]
+    if len(urls) > MAX_UNOPENED:
+        listed.append(f"* and {len(urls) - MAX_UNOPENED} more")
+    return "\n".join(
+        ["**The answer names these addresses, and no task opened them:**", "", *listed]
+    )
+
+
+# -- as JSON ---------------------------------------------------------------------------------------
+
+
+def sources_shape(sources: Sources) -> list[dict[str, object]]:
+    """One object for each; title, time and digest are null where nothing is known of them."""
+    return [
+        {
+            "kind": source.kind.value,
+            "name": source.name,
+            "task_ids": list(source.task_ids),
+            "title": source.page.title if source.page else None,
+            "fetched_at": source.page.fetched_at.isoformat() if source.page else None,
+            "sha256": source.page.digest if source.page else None,
+        }
+        for source in sources.named
+    ]
