@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from babyagi.taskstore.port import TaskStore
 
 
-
 def submit_objective(flags: Mapping[str, Any], *, always_new: bool, as_json: bool) -> int:
     """Create the objective that the settings describe, or find it, and say its number; return the
     exit code."""

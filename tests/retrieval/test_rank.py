@@ -54,3 +54,13 @@ def test_a_part_has_at_most_its_length_and_no_word_is_lost(text, max_chars):
     assert joined.count("a") <= text.count("a")
     if "#" not in text:
         assert joined.count("a") == text.count("a")
+
+
+def test_headings_with_nothing_below_them_are_parts():
+    parts = split_parts("# News\n\n## Rain\n\n## Snow\n\nIt snows.\n\n## Sun")
+
+    assert [(part.headings, part.text) for part in parts] == [
+        (("News",), "Rain"),
+        (("News", "Snow"), "It snows."),
+        (("News",), "Sun"),
+    ]
