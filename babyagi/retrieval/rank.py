@@ -62,7 +62,7 @@ def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
             headings[level] = heading[2].strip()
             continue
         for piece in _pieces(paragraph, max_chars):
-            if held and sum(map(len, held)) + len(piece) > max_chars:
+            if held and sum(len(one) + 2 for one in held) + len(piece) > max_chars:
                 end_part()
             held.append(piece)
             bare = 0

@@ -64,3 +64,9 @@ def test_headings_with_nothing_below_them_are_parts():
         (("News", "Snow"), "It snows."),
         (("News",), "Sun"),
     ]
+
+
+def test_what_stands_between_paragraphs_counts_as_well():
+    parts = split_parts("aa\n\na\n\na", max_chars=5)
+
+    assert [part.text for part in parts] == ["aa\n\na", "a"]
