@@ -16,7 +16,7 @@ from babyagi.backends import utc_now
 from babyagi.components.description import Granted, load_description
 from babyagi.components.kinds import MODEL_KEY, SEARCH_KEY
 from babyagi.errors import NotFoundError, ParkedError
-from babyagi.inbox import Decision, decide, decisions, describe
+from babyagi.inbox import describe, take_words
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.port import ChatModel
@@ -47,7 +47,7 @@ from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Pas
 from babyagi.taskstore.limits import raise_by_kept_back
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Observation, Tool
-from babyagi.tools.declare import collect_tools
+from babyagi.tools.declare import FunctionTool, collect_tools
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -257,7 +257,7 @@ class Agent(Generic[T]):
         messages, n_told = self._messages(question, history), 0
         async with self._open_desk(question) as desk:
             while True:
-                executor = self._open_executor(await desk.open_journal())
+                executor = self._open_executor(await desk.open_journal(self._asking))
                 n = 0
                 try:
                     async with aclosing(executor.iter(messages)) as signals:
@@ -289,7 +289,17 @@ class Agent(Generic[T]):
         """
         messages = self._messages(question, history)
         async with self._open_desk(question) as desk:
-            yield ByHand(self._open_executor(await desk.open_journal()), messages)
+            journal = await desk.open_journal(self._asking)
+            yield ByHand(self._open_executor(journal), messages)
+
+    @property
+    def _asking(self) -> frozenset[str]:
+        """The functions that say themselves that each of their calls is to be allowed."""
+        return frozenset(
+            tool.name
+            for tool in self.tools
+            if isinstance(tool, FunctionTool) and tool.asks_approval
+        )
 
     def _messages(self, question: str, history: History) -> tuple[Message, ...]:
         earlier = history.messages if isinstance(history, Run) else tuple(history)
@@ -382,7 +392,7 @@ class _Desk:
     objective: Objective
     backends: Backends
 
-    async def open_journal(self) -> Journal:
+    async def open_journal(self, asking: frozenset[str]) -> Journal:
         await self.store.register_worker(self.worker, lease_s=LEASE_S)
         await self.store.join_objective(self.worker.id, self.objective.id)
         claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
@@ -392,7 +402,13 @@ class _Desk:
                 fix="ask it again with `run`",
                 guide="tools",
             )
-        return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
+        return Journal(
+            self.backends,
+            fence=claim.fence,
+            prefix="1/",
+            approval=Approval.NONE,
+            asking=asking,
+        )
 
     async def settle(
         self, ended: RunEnded, executor: Executor, messages: Sequence[Message]
@@ -405,8 +421,7 @@ class _Desk:
     async def put_questions(self, ask: Ask) -> None:
         for step in await self.store.inbox(self.objective.id):
             said: str = await call_either(ask, describe(step))
-            way = Decision.ANSWER if Decision.ANSWER in decisions(step) else Decision.APPROVE
-            await self.store.answer_step(step.id, output=decide(step, way, said).to_json())
+            await self.store.answer_step(step.id, output=take_words(step, said).to_json())
 
 
 class ByHand:

@@ -180,7 +180,8 @@ class Journal:
     Args:
         fence: the claim that the steps are recorded under.
         prefix: what every key starts with: `<try>/` for a task, nothing for a duty.
-        approval: which tool calls ask a person first.
+        approval: which tool calls ask a person first. asking: names of tools whose calls do so in
+            any case.
         is_new: nothing is recorded for the owner yet.
     """
 
@@ -191,6 +192,7 @@ class Journal:
         fence: Fence,
         prefix: str = "",
         approval: Approval = Approval.ONCE,
+        asking: frozenset[str] = frozenset(),
         is_new: bool = False,
     ) -> None:
         self._backends = backends
@@ -199,6 +201,7 @@ class Journal:
         self._prefix = prefix
         self._try_prefix = prefix
         self._approval = approval
+        self._asking = asking
         self._recorded = _Recorded(self._store, fence, is_empty=is_new)
         self._may_hold = False
 
@@ -225,6 +228,7 @@ class Journal:
             fence=self._fence,
             prefix=f"{self._prefix}{path}/",
             approval=self._approval,
+            asking=self._asking,
         )
         inner._try_prefix, inner._recorded = self._try_prefix, self._recorded
         return inner
@@ -432,7 +436,8 @@ class Journal:
         if made is not None:
             return await self._put_observation(path, made, request)
         approved = None
-        if self._approval is Approval.ONCE and tool.asks_approval:
+        asks = self._approval is Approval.ONCE or tool.name in self._asking
+        if asks and tool.asks_approval:
             approved = await self._park(f"{path}/approval", inbox.APPROVAL, request)
             approval = Observation.from_json(approved.output or "")
             if approval.is_error:

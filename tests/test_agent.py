@@ -344,6 +344,26 @@ def test_a_question_to_a_person_may_be_put_by_a_plain_function():
     assert run.output == "It says: Friday"
 
 
+@pytest.mark.parametrize(("said", "n_bought"), [("yes", 1), ("no", 0), ("nope", 0), ("", 0)])
+def test_a_function_that_asks_is_called_by_an_agent_only_after_a_yes(said, n_bought):
+    asked, bought = [], []
+
+    @babyagi.tool(asks_approval=True)
+    def buy(item: str) -> str:
+        """Buy an item."""
+        bought.append(item)
+        return "bought"
+
+    def ask(question):
+        asked.append(question)
+        return said
+
+    run = Agent(wanting("buy", {"item": "tea"}), [buy], ask=ask).run("Buy tea")
+
+    assert asked == ['may this call be made? buy(item="tea")']
+    assert len(bought) == n_bought and run.output.startswith("It says: ")
+
+
 # -- limits, over real sockets
 # -------------------------------------------------------------------------------------------------
 
