@@ -47,7 +47,7 @@ from babyagi.tasks import Approval, Claim, Limits, Objective, ObjectiveSpec, Pas
 from babyagi.taskstore.limits import raise_by_kept_back
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from babyagi.tools.base import Observation, Tool
-from babyagi.tools.declare import FunctionTool, collect_tools
+from babyagi.tools.declare import collect_tools
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -257,7 +257,7 @@ class Agent(Generic[T]):
         messages, n_told = self._messages(question, history), 0
         async with self._open_desk(question) as desk:
             while True:
-                executor = self._open_executor(await desk.open_journal(self._asking))
+                executor = self._open_executor(await desk.open_journal())
                 n = 0
                 try:
                     async with aclosing(executor.iter(messages)) as signals:
@@ -289,17 +289,7 @@ class Agent(Generic[T]):
         """
         messages = self._messages(question, history)
         async with self._open_desk(question) as desk:
-            journal = await desk.open_journal(self._asking)
-            yield ByHand(self._open_executor(journal), messages)
-
-    @property
-    def _asking(self) -> frozenset[str]:
-        """The functions that say themselves that each of their calls is to be allowed."""
-        return frozenset(
-            tool.name
-            for tool in self.tools
-            if isinstance(tool, FunctionTool) and tool.asks_approval
-        )
+            yield ByHand(self._open_executor(await desk.open_journal()), messages)
 
     def _messages(self, question: str, history: History) -> tuple[Message, ...]:
         earlier = history.messages if isinstance(history, Run) else tuple(history)
@@ -392,7 +382,7 @@ class _Desk:
     objective: Objective
     backends: Backends
 
-    async def open_journal(self, asking: frozenset[str]) -> Journal:
+    async def open_journal(self) -> Journal:
         await self.store.register_worker(self.worker, lease_s=LEASE_S)
         await self.store.join_objective(self.worker.id, self.objective.id)
         claim: Claim | None = await self.store.claim_task(self.objective.id, self.worker.id)
@@ -407,7 +397,7 @@ class _Desk:
             fence=claim.fence,
             prefix="1/",
             approval=Approval.NONE,
-            asking=asking,
+            heeds_functions=True,
         )
 
     async def settle(
