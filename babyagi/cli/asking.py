@@ -6,12 +6,10 @@ import asyncio
 import logging
 import os
 import sys
-import termios
 from collections.abc import Callable
-from contextlib import suppress
 
 from babyagi.cli.inbox import Request, gather_request, render_request, settle
-from babyagi.cli.text import Style, is_in_foreground, terminal_width, warn
+from babyagi.cli.text import Style, forget_typed, is_in_foreground, terminal_width, warn
 from babyagi.errors import BabyagiError, NotFoundError
 from babyagi.inbox import APPROVAL, Decision
 from babyagi.settings.fields import Settings
@@ -119,8 +117,7 @@ class Asker:
     def _forget_typed(self) -> None:
         """What was typed before a call was shown approves nothing."""
         self._typed.clear()
-        with suppress(termios.error, OSError):
-            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        forget_typed(self._descriptor)
 
     async def _look(self) -> list[Step]:
         steps = await self._store.inbox(self._objective_id)

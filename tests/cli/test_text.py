@@ -1,5 +1,7 @@
 import io
 import json
+import os
+import select
 
 import pytest
 
@@ -144,3 +146,17 @@ def test_a_list_in_json_is_what_a_whole_one_would_be(capsys):
         written.close()
         out = capsys.readouterr().out
         assert out == json.dumps(values, indent=2) + "\n"
+
+
+def test_what_was_typed_before_something_was_shown_is_no_answer_to_it():
+    typing, reading = os.openpty()
+    try:
+        os.write(typing, b"y\n")
+        select.select([reading], [], [], 5)
+        text.forget_typed(reading)
+        os.write(typing, b"n\n")
+        select.select([reading], [], [], 5)
+        assert os.read(reading, 100) == b"n\n"
+    finally:
+        os.close(typing)
+        os.close(reading)
