@@ -96,10 +96,7 @@ class ObjectiveFields:
         ),
     )
     initial_task: str = field(
-        default=(
-            "Answer as much of the objective as can be answered now, and name what is still to "
-            "be found out"
-        ),
+        default="Find out as much as can be found out now",
         metadata=declare(
             "INITIAL_TASK FIRST_TASK -t --task",
             "The first task of the list.",
