@@ -364,6 +364,28 @@ def test_a_function_that_asks_is_called_by_an_agent_only_after_a_yes(said, n_bou
     assert len(bought) == n_bought and run.output.startswith("It says: ")
 
 
+def test_a_function_that_asks_is_heeded_in_an_agent_within_an_agent():
+    bought = []
+
+    @babyagi.tool(asks_approval=True)
+    def buy(item: str) -> str:
+        """Buy an item."""
+        bought.append(item)
+        return "bought"
+
+    def answer(prompt, role):
+        is_inner = "You buy." in prompt.messages[0].text
+        if any(message.speaker is Speaker.TOOL for message in prompt.messages):
+            return "It is done or not."
+        name, given = ("buy", {"item": "tea"}) if is_inner else ("shop", {"question": "tea"})
+        return (ToolCall(id="c", name=name, arguments=json.dumps(given)),)
+
+    shop = Agent(tools=[buy], instruction="You buy.").as_tool("shop", "Buys things.")
+    Agent(ScriptedModel(answer), [shop], ask=lambda question: "no").run("Buy tea")
+
+    assert bought == []
+
+
 # -- limits, over real sockets
 # -------------------------------------------------------------------------------------------------
 
