@@ -58,6 +58,8 @@ def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
         assert parser.linkify is not None
         parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
     parser.validateLink = may_be_opened  # type: ignore[method-assign,assignment]
+    # an address is shown as it was written: decoded, one name can look like another
+    parser.normalizeLinkText = str  # type: ignore[method-assign,assignment]
     return parser
 
 
