@@ -146,6 +146,26 @@ class ObjectiveFields:
             default_text="those that read the folder, if there is one",
         ),
     )
+    mcp: Path | None = field(
+        default=None,
+        metadata=declare(
+            "BABYAGI_MCP --mcp",
+            "A file of MCP servers whose tools tasks may use (extra `mcp`).",
+            parse=parse_path,
+            metavar="FILE",
+            default_text="none",
+        ),
+    )
+    tools_from: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_TOOLS_FROM --tools-from",
+            "Python functions of your own that tasks may call: module, module:object, file.py, or "
+            "a folder.",
+            metavar="WHERE",
+            default_text="none",
+        ),
+    )
     ask: bool = field(
         default=False,
         metadata=declare(
