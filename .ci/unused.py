@@ -9,7 +9,15 @@ _download_model_if_not_exists  # chromadb's
 
 # Python or a library reads them
 __stdin__, __stdout__, __stderr__, raiseExceptions, _value_, row_factory, text_factory
-style_name, parsed, validateLink, handle_starttag, handle_startendtag, handle_endtag
+(
+    style_name,
+    parsed,
+    validateLink,
+    normalizeLinkText,
+    handle_starttag,
+    handle_startendtag,
+    handle_endtag,
+)
 tenant, _clients, prepared_max, normalizer, pre_tokenizer, post_processor
 
 # textual calls and reads them by name

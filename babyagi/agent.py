@@ -16,7 +16,7 @@ from babyagi.backends import utc_now
 from babyagi.components.description import Granted, load_description
 from babyagi.components.kinds import MODEL_KEY, SEARCH_KEY
 from babyagi.errors import NotFoundError, ParkedError
-from babyagi.inbox import Decision, decide, decisions, describe
+from babyagi.inbox import describe, take_words
 from babyagi.index.hashing import HashEmbedder
 from babyagi.journal import Backends, Gate, Journal
 from babyagi.llm.port import ChatModel
@@ -392,7 +392,13 @@ class _Desk:
                 fix="ask it again with `run`",
                 guide="tools",
             )
-        return Journal(self.backends, fence=claim.fence, prefix="1/", approval=Approval.NONE)
+        return Journal(
+            self.backends,
+            fence=claim.fence,
+            prefix="1/",
+            approval=Approval.NONE,
+            heeds_functions=True,
+        )
 
     async def settle(
         self, ended: RunEnded, executor: Executor, messages: Sequence[Message]
@@ -405,8 +411,7 @@ class _Desk:
     async def put_questions(self, ask: Ask) -> None:
         for step in await self.store.inbox(self.objective.id):
             said: str = await call_either(ask, describe(step))
-            way = Decision.ANSWER if Decision.ANSWER in decisions(step) else Decision.APPROVE
-            await self.store.answer_step(step.id, output=decide(step, way, said).to_json())
+            await self.store.answer_step(step.id, output=take_words(step, said).to_json())
 
 
 class ByHand:

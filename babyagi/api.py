@@ -29,7 +29,7 @@ from babyagi.agents.report import NO_OUTPUT, OUTPUT
 from babyagi.app import App, Company, Given, RunOutcome, open_app
 from babyagi.backends import require_result_store
 from babyagi.errors import BabyagiError, MalformedReplyError, NotFoundError
-from babyagi.inbox import APPROVAL, Decision, decide, decisions, describe
+from babyagi.inbox import APPROVAL, describe, take_words
 from babyagi.llm.embeddings import fetch_files
 from babyagi.llm.port import Completion
 from babyagi.offload import call_either, run_blocking
@@ -63,7 +63,6 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 1.0  # between two looks at the store where nothing says that there is something new
 _CALL_KEY = re.compile(r"(\d+/execute/\d+)/tool/(\d+)")
-_NO = ("", "n", "no")
 
 V = TypeVar("V")
 
@@ -402,18 +401,8 @@ async def _answer(store: TaskStore, objective_id: int, ask: Ask) -> None:
         for step in await store.inbox(objective_id):
             said = await call_either(ask, describe(step))
             with suppress(NotFoundError):  # somebody else was asked as well, and was faster
-                await _say(store, step, said)
+                await store.answer_step(step.id, output=take_words(step, said).to_json())
         await store.wait_for_events(objective_id, after_id=last, timeout_s=LOOK_S)
-
-
-async def _say(store: TaskStore, step: Step, said: str) -> None:
-    """Take a person's words as an answer, or as a yes or no where that is asked."""
-    if Decision.ANSWER in decisions(step):
-        decision = Decision.ANSWER if said.strip() else Decision.REJECT
-    else:
-        is_no = said.strip().casefold() in _NO
-        decision = Decision.REJECT if is_no else Decision.APPROVE
-    await store.answer_step(step.id, output=decide(step, decision, said).to_json())
 
 
 async def _conclude(
@@ -506,11 +495,12 @@ class Stream(Generic[T]):
             loop.close()
 
     async def answer(self, question: QuestionAsked, text: str) -> None:
-        """Answer a question, or allow a call (`yes`) or not (`no`), while the run goes on."""
+        """Answer a question, or allow a call (`yes`) or not (all else), while the run goes
+        on."""
         if self._app is None:
             raise RuntimeError("the run is over; babyagi answer takes what is still asked")
         step = await self._app.store.open_step(question.question_id)
-        await _say(self._app.store, step, text)
+        await self._app.store.answer_step(step.id, output=take_words(step, text).to_json())
 
     async def _tell(self) -> AsyncGenerator[Happening | ObjectiveEnded[T], None]:
         work = self._work

@@ -23,6 +23,7 @@ from babyagi.tools.base import Observation
 QUESTION = "question"
 APPROVAL = "approval"
 ONCE = "once"
+_YES = re.compile(r"(?:y|yes|true|approved?)\b", re.IGNORECASE)
 _SURROGATE = re.compile(f"[{SURROGATES}]")
 
 
@@ -184,6 +185,17 @@ def decide(step: Step, decision: Decision, text: str) -> Observation:
         passage=Passage(text=said or "approved", origin="person"),
         is_error=decision is Decision.REJECT,
     )
+
+
+def take_words(step: Step, said: object) -> Observation:
+    """What the task will read of words that a program was given for an open step. Nothing refuses
+    it, and where a call is to be allowed, so does all that does not begin with `yes`."""
+    words = "" if said is None else clean(str(said)).strip()
+    decision = Decision.ANSWER
+    if decision not in decisions(step):
+        decision = Decision.APPROVE
+        words = words if _YES.match(words) else ""
+    return decide(step, decision if words else Decision.REJECT, words)
 
 
 def write_decision(observation: Observation, *, seen: str = "") -> str:

@@ -61,6 +61,7 @@ from babyagi.taskstore.limits import charge_of
 from babyagi.taskstore.port import Intention, Kept, Outcome, TaskStore
 from babyagi.text import clean, one_line, shorten
 from babyagi.tools.base import Compose, Observation, OutOfTimeError, Tool, run_in_time
+from babyagi.tools.declare import FunctionTool
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +182,8 @@ class Journal:
     Args:
         fence: the claim that the steps are recorded under.
         prefix: what every key starts with: `<try>/` for a task, nothing for a duty.
-        approval: which tool calls ask a person first.
+        approval: which tool calls ask a person first. heeds_functions: so do, in any case,
+            those of functions of a program that say so themselves.
         is_new: nothing is recorded for the owner yet.
     """
 
@@ -192,6 +194,7 @@ class Journal:
         fence: Fence,
         prefix: str = "",
         approval: Approval = Approval.ONCE,
+        heeds_functions: bool = False,
         is_new: bool = False,
     ) -> None:
         self._backends = backends
@@ -200,6 +203,7 @@ class Journal:
         self._prefix = prefix
         self._try_prefix = prefix
         self._approval = approval
+        self._heeds_functions = heeds_functions
         self._recorded = _Recorded(self._store, fence, is_empty=is_new)
         self._may_hold = False
 
@@ -226,6 +230,7 @@ class Journal:
             fence=self._fence,
             prefix=f"{self._prefix}{path}/",
             approval=self._approval,
+            heeds_functions=self._heeds_functions,
         )
         inner._try_prefix, inner._recorded = self._try_prefix, self._recorded
         return inner
@@ -433,7 +438,7 @@ class Journal:
         if made is not None:
             return await self._put_observation(path, made, request)
         approved = None
-        if self._approval is Approval.ONCE and tool.asks_approval:
+        if self._asks_first(tool):
             approved = await self._park(f"{path}/approval", inbox.APPROVAL, request)
             approval = Observation.from_json(approved.output or "")
             if approval.is_error:
@@ -460,6 +465,10 @@ class Journal:
             origins=observation.passage.origins,
         )
         return Observation.from_json((await self._record(outcome)).output or "")
+
+    def _asks_first(self, tool: Tool) -> bool:
+        is_heeded = self._heeds_functions and isinstance(tool, FunctionTool)
+        return tool.asks_approval and (self._approval is Approval.ONCE or is_heeded)
 
     async def _found_in_an_earlier_try(self, request: str, kind: str) -> Observation | None:
         """What came of the same call or question in an earlier try of this task, for as many as

@@ -344,6 +344,48 @@ def test_a_question_to_a_person_may_be_put_by_a_plain_function():
     assert run.output == "It says: Friday"
 
 
+@pytest.mark.parametrize(("said", "n_bought"), [("yes", 1), ("no", 0), ("nope", 0), ("", 0)])
+def test_a_function_that_asks_is_called_by_an_agent_only_after_a_yes(said, n_bought):
+    asked, bought = [], []
+
+    @babyagi.tool(asks_approval=True)
+    def buy(item: str) -> str:
+        """Buy an item."""
+        bought.append(item)
+        return "bought"
+
+    def ask(question):
+        asked.append(question)
+        return said
+
+    run = Agent(wanting("buy", {"item": "tea"}), [buy], ask=ask).run("Buy tea")
+
+    assert asked == ['may this call be made? buy(item="tea")']
+    assert len(bought) == n_bought and run.output.startswith("It says: ")
+
+
+def test_a_function_that_asks_is_heeded_in_an_agent_within_an_agent():
+    bought = []
+
+    @babyagi.tool(asks_approval=True)
+    def buy(item: str) -> str:
+        """Buy an item."""
+        bought.append(item)
+        return "bought"
+
+    def answer(prompt, role):
+        is_inner = "You buy." in prompt.messages[0].text
+        if any(message.speaker is Speaker.TOOL for message in prompt.messages):
+            return "It is done or not."
+        name, given = ("buy", {"item": "tea"}) if is_inner else ("shop", {"question": "tea"})
+        return (ToolCall(id="c", name=name, arguments=json.dumps(given)),)
+
+    shop = Agent(tools=[buy], instruction="You buy.").as_tool("shop", "Buys things.")
+    Agent(ScriptedModel(answer), [shop], ask=lambda question: "no").run("Buy tea")
+
+    assert bought == []
+
+
 # -- limits, over real sockets
 # -------------------------------------------------------------------------------------------------
 

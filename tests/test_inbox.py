@@ -4,11 +4,21 @@ of."""
 import asyncio
 import signal
 import sys
+from dataclasses import replace
 
 import pytest
 
 from babyagi.errors import NotFoundError, RequestRefusedError, SettingsError
-from babyagi.inbox import Decision, decide, describe, name_step, pick_named, write_request
+from babyagi.inbox import (
+    APPROVAL,
+    Decision,
+    decide,
+    describe,
+    name_step,
+    pick_named,
+    take_words,
+    write_request,
+)
 from babyagi.llm.prompt import Speaker, ToolCall
 from babyagi.offload import run_inline
 from babyagi.tasks import (
@@ -374,3 +384,13 @@ def test_a_number_that_nothing_asks_under_names_the_tasks_that_do():
     with pytest.raises(NotFoundError) as caught:
         pick_named([asked(17, task=4)], 5, step_id=None, ask="babyagi answer")
     assert caught.value.why == "these tasks ask: 4"
+
+
+@pytest.mark.parametrize("said", ["no", "No!", "nope", "never", "not now", "", None, "yesterday"])
+def test_only_a_yes_allows_a_call(said):
+    assert take_words(replace(asked(1, task=1), kind=APPROVAL), said).is_error
+
+
+@pytest.mark.parametrize("said", ["y", "Yes", " yes, do it", "approve", True])
+def test_a_yes_allows_a_call(said):
+    assert not take_words(replace(asked(1, task=1), kind=APPROVAL), said).is_error

@@ -21,6 +21,7 @@ from babyagi.cli.text import (
     echo,
     echo_lines,
     fit,
+    forget_typed,
     is_person_there,
     print_json,
     safe_line,
@@ -508,4 +509,5 @@ def _is_confirmed(request: Request) -> bool:
     lines: list[Line] = render_request(request, terminal_width(), is_whole=True)[:-1]
     for line in lines:
         warn(line.text, line.style)
+    forget_typed()
     return ask("Is this call to be made, as it is shown? [y/N]").lower() in ("y", "yes")

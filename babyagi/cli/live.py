@@ -299,7 +299,7 @@ class Answer(Input):
 
 class QuestionScreen(Screen[tuple[Decision, str] | None]):
     """What a task asks, whole, and the place for the answer. A call can be approved only after its
-    last row was on the screen."""
+    last row was on the screen; what was typed before is not heard."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss(None)"),
@@ -317,6 +317,7 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
         super().__init__()
         self._request = request
         self._is_call = request.step.kind == APPROVAL
+        self._is_drawn = False
         self._text = Static(id="text")
         self._scroll = VerticalScroll(self._text, can_focus=False)
         self._hint = Static(self._say_keys(), classes="keys")
@@ -335,6 +336,11 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
     def on_resize(self, event: keys.Resize) -> None:
         lines = render_request(self._request, max(24, event.size.width - 2), is_whole=True)[:-1]
         self._text.update(to_content(lines))
+        self._is_drawn = False
+        self.call_after_refresh(self._note_drawn)
+
+    def _note_drawn(self) -> None:
+        self._is_drawn = True
 
     def action_scroll(self, by: int) -> None:
         self._scroll.scroll_relative(y=by, animate=False, immediate=True)
@@ -343,7 +349,7 @@ class QuestionScreen(Screen[tuple[Decision, str] | None]):
         self.action_scroll(by * max(1, self._scroll.size.height - 1))
 
     def action_approve(self) -> None:
-        if not self._is_call:
+        if not self._is_call or not self._is_drawn:
             return
         if self._scroll.scroll_offset.y < self._scroll.max_scroll_y:
             self._hint.update("read it to its end first: space goes down · n refuse it · esc later")

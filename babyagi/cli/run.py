@@ -9,9 +9,8 @@ import logging
 import os
 import signal
 import sys
-import termios
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +44,7 @@ from babyagi.cli.text import (
     Style,
     echo,
     fit,
+    forget_typed,
     is_in_foreground,
     is_live_terminal,
     is_person_there,
@@ -947,8 +947,7 @@ class Asker:
     def _forget_typed(self) -> None:
         """What was typed before a call was shown approves nothing."""
         self._typed.clear()
-        with suppress(termios.error, OSError):
-            termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        forget_typed(self._descriptor)
 
     async def _look(self) -> list[Step]:
         steps = await self._store.inbox(self._objective_id)

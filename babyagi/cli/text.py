@@ -13,8 +13,10 @@ import os
 import re
 import shutil
 import sys
+import termios
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TextIO
@@ -272,6 +274,13 @@ def ask(question: str) -> str:
     input."""
     print(safe(question), end=" ", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip()
+
+
+def forget_typed(descriptor: int | None = None) -> None:
+    """Drop what was typed and not read yet, on standard input where nothing else is named: what was
+    typed before a person was shown something is no answer to it."""
+    with suppress(termios.error, OSError, ValueError):
+        termios.tcflush(sys.stdin.fileno() if descriptor is None else descriptor, termios.TCIFLUSH)
 
 
 def print_json(value: Any) -> None:

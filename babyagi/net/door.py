@@ -37,7 +37,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 from urllib.robotparser import RobotFileParser
 
 from babyagi.errors import SettingsError, ToolError
@@ -60,6 +60,7 @@ USER_AGENT = "babyagi"
 MAX_REDIRECTS = 5
 MAX_ADDRESSES = 4  # of a name that are tried
 MAX_ROBOTS_BYTES = 512_000  # a reader must take at least 500 KiB (RFC 9309)
+MAX_NUMBER_CHARS = 40  # of a pause in a robots.txt
 MAX_HOSTS = 256  # whose rules and last visit are remembered
 MAX_ACCEPTED_PAUSE_S = 10.0  # that a robots.txt may ask for
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -169,15 +170,14 @@ class Door:
         host = self._remembered(target)
         if host.rules is None:
             host.rules = await self._read_rules(target)
-            asked_s = float(host.rules.crawl_delay(USER_AGENT) or 0)
-            host.pause_s = max(host.pause_s, min(asked_s, MAX_ACCEPTED_PAUSE_S))
+            asked_s = min(int(host.rules.crawl_delay(USER_AGENT) or 0), MAX_ACCEPTED_PAUSE_S)
+            host.pause_s = max(host.pause_s, asked_s)
         if not host.rules.can_fetch(USER_AGENT, target.url):
             raise AddressError("its robots.txt asks programs not to fetch it")
 
     async def _read_rules(self, target: Target) -> RobotFileParser:
         """The rules of the host; none where it has no such file. While it answers with errors of
         its own, nothing of it may be fetched (RFC 9309, 2.3.1.4)."""
-        rules = RobotFileParser()
         url = f"{target.origin}/robots.txt"
         for _ in range(MAX_REDIRECTS + 1):
             async with self._ask(read_target(url)) as response:
@@ -189,10 +189,8 @@ class Door:
                 body = b""
                 if response.status == 200:
                     body, _ = await _read_body(response, MAX_ROBOTS_BYTES)
-                rules.parse(body.decode("utf-8", "replace").splitlines())
-                return rules
-        rules.parse([])
-        return rules
+                return _parse_rules(body.decode("utf-8", "replace"))
+        return _parse_rules("")
 
     def _remembered(self, target: Target) -> _Host:
         host = self._host_by_origin.setdefault(target.origin, _Host(pause_s=self._pause_s))
@@ -355,6 +353,29 @@ class _Deflated:
         if self._stream is None and chunk:
             self._stream = zlib.decompressobj(wbits=15 if chunk[0] & 0x0F == 8 else -15)
         return self._stream.decompress(chunk, n_bytes) if chunk else b""
+
+
+# -- what a host says
+# --------------------------------------------------------------------------------------------------
+
+
+def _parse_rules(text: str) -> RobotFileParser:
+    """The rules of a robots.txt; those of its lines count that can be read."""
+    rules = RobotFileParser()
+    rules.parse([line for line in text.splitlines() if _is_readable(line)])
+    return rules
+
+
+def _is_readable(line: str) -> bool:
+    """Whether the parser, which raises at some lines, can read this one."""
+    name, _, value = line.partition("#")[0].partition(":")
+    if name.strip().casefold() in ("crawl-delay", "request-rate"):
+        return value.isascii() and len(value) <= MAX_NUMBER_CHARS
+    try:
+        urlsplit(unquote(value.strip()))
+    except ValueError:
+        return False
+    return True
 
 
 def _join(url: str, location: str) -> str:

@@ -18,6 +18,7 @@ Attributes = dict[str, str | int | float]
 
 MAX_PARSED_CHARS = 150_000
 MAX_LINE_CHARS = 20_000  # of a longer line parsing takes too long
+MAX_COLONS = 100  # in a line in which addresses are looked for, which takes their square
 _MAY_BE_OPENED = re.compile(r"(?:https?://|mailto:)[^\s<>\"]+", re.IGNORECASE)
 _CLASS_BY_STYLE = {"text-align:right": "right", "text-align:center": "center"}
 
@@ -39,7 +40,8 @@ def render_html(text: str) -> Html:
     """Return the text as HTML: paragraphs, lists, tables; nothing in it runs or is loaded."""
     if not can_be_parsed(text):
         return Html(f"<pre>{escape(text)}</pre>")
-    parser = _open_parser(finds_addresses=True)
+    has_few = all(line.count(":") <= MAX_COLONS for line in text.split("\n"))
+    parser = _open_parser(finds_addresses=has_few)
     tokens = list(_make_harmless(parser.parse(text)))
     return Html(parser.renderer.render(tokens, parser.options, {}))
 
@@ -56,6 +58,8 @@ def _open_parser(*, finds_addresses: bool = False) -> MarkdownIt:
         assert parser.linkify is not None
         parser.linkify.set({"fuzzy_link": False, "fuzzy_email": False, "fuzzy_ip": False})
     parser.validateLink = may_be_opened  # type: ignore[method-assign,assignment]
+    # an address is shown as it was written: decoded, one name can look like another
+    parser.normalizeLinkText = str  # type: ignore[method-assign,assignment]
     return parser
 
 

@@ -185,20 +185,30 @@ def _read_marginalia(found: Mapping[str, Any]) -> Iterator[Hit]:
     yield from _hits(found.get("results"), "title", "url", "description")
 
 
-_SHOWN = re.compile(
-    r'<a\b[^<>]{0,500}?class="result__(?P<part>a|snippet)"[^<>]{0,3000}?'
-    r'href="(?P<url>[^"<>]{1,2500})"[^<>]{0,500}>(?P<text>.{0,3000}?)</a>',
-    re.DOTALL,
-)
+# each of them takes a time that grows with the length of the page alone, whatever stands in it
+_LINK = re.compile(r"<a\s[^<>]*>")
+_PART = re.compile(r'\sclass="result__(a|snippet)"')
+_HREF = re.compile(r'\shref="([^"]{1,2500})"')
+MAX_LINK_CHARS = 3000
+
+
+def _find_links(page: str) -> Iterator[tuple[str, str, str]]:
+    """Of each link of a result whether it is its title (`a`) or `snippet`, its address, its
+    text."""
+    for link in _LINK.finditer(page):
+        part, href = _PART.search(link[0]), _HREF.search(link[0])
+        end = page.find("</a>", link.end(), link.end() + MAX_LINK_CHARS) if part and href else -1
+        if part and href and end >= 0:
+            yield part[1], href[1], page[link.end() : end]
 
 
 def _read_duckduckgo(found: Mapping[str, Any]) -> Iterator[Hit]:
     """The page of results: each is a link with its title, and a link with the snippet."""
     hits: list[Hit] = []
-    for match in _SHOWN.finditer(str(found.get("page", ""))):
-        text = _field(match.groupdict(), "text")
-        if match["part"] == "a":
-            url = unescape(match["url"])
+    for part, href, inner in _find_links(str(found.get("page", ""))):
+        text = _field({"text": inner}, "text")
+        if part == "a":
+            url = unescape(href)
             url = _web_address(f"https:{url}" if url.startswith("//") else url)
             hits.append(Hit(title=text, url=url, snippet=""))
         elif hits:

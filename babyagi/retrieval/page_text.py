@@ -137,15 +137,18 @@ def _find_main_text(html: str, url: str) -> str:
         import trafilatura
     except ImportError:
         return ""
-    found = trafilatura.extract(
-        html,
-        url=url,
-        output_format="markdown",
-        include_tables=True,
-        include_links=True,
-        include_comments=False,
-        favor_recall=True,
-    )
+    try:
+        found = trafilatura.extract(
+            html,
+            url=url,
+            output_format="markdown",
+            include_tables=True,
+            include_links=True,
+            include_comments=False,
+            favor_recall=True,
+        )
+    except Exception:  # at a broken page it raises what it likes; the plain reader has read it
+        return ""
     return found or ""
 
 
@@ -172,6 +175,13 @@ class _PlainReader(HTMLParser):
     def text(self) -> str:
         lines = [" ".join(line.split()) for line in "".join(self._parts).split("\n")]
         return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+    def parse_html_declaration(self, i: int) -> int:
+        """What is no declaration, such as `<![foo`, is passed over as browsers do."""
+        try:
+            return super().parse_html_declaration(i)
+        except AssertionError:
+            return self.parse_bogus_comment(i)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self._n_silent:

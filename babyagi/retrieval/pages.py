@@ -44,8 +44,13 @@ class Document:
 
     @classmethod
     def from_json(cls, text: str) -> Document:
+        """Raises ValueError, KeyError or TypeError for what `to_json` did not write."""
         fields = json.loads(text)
-        return cls(**{**fields, "fetched_at": datetime.fromisoformat(fields["fetched_at"])})
+        found = cls(**{**fields, "fetched_at": datetime.fromisoformat(fields["fetched_at"])})
+        words = (found.url, found.title, found.text, found.digest)
+        if not all(isinstance(one, str) for one in words) or found.fetched_at.tzinfo is None:
+            raise ValueError("a field is of another kind")
+        return found
 
 
 Read = Callable[[Page], Awaitable[Mapping[str, str]]]
@@ -109,9 +114,10 @@ class Pages:
             return None
         try:
             document = Document.from_json(_path(self._folder, url).read_text(encoding="utf-8"))
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None  # none, or a broken one
-        return document if self._clock() - document.fetched_at < KEPT_FOR else None
+        age = self._clock() - document.fetched_at
+        return document if timedelta() <= age < KEPT_FOR else None
 
     def _keep(self, url: str, document: Document) -> None:
         if self._folder is None:

@@ -36,29 +36,36 @@ class Scored:
 
 
 def split_parts(markdown: str, *, max_chars: int = PART_CHARS) -> list[Part]:
-    """Split a text at its paragraphs into parts of about `max_chars`, each under its headings."""
+    """Split a text at its paragraphs into parts of about `max_chars`, each under its headings; a
+    heading with nothing below it is a part of its own."""
     parts: list[Part] = []
     headings: dict[int, str] = {}
     held: list[str] = []
+    bare = 0  # the level of a heading below which nothing has come yet
 
-    def end_part() -> None:
-        if held:
-            path = tuple(headings[level] for level in sorted(headings))
-            parts.append(Part(index=len(parts), headings=path, text="\n\n".join(held)))
-            held.clear()
+    def end_part(next_level: int = 0) -> None:
+        path = [headings[level] for level in sorted(headings)]
+        texts = ["\n\n".join(held)] if held else []
+        if not held and bare and next_level <= bare:
+            texts = _pieces(path.pop(), max_chars)
+        for text in texts:
+            parts.append(Part(index=len(parts), headings=tuple(path), text=text))
+        held.clear()
 
     for paragraph in filter(None, (one.strip() for one in re.split(r"\n\s*\n", markdown))):
         heading = re.fullmatch(r"(#{1,6})\s+(.+)", paragraph)
         if heading:
-            end_part()
             level = len(heading[1])
+            end_part(level)
+            bare = level
             headings = {one: name for one, name in headings.items() if one < level}
             headings[level] = heading[2].strip()
             continue
         for piece in _pieces(paragraph, max_chars):
-            if held and sum(map(len, held)) + len(piece) > max_chars:
+            if held and sum(len(one) + 2 for one in held) + len(piece) > max_chars:
                 end_part()
             held.append(piece)
+            bare = 0
     end_part()
     return parts
 

@@ -173,6 +173,7 @@ async def run_composed(arguments: Mapping[str, Any]) -> Passage:
 
 MAX_ARGUMENT_CHARS = 50_000
 MAX_NAMED_CHOICES = 12
+MAX_DEPTH = 100  # of lists and objects within one another
 
 Schema = Mapping[str, Any]
 
@@ -191,9 +192,33 @@ def _number(written: str) -> float:
     return number
 
 
-# JSON from a model: what could be read in two ways, or is no JSON though Python takes it, is
-# refused.
-DECODER = json.JSONDecoder(
+class _Decoder(json.JSONDecoder):
+    def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+        value, end = super().raw_decode(s, idx)
+        if is_deep(value):
+            raise json.JSONDecodeError(f"nested deeper than {MAX_DEPTH}", s, idx)
+        return value, end
+
+
+def is_deep(value: Any) -> bool:
+    """Whether lists and objects stand in one another so deeply that writing the value, or going
+    through it, may fail."""
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, list | dict)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True
+
+
+# JSON from a model: what could be read in two ways, or is no JSON though Python takes it, or is
+# nested too deeply, is refused.
+DECODER = _Decoder(
     object_pairs_hook=_object, parse_float=_number, parse_constant=_number, strict=False
 )
 

@@ -235,5 +235,5 @@ def find_about(document: Document, about: str) -> str:
             break
         kept.append(one.index)
     if not kept:
-        return f"No part of the page bears on {about[:200]!r}; it begins:\n{texts[0][:2000]}"
+        return f"No part of the page bears on {about[:200]!r}; it begins:\n{document.text[:2000]}"
     return "\n\n[…]\n\n".join(texts[index] for index in sorted(kept))

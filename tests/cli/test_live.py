@@ -3,6 +3,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
+from textual.events import Key
 from textual.widgets import Static
 
 from babyagi.cli.live import Desk, LiveApp, LiveView, QuestionScreen, ReadingScreen, _Caught
@@ -137,6 +138,23 @@ async def test_a_call_is_approved_only_after_its_end_was_on_the_screen(store, ob
         await sitting.look(pilot)
 
     assert await store.inbox(objective.id) == []
+
+
+@pytest.mark.parametrize("text", ["a line", "a line\n" * 60], ids=["short", "long"])
+async def test_a_call_is_not_approved_by_what_was_typed_before_it_was_on_the_screen(
+    store, objective, seat, text
+):
+    await park(store, objective, "approval", {"text": text})
+    async with seat() as (sitting, pilot):
+        await sitting.look(pilot)
+        sitting.app.post_message(Key("a", "a"))
+        while not isinstance(sitting.app.screen, QuestionScreen):
+            await asyncio.sleep(0)
+        sitting.app.post_message(Key("y", "y"))
+        await pilot.pause()
+        await pilot.pause()
+
+    assert len(await store.inbox(objective.id)) == 1
 
 
 async def test_a_call_is_refused_with_n_and_a_stray_y_on_the_board_approves_nothing(

@@ -1,5 +1,7 @@
 import io
 import json
+import os
+import select
 
 import pytest
 
@@ -196,3 +198,17 @@ def test_a_line_that_is_cut_ends_with_a_whole_word(width):
     head = text.fit(line, width).removesuffix("…")
 
     assert line[len(head)] == " "
+
+
+def test_what_was_typed_before_something_was_shown_is_no_answer_to_it():
+    typing, reading = os.openpty()
+    try:
+        os.write(typing, b"y\n")
+        select.select([reading], [], [], 5)
+        text.forget_typed(reading)
+        os.write(typing, b"n\n")
+        select.select([reading], [], [], 5)
+        assert os.read(reading, 100) == b"n\n"
+    finally:
+        os.close(typing)
+        os.close(reading)

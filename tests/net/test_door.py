@@ -317,3 +317,18 @@ async def test_a_proxy_that_was_named_is_used_and_no_address_in_numbers_is_hidde
 
     assert page.body == b"through the proxy"
     assert {asked.host for asked in proxy.asked} == {"far.example"}
+
+
+async def test_a_robots_txt_with_lines_that_cannot_be_read_is_kept_by_the_others():
+    lines = [
+        "User-agent: *", "Crawl-delay: ²", f"Crawl-delay: {'9' * 400}", f"Crawl-delay: {'9' * 5000}",
+        "Request-rate: 1/²", "Disallow: http://[", "Disallow: //℀.test/", "Disallow: /private",
+    ]  # fmt: skip
+    robots = Reply("\n".join(lines), content_type="text/plain; charset=utf-8")
+    async with serve({"/robots.txt": robots, "/a": Reply("a")}) as server:
+        door, base = open_door(server), f"http://site.test:{server.port}"
+        page = await door.fetch(f"{base}/a")
+        with pytest.raises(ToolError, match=r"robots\.txt asks programs not to fetch it"):
+            await door.fetch(f"{base}/private/x")
+
+    assert page.body == b"a"

@@ -85,3 +85,15 @@ def test_a_flood_is_shown_as_it_stands_and_not_parsed():
 )
 def test_an_address_is_vetted_by_its_scheme(address, is_fine):
     assert may_be_opened(address) is is_fine
+
+
+def test_addresses_in_a_text_become_links_but_not_those_of_a_flood():
+    assert '<a href="https://a.test/x"' in render_html("see https://a.test/x")
+    assert "<a " not in render_html("https://a" * 150)
+
+
+@pytest.mark.parametrize("written", ["{}", "<{}>", "see {} there"])
+def test_an_address_is_shown_as_it_was_written_and_not_as_a_name_that_looks_like_another(written):
+    address = "https://xn--80ak6aa92e.com/a%20b"
+
+    assert f">{address}</a>" in render_html(written.format(address))

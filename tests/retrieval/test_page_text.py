@@ -117,3 +117,10 @@ def test_no_page_is_too_odd_to_be_read(name):
 
     assert len(page.text) <= MAX_CHARS
     assert len(page.title) <= 300
+
+
+@pytest.mark.parametrize("odd", ["<![foo bar]>", "<![>", "<![ x]>", "<![if !IE]>", "<!foo[ ]>"])
+def test_a_declaration_that_is_none_costs_no_text(odd):
+    found = read_text(f"<p>before</p>{odd}<p>after".encode(), content_type="text/html", url="")
+
+    assert found.text.startswith("before") and found.text.endswith("after")

@@ -1,6 +1,7 @@
 """Pages as documents: fetched once, read apart, kept for a day."""
 
 import hashlib
+import json
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
@@ -75,3 +76,24 @@ async def test_a_page_made_to_cost_time_or_memory_is_one_line():
 
     with pytest.raises(ToolError, match=r"takes too long|too much time or memory"):
         await read_apart(page, timeout_s=2.0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fetched_at": "2026-11-22T11:00:00"},
+        {"fetched_at": "2999-01-01T00:00:00+00:00"},
+        {"text": 5},
+        {"title": None},
+        {"beside": 1},
+    ],
+    ids=str,
+)
+async def test_a_kept_page_of_another_form_or_of_the_future_is_fetched_again(tmp_path, change):
+    async with WebServer(lambda asked: Reply("x")) as server:
+        await open_pages(server, tmp_path).open(server.base_url)
+        (kept,) = tmp_path.glob("*.json")
+        kept.write_text(json.dumps(json.loads(kept.read_text()) | change))
+        document = await open_pages(server, tmp_path).open(server.base_url)
+
+    assert document.text == "x" and len(server.paths()) == 2

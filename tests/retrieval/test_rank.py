@@ -54,3 +54,19 @@ def test_a_part_has_at_most_its_length_and_no_word_is_lost(text, max_chars):
     assert joined.count("a") <= text.count("a")
     if "#" not in text:
         assert joined.count("a") == text.count("a")
+
+
+def test_headings_with_nothing_below_them_are_parts():
+    parts = split_parts("# News\n\n## Rain\n\n## Snow\n\nIt snows.\n\n## Sun")
+
+    assert [(part.headings, part.text) for part in parts] == [
+        (("News",), "Rain"),
+        (("News", "Snow"), "It snows."),
+        (("News",), "Sun"),
+    ]
+
+
+def test_what_stands_between_paragraphs_counts_as_well():
+    parts = split_parts("aa\n\na\n\na", max_chars=5)
+
+    assert [part.text for part in parts] == ["aa\n\na", "a"]

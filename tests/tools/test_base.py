@@ -107,6 +107,7 @@ def test_empty_text_is_no_arguments_and_a_bare_value_is_the_only_parameter():
         ('{"path": "a", "is_on": "yes"}', "'is_on' must be of type boolean"),
         ('{"path": "a"', "not valid JSON; write a JSON object"),
         ('{"path": "a", "deep": ' + '{"a":' * 5000, "not valid JSON"),
+        ('{"path": "a", "deep": ' + '{"a":' * 120 + "1" + "}" * 121, "not valid JSON"),
         ('{"path": "a", "first_line": ' + "9" * 5000 + "}", "not valid JSON"),
         (
             '{"path": "a", "first_line": "' + "9" * 5000 + '"}',

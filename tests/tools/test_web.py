@@ -150,3 +150,16 @@ def test_the_arguments_of_a_model_are_checked():
     for wrong in ('{"url": "x", "part": 0}', '{"about": "x"}', '{"url": "x", "depth": 3}'):
         with pytest.raises(ToolError):
             parse_arguments(tool, wrong)
+
+
+async def test_a_page_of_headings_alone_is_told_by_its_headings():
+    async with WebServer(lambda asked: Reply("<h1>News</h1><h2>Rain</h2><h2>Snow</h2>")) as server:
+        door = Door(allow=[f"127.0.0.1:{server.port}"], pause_s=0.0)
+        tool = build_open_page(Pages(door, clock=lambda: NOW, read=read_here))
+        found = [
+            (await tool.run({"url": server.base_url, "about": about})).text
+            for about in ("snow", "tea")
+        ]
+
+    assert found[0].endswith("\n\nNews\nSnow")
+    assert "No part of the page bears on 'tea'; it begins:\n# News" in found[1]
