@@ -10,7 +10,7 @@ from datetime import datetime
 
 from babyagi.cli import render
 from babyagi.cli.json_shapes import is_rehearsal, model_of
-from babyagi.cli.text import Line, Style, cell_width, cut, fit, safe
+from babyagi.cli.text import Line, Style, cell_width, cut_words, fit, safe
 from babyagi.cli.views import count_serving
 from babyagi.inbox import asking_task, describe
 from babyagi.tasks import Objective, ObjectiveStatus, Step, Task, TaskStatus, Worker
@@ -123,9 +123,7 @@ def draw(board: Board, *, now: datetime, width: int, height: int) -> list[Row]:
 
 def _fitted(row: Row, width: int) -> Row:
     line = row.line
-    text = safe(line.text)
-    text = cut(text, width) if cell_width(text) > width else text
-    return Row(line=Line(text, line.style), key=row.key)
+    return Row(line=Line(cut_words(safe(line.text), width), line.style), key=row.key)
 
 
 def _around(rows: list[Row], selected: Key | None, n: int) -> list[Row]:

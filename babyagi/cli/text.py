@@ -88,7 +88,11 @@ def _character_width(character: str) -> int:
 def fit(text: str, width: int) -> str:
     """Return the text as one safe line of at most `width` cells, cut with an ellipsis, between two
     words where the last one is not most of what fits."""
-    line = safe_line(text)
+    return cut_words(safe_line(text), width)
+
+
+def cut_words(line: str, width: int) -> str:
+    """As `fit`, of a line that `safe` has seen; its blanks stay."""
     if cell_width(line) <= width:
         return line
     head = cut(line, width).removesuffix("…")
