@@ -25,7 +25,19 @@ sql, month, tags, street, age, local_address, socket_options
 connect_unix_socket, handle_starttag, handle_endtag, handle_data
 
 # The command line's, by their decorators
-tasks_list, results_list, objectives_list, move, edit, skip, tools_test, prune, help_
+(
+    tasks_list,
+    results_list,
+    objectives_list,
+    move,
+    edit,
+    skip,
+    tools_test,
+    mcp_list,
+    mcp_test,
+    prune,
+    help_,
+)
 
 # A field that only JSON shows
 not_before

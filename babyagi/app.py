@@ -9,6 +9,7 @@ import random
 import secrets
 import socket
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -24,9 +25,11 @@ from babyagi.errors import (
     LimitReachedError,
     ModelRejectedError,
     SettingsError,
+    ToolError,
 )
 from babyagi.files import Folder
 from babyagi.home import (
+    PAGES,
     home_id,
     is_bearer_dead,
     new_worker_id,
@@ -81,7 +84,9 @@ from babyagi.taskstore.lifecycle import further_question
 from babyagi.taskstore.limits import find_used_up
 from babyagi.taskstore.port import TaskStore
 from babyagi.tools.base import Tool
-from babyagi.tools.catalog import NEED_A_FOLDER, ToolContext, grant_tools, open_tools
+from babyagi.tools.catalog import NEED_A_FOLDER, TOOL_NAMES, ToolContext, grant_tools, open_tools
+from babyagi.tools.mcp import Connection, load_servers, open_servers
+from babyagi.tools.own import load_tools
 from babyagi.worker.lease import reap_namesakes
 from babyagi.worker.process import Around, Runtime, WorkerLoop
 from babyagi.worker.serving import Pace, Patience, nobody
@@ -108,9 +113,10 @@ class RunOutcome:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
     """What a program hands in that no setting can name: functions as tools, models by their names,
-    and what it wants of the report."""
+    and what it wants of the report. `faults` says which tools are not there, and why."""
 
     tools: tuple[Tool, ...] = ()
+    faults: tuple[str, ...] = ()
     model_by_name: Mapping[str, ChatModel] = field(default_factory=dict)
     output: OutputType | None = None
 
@@ -400,7 +406,20 @@ class App:
         shipped = grant_tools(
             has_folder=settings.files is not None, more=settings.tools, may_ask=settings.ask
         )
-        return (*shipped, *map(grant_given, self._given.tools))
+        if self._given.faults:
+            raise SettingsError(
+                "not all tools that were named are there",
+                why="; ".join(self._given.faults),
+                fix="babyagi mcp list shows which servers answer",
+                guide="tools",
+            )
+        grants = (*shipped, *map(grant_given, self._given.tools))
+        taken = Counter([*TOOL_NAMES, *(tool.name for tool in self._given.tools)])
+        if twice := [name for name, n in taken.items() if n > 1]:
+            raise SettingsError(
+                f"two tools have the name {twice[0]}", fix="rename one of them", guide="tools"
+            )
+        return grants
 
     def _note_free_vectors(self, embedding: str) -> None:
         """Raises `SettingsError` where a person set the limit of money: with vectors of unknown
@@ -630,7 +649,7 @@ class App:
         """The tools that the objective may use; a worker that lacks one must not work on it."""
         granted = {grant.name for grant in objective.spec.tools if grant.parameters is None}
         folder = self._open_folder(objective) if granted & NEED_A_FOLDER else None
-        pages_folder = self.settings.home / "pages" / objective.uid
+        pages_folder = self.settings.home / PAGES / objective.uid
         tools = open_tools(granted, open_tool_context(self.settings, folder, pages=pages_folder))
         missing = sorted(granted - {tool.name for tool in tools})
         if missing:
@@ -646,13 +665,15 @@ class App:
         return (*tools, *(self._find_given(grant, objective) for grant in functions))
 
     def _find_given(self, grant: ToolGrant, objective: Objective) -> Tool:
-        """The function of this program that the objective was started with."""
+        """The function or the server's tool that the objective was started with."""
         tool = next((one for one in self._given.tools if one.name == grant.name), None)
         if tool is None:
             raise SettingsError(
                 f"objective {objective.id} needs the tool {grant.name}, and this worker has it not",
-                why="it is a function of the Python program that started the objective",
-                fix=f"start it again from that program: babyagi.run(…, tools=[{grant.name}])",
+                why="; ".join(self._given.faults)
+                or "it was handed in by the program, file or server that the objective began with",
+                fix="give it again: --mcp FILE, --tools-from WHERE, or babyagi.run(…, "
+                f"tools=[{grant.name}])",
                 guide="tools",
             )
         mine = grant_given(tool)
@@ -662,7 +683,7 @@ class App:
                 f"the tool {grant.name} has other {what} than when objective {objective.id} was "
                 "started",
                 why="what a tool takes and does is frozen with its objective",
-                fix="give the function as it was, or start anew: babyagi.run(…, new=True)",
+                fix="give it as it was, or start anew: --new, or babyagi.run(…, new=True)",
                 guide="tools",
             )
         return replace(tool, description=grant.description)
@@ -759,9 +780,36 @@ async def open_app(
                 home=home,
                 lease_until=now,
             )
-            yield App(
-                settings, store, identity=identity, ask_human=ask_human, tell=tell, given=given
-            )
+            async with _with_named_tools(settings, given) as complete:
+                for fault in complete.faults:
+                    tell(fault)
+                yield App(
+                    settings,
+                    store,
+                    identity=identity,
+                    ask_human=ask_human,
+                    tell=tell,
+                    given=complete,
+                )
+
+
+@asynccontextmanager
+async def _with_named_tools(settings: Settings, given: Given) -> AsyncIterator[Given]:
+    """What was given, with the tools of the functions and the servers that the settings name."""
+    own = load_tools(settings.tools_from, cwd=Path.cwd()) if settings.tools_from else []
+    async with open_servers(load_servers(settings.mcp) if settings.mcp else []) as connections:
+        listed = await asyncio.gather(*(list_tools(one) for one in connections))
+        tools = [*given.tools, *own, *(tool for found, _ in listed for tool in found)]
+        faults = [fault for _, fault in listed if fault]
+        yield replace(given, tools=tuple(tools), faults=tuple(faults))
+
+
+async def list_tools(connection: Connection) -> tuple[list[Tool], str]:
+    """The tools of a server, or why there are none."""
+    try:
+        return await connection.list_tools(), ""
+    except ToolError as error:
+        return [], error.what
 
 
 def grant_given(tool: Tool) -> ToolGrant:

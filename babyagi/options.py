@@ -76,6 +76,8 @@ class RunOptions(SettingOptions, total=False):
     initial_task: str
     instance_name: str
     files: str | Path | None
+    mcp: str | Path | None
+    tools_from: str
     ask: bool | Ask
     approve: Literal["once", "none"]
     memory: Literal["objective", "shared"]

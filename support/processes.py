@@ -32,8 +32,11 @@ class Ended:
 
     @property
     def four_lines(self) -> list[str]:
-        """What stands on standard error beside notices."""
-        return [line for line in self.err.splitlines() if not line.startswith("note: ")]
+        """The error, which is the last of what stands on standard error."""
+        lines = self.err.splitlines()
+        return next(
+            (lines[at:] for at, line in enumerate(lines) if line.startswith("babyagi: ")), []
+        )
 
 
 def environ(home: Path, base_url: str = "", **more: str) -> dict[str, str]:

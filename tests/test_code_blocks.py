@@ -41,6 +41,8 @@ NOT_RUN = {
     "export OPENAI_API_KEY=": "a key of yours",
     "export BABYAGI_TASK_STORE=postgresql": "a database of yours",
     "babyagi worker": "works until it is stopped",
+    "babyagi mcp": "a server of yours",
+    'babyagi run "What did we pay in March?" --mcp': "a server of yours",
     "babyagi answer 12": "the number of a question of yours",
     "babyagi report --output report.pdf": "the extra for PDF starts other programs",
 }

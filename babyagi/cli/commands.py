@@ -128,7 +128,7 @@ def _take_output(flags: dict[str, Any], as_json: bool) -> Output:
 
 @click.command()
 @objective_option
-@setting_options(("concurrency", "files"))
+@setting_options(("concurrency", "files", "mcp", "tools_from"))
 @output_options
 @json_option
 def resume(objective: str, as_json: bool, **flags: Any) -> int:
@@ -225,7 +225,7 @@ def submit(objective_words: tuple[str, ...], always_new: bool, as_json: bool, **
     shell_complete=complete_objectives,
     help="Work on this one alone, waited for if it has not begun. Default: on all.",
 )
-@setting_options(("concurrency", "files", "use_my_model"))
+@setting_options(("concurrency", "files", "mcp", "tools_from", "use_my_model"))
 @output_options
 @json_option
 def worker(objective: str | None, as_json: bool, **flags: Any) -> int:

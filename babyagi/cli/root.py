@@ -108,6 +108,7 @@ COMMANDS = (
     index.journal,
     commands.migrate,
     toolbox.tools,
+    toolbox.mcp,
     commands.config,
     trusting.trust,
     commands.doctor,

@@ -92,15 +92,17 @@ class Look:
 
 def show_calls(what: str, *, selector: str, step: int | None, is_full: bool, as_json: bool) -> None:
     """Print a task, or a duty."""
+    duty = Duty(what) if what in [duty.value for duty in DUTIES] else None
+    task_id = 0 if duty else _parse_task(what)
     settings = load(needs=NOTHING).settings
     secrets = find_secrets(settings)
 
     async def fetch(store: TaskStore) -> Shown:
         picked = await pick_objective(store, selector)
-        if what in [duty.value for duty in DUTIES]:
+        if duty is not None:
             n_times = 0 if is_full or as_json else N_TIMES
-            return await _fetch_duty(store, picked, Duty(what), n_times=n_times, only=step)
-        return await fetch_task(store, picked, _parse_task(what))
+            return await _fetch_duty(store, picked, duty, n_times=n_times, only=step)
+        return await fetch_task(store, picked, task_id)
 
     shown = with_store(fetch, settings=settings)
     if as_json:

@@ -1,4 +1,4 @@
-"""The commands about tools: tools, tools test."""
+"""The commands about tools: tools, tools test, mcp list, mcp test."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from babyagi.cli.json_shapes import Json
     from babyagi.settings.fields import Settings
     from babyagi.tools.base import Observation, Tool
+    from babyagi.tools.mcp import McpServer
 
 SETTINGS = ("files", "tools")
 
@@ -78,11 +79,13 @@ def tools_test(name: str, arguments: str, as_json: bool, **flags: Any) -> int:
 
     ARGUMENTS is a JSON object, or the only value. What it changes is changed.
     """
+    import asyncio
+
     from babyagi.cli.exits import ExitCode
     from babyagi.cli.session import load
 
     tool = _find(name, load(given_flags(flags)).settings)
-    observation = _call(tool, arguments)
+    observation = asyncio.run(_call(tool, arguments))
     passage, is_error = observation.passage, observation.is_error
     if as_json:
         print_json(
@@ -140,9 +143,7 @@ def _find(name: str, settings: Settings) -> Tool:
     return tool
 
 
-def _call(tool: Tool, arguments: str) -> Observation:
-    import asyncio
-
+async def _call(tool: Tool, arguments: str) -> Observation:
     from babyagi.journal import run_tool
     from babyagi.tasks import Passage
     from babyagi.tools.base import Observation, parse_arguments
@@ -151,4 +152,98 @@ def _call(tool: Tool, arguments: str) -> Observation:
         checked = parse_arguments(tool, arguments)
     except ToolError as error:
         return Observation(passage=Passage(text=error.what, origin="program"), is_error=True)
-    return asyncio.run(run_tool(tool, checked))
+    return await run_tool(tool, checked)
+
+
+# -- servers of others
+# --------------------------------------------------------------------------------------------------
+
+
+@click.group()
+def mcp() -> None:
+    """Look at the MCP servers of a file, and try one."""
+
+
+@mcp.command("list")
+@setting_options(["mcp"])
+@json_option
+def mcp_list(as_json: bool, **flags: Any) -> int:
+    """List the tools of all servers, with the effect that the file gives them."""
+    import asyncio
+
+    from babyagi.cli.exits import ExitCode
+
+    servers = asyncio.run(_list_servers(flags))
+    if as_json:
+        print_json(
+            {
+                "v": 1,
+                "servers": [
+                    {"name": name, "error": fault, "tools": [_shape(one, False) for one in found]}
+                    for name, found, fault in servers
+                ],
+            }
+        )
+    else:
+        for name, found, fault in servers:
+            echo(f"{name}: {fault or f'{len(found)} tools'}", Style.RED if fault else Style.BOLD)
+            for tool in found:
+                echo(f"  {tool.name:<30} {tool.effect.value:<10}  {tool.description}")
+    return int(ExitCode.FAILED if any(fault for *_, fault in servers) else ExitCode.OK)
+
+
+async def _list_servers(flags: dict[str, object]) -> list[tuple[str, list[Tool], str]]:
+    from babyagi.app import list_tools
+    from babyagi.tools.mcp import open_servers
+
+    async with open_servers(_servers(flags)) as connections:
+        return [(one.server.name, *await list_tools(one)) for one in connections]
+
+
+def _servers(flags: dict[str, object]) -> list[McpServer]:
+    from babyagi.cli.session import load
+    from babyagi.tools.mcp import load_servers
+
+    path = load(given_flags(flags)).settings.mcp
+    if path is None:
+        raise SettingsError(
+            "no file of MCP servers is named", fix="babyagi mcp list --mcp FILE", guide="tools"
+        )
+    return load_servers(path)
+
+
+@mcp.command("test")
+@click.argument("name", metavar="SERVER__TOOL")
+@click.argument("arguments", default="{}")
+@setting_options(["mcp"])
+def mcp_test(name: str, arguments: str, **flags: Any) -> int:
+    """Call a tool of a server once, as a model would.
+
+    ARGUMENTS is a JSON object, or the only value. What it changes is changed.
+    """
+    import asyncio
+
+    from babyagi.cli.exits import ExitCode
+
+    observation = asyncio.run(_call_server(flags, name, arguments))
+    style = Style.RED if observation.is_error else Style.PLAIN
+    echo_lines([Line(safe(line), style) for line in observation.passage.text.split("\n")])
+    return int(ExitCode.FAILED if observation.is_error else ExitCode.OK)
+
+
+async def _call_server(flags: dict[str, object], name: str, arguments: str) -> Observation:
+    from babyagi.app import list_tools
+    from babyagi.tools.mcp import open_servers
+
+    server = name.partition("__")[0]
+    async with open_servers([one for one in _servers(flags) if one.name == server]) as connections:
+        found, fault = await list_tools(connections[0]) if connections else ([], "")
+        tool = next((one for one in found if one.name == name), None)
+        if tool is None:
+            raise SettingsError(
+                f"there is no tool {name[:100]!r}",
+                why=fault or "babyagi mcp list shows those that there are",
+                fix="babyagi mcp list",
+                guide="tools",
+            )
+        return await _call(tool, arguments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from babyagi import events
@@ -197,17 +197,21 @@ class EventNames:
 
 
 class PlainView:
-    """One plain line for each change of state."""
+    """One plain line for each change of state, but for the kinds of events in `without`."""
 
     tick_s = 5.0
     pause_s = 0.0
 
-    def __init__(self, store: TaskStore, *, prefix: str = "") -> None:
+    def __init__(
+        self, store: TaskStore, *, prefix: str = "", without: Collection[str] = ()
+    ) -> None:
         self._names = EventNames(store)
         self._prefix = prefix
+        self._without = without
         self._pending: list[str] = []
 
     async def fetch(self, batch: Sequence[Event]) -> None:
+        batch = [event for event in batch if event.kind not in self._without]
         self._pending = [line for event in batch if (line := await self._names.render_event(event))]
         self._pending += [REPORT_LINE for event in batch if event.kind == events.OBJECTIVE_ENDED]
 

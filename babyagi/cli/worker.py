@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from babyagi import events
 from babyagi.backends import require_result_store
 from babyagi.cli.exits import ExitCode
 from babyagi.cli.preflight import require_embedder
@@ -156,7 +157,9 @@ async def _show_lines(
     """Await the work on one of several objectives, and say what happens in lines."""
     name = f"objective {objective_id}: "
     say(f"{name}joined")
-    view = JsonView() if as_json else PlainView(store, prefix=name)
+    # what keeps this worker from an objective it says by itself
+    lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
+    view = JsonView() if as_json else lines
     objective = await _follow(store, objective_id, view, work)
     why = (
         f"it has ended ({objective.stop_reason})"

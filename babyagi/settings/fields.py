@@ -96,10 +96,7 @@ class ObjectiveFields:
         ),
     )
     initial_task: str = field(
-        default=(
-            "Answer as much of the objective as can be answered now, and name what is still to "
-            "be found out"
-        ),
+        default="Find out as much as can be found out now",
         metadata=declare(
             "INITIAL_TASK FIRST_TASK -t --task",
             "The first task of the list.",
@@ -147,6 +144,26 @@ class ObjectiveFields:
             ),
             metavar="NAMES",
             default_text="those that read the folder, if there is one",
+        ),
+    )
+    mcp: Path | None = field(
+        default=None,
+        metadata=declare(
+            "BABYAGI_MCP --mcp",
+            "A file of MCP servers whose tools tasks may use (extra `mcp`).",
+            parse=parse_path,
+            metavar="FILE",
+            default_text="none",
+        ),
+    )
+    tools_from: str = field(
+        default="",
+        metadata=declare(
+            "BABYAGI_TOOLS_FROM --tools-from",
+            "Python functions of your own that tasks may call: module, module:object, file.py, or "
+            "a folder.",
+            metavar="WHERE",
+            default_text="none",
         ),
     )
     ask: bool = field(

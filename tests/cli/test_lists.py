@@ -1,10 +1,5 @@
 import asyncio
-import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -311,32 +306,3 @@ def test_a_home_that_cannot_be_made_is_a_store_error(tmp_path, monkeypatch, caps
 
     assert run_guarded(["status"]) == 7
     assert "Traceback" not in capsys.readouterr().err
-
-
-@pytest.mark.system
-@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_watch_on_a_terminal_leaves_it_as_it_was_when_it_is_stopped(signal_number, code, home):
-    homes.fill_home()
-    master, slave = os.openpty()
-    environ = {"BABYAGI_HOME": str(home), "TERM": "xterm"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "babyagi", "watch"],
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        env=environ,
-    ) as watching:
-        os.close(slave)
-        seen = b""
-        while b"limits:" not in seen:
-            seen += os.read(master, 10_000)
-        watching.send_signal(signal_number)
-        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
-            while chunk := os.read(master, 10_000):
-                seen += chunk
-    os.close(master)
-
-    assert watching.returncode == code
-    assert b"REHEARSAL: no language model was asked" in seen
-    assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")  # the cursor is shown again
-    assert b"Traceback" not in seen

@@ -12,9 +12,17 @@ import time
 
 import pytest
 
+from tests.cli import homes
+
 pytestmark = pytest.mark.system
 
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("BABYAGI_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
 
 
 @pytest.fixture
@@ -84,3 +92,33 @@ def test_the_terminal_is_left_as_it_was_and_standard_output_holds_no_picture(
     assert termios.tcgetattr(theirs) == before
     assert shown.count(ENTER) == 1 and b"Objective 1: What stops a run?" in shown
     assert b"\x1b" not in (out or b"")
+
+
+@pytest.mark.parametrize(("signal_number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_watch_leaves_the_terminal_as_it_was_when_it_is_stopped(
+    signal_number, code, home, terminal
+):
+    homes.fill_home("Count the bridges")
+    ours, theirs = terminal
+    before = termios.tcgetattr(theirs)
+    with subprocess.Popen(
+        [sys.executable, "-m", "babyagi", "watch"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={"BABYAGI_HOME": str(home), "TERM": "xterm-256color"},
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509  # its own terminal
+    ) as watching:
+        try:
+            shown = read_until(ours, b"Count the bridges", running=watching)
+            watching.send_signal(signal_number)
+            shown += read_until(ours, LEAVE, running=watching)
+            watching.wait(60)
+        finally:
+            watching.kill()
+
+    assert watching.returncode == code
+    assert termios.tcgetattr(theirs) == before
+    assert b"REHEARSAL: no language model was asked" in shown
+    assert b"Traceback" not in shown

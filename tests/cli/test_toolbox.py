@@ -1,11 +1,13 @@
 """babyagi tools: what there is, what is granted, and calling one."""
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 from babyagi.cli.exits import ExitCode
-from babyagi.cli.root import run_command_line
+from babyagi.cli.root import run_command_line, run_guarded
 from babyagi.errors import SettingsError
 
 
@@ -72,3 +74,61 @@ def test_a_tool_that_cannot_be_tried_is_refused_with_the_reason(folder, args):
 def test_a_grant_that_cannot_be_is_refused(folder, args):
     with pytest.raises(SettingsError):
         run_command_line(["tools", *args])
+
+
+# -- MCP servers, and functions of one's own
+
+MCP_SERVER = Path(__file__).parent.parent / "mcp_server.py"
+
+
+@pytest.fixture
+def servers(folder, tmp_path):
+    path = tmp_path / "servers.json"
+    good = {
+        "command": sys.executable,
+        "args": ["-S", str(MCP_SERVER), "good"],
+        "effects": {"echo": "read"},
+    }
+    path.write_text(json.dumps({"mcpServers": {"good": good}}))
+    return path
+
+
+@pytest.mark.system
+def test_the_tools_of_servers_are_listed_and_called(servers, capsys):
+    assert run_guarded(["mcp", "list", "--mcp", str(servers)]) == 0
+    assert "good__echo                     read        Say it again." in capsys.readouterr().out
+
+    line = ["mcp", "test", "good__echo", '{"text": "hello"}', "--mcp", str(servers)]
+    assert run_guarded(line) == 0
+    assert capsys.readouterr().out == "hello\n"
+    assert run_guarded([*line[:2], "good__none", *line[3:]]) == 2
+    assert "there is no tool 'good__none'" in capsys.readouterr().err
+    assert run_guarded(["mcp", "list"]) == 2
+    assert "babyagi mcp list --mcp FILE" in capsys.readouterr().err
+
+
+@pytest.mark.system
+def test_an_objective_has_the_tools_of_servers_and_of_files_and_needs_them_again(
+    servers, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    monkeypatch.setenv("BABYAGI_RESULT_STORE", "builtin")
+    own = tmp_path / "prices.py"
+    own.write_text('def price(item: str) -> float:\n    """Look up a price."""\n    return 2.5\n')
+    named = ["--mcp", str(servers), "--tools-from", str(own)]
+
+    assert run_guarded(["submit", "Say what tea costs", *named]) == 0
+
+    assert run_guarded(["resume"]) == 2
+    said = capsys.readouterr().err
+    assert "needs the tool good__echo" in said or "needs the tool price" in said
+    assert run_guarded(["resume", *named]) == 0
+
+
+@pytest.mark.system
+def test_a_run_does_not_begin_without_the_tools_that_were_named(servers, monkeypatch, capsys):
+    monkeypatch.setenv("LLM_MODEL", "rehearsal")
+    servers.write_text('{"mcpServers": {"gone": {"command": "/no/such"}}}')
+
+    assert run_guarded(["run", "x", "--mcp", str(servers)]) == 2
+    assert "there is no program /no/such" in capsys.readouterr().err

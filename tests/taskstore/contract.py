@@ -2484,7 +2484,7 @@ class TaskStoreContract:
     async def test_an_outcome_and_what_a_task_lacked_are_one_transaction(self, store):
         objective_id = await begin(store)
         claim = await store.claim_task(objective_id, "w")
-        await store.intend_after(claim.fence, intention=NEXT_CALL, first=KEPT)
+        await store.intend_step(claim.fence, intention=NEXT_CALL, first=KEPT)
         first, lack = Outcome(key="k", output="1", usage=SPENT), Lack(what="prices", shown=())
         stranger = replace(claim, fence=replace(claim.fence, worker_id="v"))
         with pytest.raises(LeaseLostError):

@@ -21,7 +21,7 @@ from babyagi.tasks import (
     Unanswered,
     Usage,
 )
-from babyagi.taskstore.port import Checked, Planned
+from babyagi.taskstore.port import Checked, Intention, Kept, Planned
 from babyagi.taskstore.sql.store import open_postgres
 from babyagi.taskstore.sqlite import MemoryTaskStore
 from tests.taskstore.contract import Clock, make_spec, make_worker
@@ -293,11 +293,13 @@ class Pair:
                 await self.do(
                     "intend_step",
                     fence,
-                    key=key,
-                    kind="model",
-                    request_hash="h",
-                    reservation=reservation,
-                    model="m",
+                    intention=Intention(
+                        key=key,
+                        kind="model",
+                        request_hash="h",
+                        reservation=reservation,
+                        model="m",
+                    ),
                 )
             case 3:
                 await self.do(
@@ -312,7 +314,9 @@ class Pair:
                 await self.do("abandon_step", fence, key=key, usage=usage)
             case 5:
                 await self.do(
-                    "put_step", fence, key=key, kind="inputs", request_hash="h", output="{}"
+                    "put_step",
+                    fence,
+                    kept=Kept(key=key, kind="inputs", request_hash="h", output="{}"),
                 )
                 await self.do("steps", fence.objective_id, owner=fence.owner)
 

@@ -13,7 +13,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
-from textwrap import dedent
 
 from babyagi.errors import MalformedReplyError
 from babyagi.llm.port import Completion
@@ -226,9 +225,14 @@ def parse(completion: Completion, conversation: Conversation, labels: Labels) ->
 
 
 def _dedent(text: str) -> str:
-    """The text without the blanks that stand before each of its lines: indented as a whole, it is
-    no quotation."""
-    return dedent(text.strip("\n").rstrip())
+    """The text without the blanks that all its lines begin with: of a reply that is indented as a
+    whole they are no sign of code. Lines of blanks alone stay as they are, and say nothing."""
+    text = text.strip("\n").rstrip()
+    lines = text.split("\n")
+    n_blanks = min(
+        (len(line) - len(line.lstrip(" \t")) for line in lines if line.strip()), default=0
+    )
+    return "\n".join(line[n_blanks:] if line.strip() else line for line in lines)
 
 
 def _without_cut_label(lines: Sequence[str], labels: Labels) -> list[str]:

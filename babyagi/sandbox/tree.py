@@ -1,0 +1,137 @@
+"""Runs a command, and ends with it everything that it started. A program of its own, between us and
+a server that nobody vouches for:
+
+    python tree.py MAX_LINE_BYTES COMMAND [ARGUMENT]...
+
+Lines go through in both directions; one of the command's that is no JSON object, or is longer than
+`MAX_LINE_BYTES`, is left out, so that nobody has to hold or read it. When standard input ends,
+which it does when whoever started this program is gone, however that came, the command and all its
+descendants are ended, also those that left its process group: on Linux they fall to this program,
+whose children are looked up. Its error output is dropped.
+
+Does not cover: a descendant when this program itself is killed by SIGKILL, but for the command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO
+
+GRACE_S = 2.0  # for the command to end by itself when its input has ended
+CHUNK_BYTES = 2**16
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
+
+
+def main() -> None:
+    max_line_bytes, command = int(sys.argv[1]), sys.argv[2:]
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: os._exit(_end(process)))
+    _control(_PR_SET_CHILD_SUBREAPER)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        bufsize=0,
+        start_new_session=True,
+        preexec_fn=_die_with_parent,  # noqa: PLW1509  no thread has begun
+    )
+    assert process.stdin is not None and process.stdout is not None
+    reading = threading.Thread(
+        target=_pass_lines, args=(process.stdout, max_line_bytes), daemon=True
+    )
+    reading.start()
+    threading.Thread(target=_pass_input, args=(process,), daemon=True).start()
+    process.wait()
+    reading.join(GRACE_S)
+    os._exit(_end(process))
+
+
+def _control(option: int, value: int = 1) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _die_with_parent() -> None:
+    _control(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _pass_input(process: subprocess.Popen[bytes]) -> None:
+    """Hand on what comes; at its end, end the command and this program."""
+    assert process.stdin is not None
+    while chunk := os.read(0, CHUNK_BYTES):
+        try:
+            process.stdin.write(chunk)
+        except OSError:
+            break
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_S)
+    os._exit(_end(process))
+
+
+def _pass_lines(output: IO[bytes], max_line_bytes: int) -> None:
+    """Hand on whole lines; one that is too long is left out to its end."""
+    line, is_too_long = bytearray(), False
+    while chunk := output.read(CHUNK_BYTES):
+        *whole, rest = chunk.split(b"\n")
+        for piece in whole:
+            if not is_too_long and len(line) + len(piece) <= max_line_bytes:
+                _write_message(bytes(line) + piece + b"\n")
+            line.clear()
+            is_too_long = False
+        if len(line) + len(rest) > max_line_bytes:
+            line.clear()
+            is_too_long = True
+        elif not is_too_long:
+            line += rest
+
+
+def _write_message(line: bytes) -> None:
+    """Hand a line on that is a JSON object; what a server prints besides costs nobody anything."""
+    try:
+        is_message = isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return
+    while is_message and line:
+        line = line[os.write(1, line) :]
+
+
+def _end(process: subprocess.Popen[bytes]) -> int:
+    """End what is left, and return the exit code of the command."""
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + GRACE_S
+    while (left := _descendants(os.getpid())) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG) != (0, 0):
+                pass
+        time.sleep(0.005)
+    return process.returncode if process.returncode is not None and process.returncode >= 0 else 1
+
+
+def _descendants(pid: int) -> list[int]:
+    """All processes below this one; none where there is no /proc."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*"):
+        with contextlib.suppress(OSError, ValueError):
+            for child in map(int, (task / "children").read_text().split()):
+                found += [child, *_descendants(child)]
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,473 @@
+"""Tools of MCP servers: programs on this machine, or addresses, that a file of the person's names.
+
+The file has the form that other programs use too:
+
+    {"mcpServers": {"notes": {"command": "notes-server", "args": ["--all"], "env": {"TOKEN": "…"},
+                              "allow": ["search"], "effects": {"search": "read"}},
+                    "wiki": {"url": "https://wiki.example/mcp", "headers": {"Authorization": "…"}}}}
+
+Covers: a tool's name cannot be that of another one (it is SERVER__TOOL); its effect is what the
+file says, `once` if it says nothing, never what the server says; what it takes and says of itself
+is frozen with the objective. A server gets no more of the environment than it needs and the file
+names; its lines, answers and time are bounded; its processes end with it, also when this process is
+killed. One that fails costs one call, rests, and is then tried again.
+
+Does not cover: what a server on this machine does by itself. It runs as its own program, with the
+rights of the person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from babyagi.errors import SettingsError, ToolError
+from babyagi.net.addresses import is_in_clear
+from babyagi.redaction import redact
+from babyagi.sandbox import tree
+from babyagi.tasks import Effect, Passage
+from babyagi.text import clean, disarm, one_line, shorten
+from babyagi.tools.base import Tool
+
+if TYPE_CHECKING:
+    from mcp.client.client import Client
+
+MAX_FILE_BYTES = 256 * 1024
+MAX_SERVERS = 50
+MAX_TOOLS = 200  # of one server
+MAX_PAGES = 20  # of its list
+MAX_LINE_BYTES = 4 * 2**20
+MAX_SCHEMA_CHARS = 20_000
+MAX_DESCRIPTION_CHARS = 2000
+CONNECT_TIMEOUT_S = 30.0
+CALL_TIMEOUT_S = 60.0
+REST_S = 60.0  # of a server that failed
+_NAME = re.compile(r"[A-Za-z0-9-]{1,24}")
+_KEYS = frozenset(
+    "command args env cwd url headers allow deny effects timeout_s type disabled".split()
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer:
+    """A server as the file describes it; `command` or `url` is there."""
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cwd: str = ""
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+    effects: Mapping[str, Effect] = field(default_factory=dict)
+    timeout_s: float = CALL_TIMEOUT_S
+
+    def offers(self, tool: str) -> bool:
+        return (self.allow is None or tool in self.allow) and tool not in self.deny
+
+
+# -- the file
+# --------------------------------------------------------------------------------------------------
+
+
+def load_servers(path: Path) -> list[McpServer]:
+    """Return the servers of a file.
+
+    Raises:
+        SettingsError: it cannot be read, or a server in it is described wrongly; the text names it.
+    """
+    if find_spec("mcp") is None:
+        raise SettingsError(
+            "MCP servers need a library that is not installed",
+            fix="pip install 'mcp>=2.3'",
+            guide="tools",
+        )
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+        if len(data) > MAX_FILE_BYTES:
+            raise ValueError("it is longer than 256 KiB")
+        found = json.loads(data)
+        servers = found["mcpServers"]
+        entries = list(servers.items())
+    except OSError as error:
+        raise _wrong(path, f"it cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError) as error:
+        raise _wrong(path, f"it is no JSON: {error}") from error
+    except (KeyError, TypeError, AttributeError):
+        raise _wrong(path, 'it must be {"mcpServers": {NAME: {"command": …}}}') from None
+    if len(entries) > MAX_SERVERS:
+        raise _wrong(path, f"it has more than {MAX_SERVERS} servers")
+    try:
+        return [
+            _read_server(name, entry)
+            for name, entry in entries
+            if not (isinstance(entry, dict) and entry.get("disabled") is True)
+        ]
+    except ValueError as error:
+        raise _wrong(path, str(error)) from None
+
+
+def _wrong(path: Path, why: str) -> SettingsError:
+    return SettingsError(
+        f"the servers in {path} cannot be used", why=why, fix="correct the file", guide="tools"
+    )
+
+
+def _read_server(name: str, entry: Any) -> McpServer:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"the name {name[:60]!r} must have 1 to 24 letters, digits or -")
+    if not isinstance(entry, dict):
+        raise ValueError(f"{name} must be an object")
+    if unknown := sorted(entry.keys() - _KEYS):
+        raise ValueError(f"{name} has {unknown[0][:60]!r}; there are: {', '.join(sorted(_KEYS))}")
+    server = McpServer(
+        name=name,
+        command=_text(name, entry, "command"),
+        args=_texts(name, entry, "args") or (),
+        env=_table(name, entry, "env"),
+        cwd=_text(name, entry, "cwd"),
+        url=_text(name, entry, "url"),
+        headers=_table(name, entry, "headers"),
+        allow=_texts(name, entry, "allow"),
+        deny=_texts(name, entry, "deny") or (),
+        effects=_effects(name, entry),
+        timeout_s=_seconds(name, entry),
+    )
+    if bool(server.command) == bool(server.url):
+        raise ValueError(f"{name} needs a command or a url, one of both")
+    if server.url and not server.url.startswith(("http://", "https://")):
+        raise ValueError(f"the url of {name} must begin with http:// or https://")
+    if server.headers and is_in_clear(server.url):
+        raise ValueError(f"{name} would send its headers over http:// for everybody to read")
+    return server
+
+
+def _text(name: str, entry: Mapping[str, Any], key: str) -> str:
+    value = entry.get(key, "")
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError(f"{key} of {name} must be text")
+    return value
+
+
+def _texts(name: str, entry: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    value = entry.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{key} of {name} must be a list of texts")
+    return tuple(value)
+
+
+def _table(name: str, entry: Mapping[str, Any], key: str) -> dict[str, str]:
+    value = entry.get(key, {})
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise ValueError(f"{key} of {name} must be an object of texts")
+    return value
+
+
+def _effects(name: str, entry: Mapping[str, Any]) -> dict[str, Effect]:
+    found = _table(name, entry, "effects")
+    if wrong := [one for one in found.values() if one not in set(Effect)]:
+        raise ValueError(
+            f"an effect of {name} is {wrong[0][:40]!r}; there are: {', '.join(Effect)}"
+        )
+    return {tool: Effect(effect) for tool, effect in found.items()}
+
+
+def _seconds(name: str, entry: Mapping[str, Any]) -> float:
+    value = entry.get("timeout_s", CALL_TIMEOUT_S)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 3600:
+        raise ValueError(f"timeout_s of {name} must be a number of seconds up to 3600")
+    return float(value)
+
+
+# -- the connection
+# --------------------------------------------------------------------------------------------------
+
+
+class Connection:
+    """A connection to one server, opened at its first use, and again when it broke.
+
+    The client belongs to one task from its opening to its end, as the library wants it; calls may
+    come from any.
+    """
+
+    def __init__(self, server: McpServer) -> None:
+        self.server = server
+        self._opening = asyncio.Lock()
+        self._owner: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._closing = asyncio.Event()
+        self._rests_until = 0.0
+        self._n_calls = 0
+
+    async def list_tools(self) -> list[Tool]:
+        """Return the tools that the file lets through.
+
+        Raises:
+            ToolError: one line: the server does not start, does not answer, or answers nonsense.
+        """
+        async with self._using(CONNECT_TIMEOUT_S) as client:
+            tools: list[Tool] = []
+            cursor: str | None = None
+            for _ in range(MAX_PAGES):
+                page = await client.list_tools(cursor=cursor)
+                tools += [
+                    tool
+                    for found in page.tools[: MAX_TOOLS - len(tools)]
+                    if self.server.offers(found.name) and (tool := self._to_tool(found)) is not None
+                ]
+                cursor = page.next_cursor
+                if not cursor or len(tools) >= MAX_TOOLS:
+                    break
+        return list({tool.name: tool for tool in tools}.values())
+
+    def _to_tool(self, found: Any) -> Tool | None:
+        """A tool of ours; None for one whose name or schema no model can be told."""
+        name = f"{self.server.name}__{found.name}"
+        schema = found.input_schema
+        is_usable = (
+            bool(found.name)
+            and re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) is not None
+            and isinstance(schema, dict)
+            and schema.get("type") == "object"
+            and len(json.dumps(schema)) <= MAX_SCHEMA_CHARS
+        )
+        if not is_usable:
+            return None
+
+        async def run(arguments: Mapping[str, Any]) -> Passage:
+            return await self.call(found.name, arguments)
+
+        return Tool(
+            name=name,
+            description=shorten(
+                one_line(disarm(clean(found.description or ""))), MAX_DESCRIPTION_CHARS
+            )
+            or f"A tool of the server {self.server.name}.",
+            parameters=schema,
+            effect=self.server.effects.get(found.name, Effect.ONCE),
+            run=run,
+            timeout_s=self.server.timeout_s + CONNECT_TIMEOUT_S,
+        )
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Passage:
+        """Return what the tool gives.
+
+        Raises:
+            ToolError: one line: the tool says that it failed, or the server is in trouble.
+        """
+        async with self._using(self.server.timeout_s) as client:
+            result = await client.call_tool(tool, dict(arguments))
+        text = _render(result.content, result.structured_content)
+        if result.is_error:
+            raise ToolError(self._shown(text) or f"{tool} failed and does not say why")
+        return Passage(text=text or "(nothing)", origin=f"tool:{self.server.name}__{tool}")
+
+    @asynccontextmanager
+    async def _using(self, timeout_s: float) -> AsyncIterator[Client]:
+        """The open client. A server that is silent or gone is closed, and rests; one that answers
+        with an error is not."""
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        client = await self._open()
+        self._n_calls += 1
+        try:
+            async with asyncio.timeout(timeout_s):
+                yield client
+        except ToolError:
+            raise
+        except TimeoutError:
+            await self._give_up()
+            raise self._failed(f"it gave no answer in {timeout_s:g} s") from None
+        except MCPError as error:
+            if error.error.code == CONNECTION_CLOSED:
+                await self._give_up()
+            raise self._failed(error.error.message) from None
+        except Exception as error:
+            await self._give_up()
+            raise self._failed(f"{type(error).__name__}: {_first(error)}") from None
+        finally:
+            self._n_calls -= 1
+
+    async def _give_up(self) -> None:
+        """Let the server rest; it is closed unless other calls still wait for it."""
+        self._rests_until = asyncio.get_running_loop().time() + REST_S
+        if self._n_calls == 1:
+            await self.close()
+
+    def _failed(self, why: str) -> ToolError:
+        return ToolError(f"the server {self.server.name} failed: {self._shown(why)}")
+
+    def _shown(self, text: str) -> str:
+        secrets = [*self.server.env.values(), *self.server.headers.values()]
+        return shorten(one_line(clean(redact(text, secrets=secrets))), 500)
+
+    async def _open(self) -> Client:
+        async with self._opening:
+            if self._client is not None and self._owner is not None and not self._owner.done():
+                return self._client
+            left_s = self._rests_until - asyncio.get_running_loop().time()
+            if left_s > 0:
+                raise self._failed(f"it is tried again in {left_s:.0f} s")
+            await self.close()
+            return await self._start()
+
+    async def _start(self) -> Client:
+        opened: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._closing = asyncio.Event()
+        self._owner = asyncio.get_running_loop().create_task(self._own(opened, self._closing))
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                self._client = await asyncio.shield(opened)
+        except TimeoutError:
+            self._rests_until = asyncio.get_running_loop().time() + REST_S
+            await self.close()
+            raise self._failed(f"it did not start in {CONNECT_TIMEOUT_S:g} s") from None
+        except Exception as error:
+            self._rests_until = asyncio.get_running_loop().time() + REST_S
+            first = _first(error)
+            kind = "" if isinstance(first, OSError) else f"{type(first).__name__}: "
+            raise self._failed(f"{kind}{first}") from None
+        return self._client
+
+    async def _own(self, opened: asyncio.Future[Client], closing: asyncio.Event) -> None:
+        """Hold the client until it is wanted no more."""
+        try:
+            async with open_client(self.server) as client:
+                opened.set_result(client)
+                await closing.wait()
+        except Exception as error:
+            if not opened.done():
+                opened.set_exception(error)
+        finally:
+            self._client = None
+            if not opened.done():
+                opened.cancel()
+
+    async def close(self) -> None:
+        """End the connection, and the server's processes if it has any."""
+        owner, self._owner = self._owner, None
+        if owner is None:
+            return
+        self._closing.set()
+        _, left = await asyncio.wait([owner], timeout=10.0)
+        for one in left:
+            one.cancel()
+            await asyncio.wait([one], timeout=5.0)
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+@asynccontextmanager
+async def open_client(server: McpServer) -> AsyncIterator[Client]:
+    """An open client of the library."""
+    from mcp.client.client import Client
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with AsyncExitStack() as stack:
+        if server.command:
+            if shutil.which(server.command) is None:
+                raise FileNotFoundError(f"there is no program {server.command}")
+            guarded = StdioServerParameters(
+                command=sys.executable,
+                args=["-I", tree.__file__, str(MAX_LINE_BYTES), server.command, *server.args],
+                env={**server.env},
+                cwd=server.cwd or None,
+                encoding_error_handler="replace",
+            )
+            nowhere: Any = subprocess.DEVNULL
+            transport = stdio_client(guarded, errlog=nowhere)
+        else:
+            http = await stack.enter_async_context(_open_http(server))
+            transport = streamable_http_client(server.url, http_client=http)
+        client = Client(transport, read_timeout_seconds=server.timeout_s, cache=None)
+        yield await stack.enter_async_context(client)
+
+
+@asynccontextmanager
+async def _open_http(server: McpServer) -> AsyncIterator[Any]:
+    import httpx2
+
+    class Bounded(httpx2.AsyncHTTPTransport):
+        """Refuses an answer that says that it is too long, and cuts one that does not say so."""
+
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+            response = await super().handle_async_request(request)
+            response.stream = _BoundedStream(response.stream)
+            return response
+
+    class _BoundedStream(httpx2.AsyncByteStream):
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            n_bytes = 0
+            async for chunk in self._stream:
+                n_bytes += len(chunk)
+                if n_bytes > 16 * MAX_LINE_BYTES:
+                    raise httpx2.ReadError("the answer is too long")
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async with httpx2.AsyncClient(
+        headers={**server.headers, "accept-encoding": "identity"},
+        timeout=httpx2.Timeout(server.timeout_s, connect=CONNECT_TIMEOUT_S),
+        transport=Bounded(),
+        follow_redirects=False,
+    ) as client:
+        yield client
+
+
+def _render(content: Sequence[Any], structured: Any) -> str:
+    """What a tool gave as text; what is no text is named."""
+    parts = [_render_block(block) for block in content]
+    if structured is not None and not any(parts):
+        parts = [json.dumps(structured, ensure_ascii=False)]
+    return "\n\n".join(filter(None, parts))
+
+
+def _render_block(block: Any) -> str:
+    match getattr(block, "type", ""):
+        case "text":
+            return str(block.text)
+        case "resource":
+            text = getattr(block.resource, "text", None)
+            return str(text) if text is not None else f"({block.resource.uri}: no text)"
+        case "resource_link":
+            return f"{block.name}: {block.uri}"
+        case kind:
+            return f"({kind or 'something'} that is no text)"
+
+
+@asynccontextmanager
+async def open_servers(servers: Sequence[McpServer]) -> AsyncIterator[list[Connection]]:
+    """The connections, closed again at the end with all that they started."""
+    connections = [Connection(server) for server in servers]
+    try:
+        yield connections
+    finally:
+        async with asyncio.TaskGroup() as group:
+            for connection in connections:
+                group.create_task(connection.close())

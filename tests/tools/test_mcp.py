@@ -1,0 +1,281 @@
+"""MCP servers as tools: real processes, of which each does one thing wrong."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from babyagi.errors import SettingsError, ToolError
+from babyagi.sandbox import tree
+from babyagi.tasks import Effect
+from babyagi.tools import mcp
+from babyagi.tools.mcp import McpServer, load_servers, open_servers
+
+SERVER = str(Path(__file__).parent.parent / "mcp_server.py")
+
+
+def describe(behaviour, *more, **fields):
+    given = {"env": {"TOKEN": "KEY-OF-OURS"}, "timeout_s": 1.0, **fields}
+    return McpServer(
+        name="s", command=sys.executable, args=("-S", SERVER, behaviour, *more), **given
+    )
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False
+
+
+async def gone(pids):
+    """Wait until the processes are gone; the last look says whether they are."""
+    for _ in range(200):
+        if not any(map(is_alive, pids)):
+            break
+        await asyncio.sleep(0.02)
+    return not any(map(is_alive, pids))
+
+
+# -- the file
+
+
+def write(tmp_path, servers):
+    path = tmp_path / "mcp.json"
+    path.write_text(servers if isinstance(servers, str) else json.dumps({"mcpServers": servers}))
+    return path
+
+
+def test_a_file_names_servers_what_they_may_and_what_their_tools_do(tmp_path):
+    servers = {
+        "notes": {
+            "command": "notes", "args": ["--all"], "env": {"A": "b"}, "allow": ["find"],
+            "effects": {"find": "read"}, "timeout_s": 5,
+        },
+        "wiki": {"url": "https://wiki.example/mcp", "deny": ["drop"]},
+        "off": {"command": "x", "disabled": True},
+    }  # fmt: skip
+    notes, wiki = load_servers(write(tmp_path, servers))
+
+    assert (notes.command, notes.args, notes.env) == ("notes", ("--all",), {"A": "b"})
+    assert notes.offers("find") and not notes.offers("write")
+    assert wiki.offers("find") and not wiki.offers("drop")
+    assert notes.effects == {"find": Effect.READ}
+    assert "b" not in repr(notes).split("env")[0]
+
+
+WRONG = {
+    "no JSON": "{",
+    "a list": "[]",
+    "no servers": "{}",
+    "servers as a list": '{"mcpServers": []}',
+    "deep": "[" * 100_000,
+    "long": " " * 300_000,
+    "a name with a blank": {"a b": {"command": "x"}},
+    "neither command nor url": {"a": {}},
+    "both": {"a": {"command": "x", "url": "https://x"}},
+    "an unknown key": {"a": {"command": "x", "shell": True}},
+    "arguments as text": {"a": {"command": "x", "args": "y"}},
+    "a number in the environment": {"a": {"command": "x", "env": {"A": 1}}},
+    "an unknown effect": {"a": {"command": "x", "effects": {"t": "harmless"}}},
+    "no time": {"a": {"command": "x", "timeout_s": 0}},
+    "another scheme": {"a": {"url": "file:///x"}},
+    "a key in clear": {"a": {"url": "http://far.example", "headers": {"Authorization": "k"}}},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_file_that_is_wrong_is_one_error_that_says_what(name, tmp_path):
+    with pytest.raises(SettingsError, match="cannot be used"):
+        load_servers(write(tmp_path, WRONG[name]))
+
+
+def test_a_file_that_is_not_there_says_so(tmp_path):
+    with pytest.raises(SettingsError) as raised:
+        load_servers(tmp_path / "none.json")
+
+    assert "cannot be read" in raised.value.why
+
+
+# -- servers
+
+ANSWERED = """
+    good|a flood without end of line|a flood of junk|a flood of notices|answers to others
+    |two answers|requests of its own|broken characters|odd names|a giant schema|a speech
+    """
+FAILED = {
+    "silent call": "it gave no answer in 1 s",
+    "dead at a call": "Connection closed",
+    "no answer but an error": "there is no such method",
+    "another form": "s failed",
+    "a failure": r"^no: \*\*\*$",
+    "half a line": "Connection closed",
+    "closed output": "s failed",
+    "too long an answer": "it gave no answer",
+}
+NOT_STARTED = {
+    "silent at the start": "did not start",
+    "dead at the start": "Connection closed",
+    "another protocol": "s failed",
+    "no list": "s failed",
+    "a schema of another type": "s failed",
+    "silent list": "no answer",
+}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("behaviour", [one.strip() for one in ANSWERED.split("|")])
+async def test_a_server_that_says_too_much_is_still_understood(behaviour):
+    async with open_servers([describe(behaviour, timeout_s=20.0)]) as (connection,):
+        tools = {tool.name: tool for tool in await connection.list_tools()}
+        passage = await tools["s__echo"].run({"text": "hello"})
+
+    assert (passage.text, passage.origin) == ("hello", "tool:s__echo")
+    assert tools["s__echo"].effect is Effect.ONCE
+    assert len(tools["s__echo"].description) <= mcp.MAX_DESCRIPTION_CHARS
+    assert tools["s__echo"].description.isprintable()
+    assert tools.keys() <= {"s__echo", "s__calculator"}
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("behaviour", FAILED)
+async def test_a_call_that_fails_is_one_line_without_our_secrets(behaviour):
+    async with open_servers([describe(behaviour)]) as (connection,):
+        with pytest.raises(ToolError, match=FAILED[behaviour]) as raised:
+            await connection.call("echo", {"text": "hello"})
+
+    assert "\n" not in raised.value.what and "KEY-OF-OURS" not in raised.value.what
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("behaviour", NOT_STARTED)
+async def test_a_server_that_cannot_be_used_costs_one_call_and_rests(behaviour, monkeypatch):
+    monkeypatch.setattr(mcp, "CONNECT_TIMEOUT_S", 1.0)
+    async with open_servers([describe(behaviour)]) as (connection,):
+        with pytest.raises(ToolError, match=NOT_STARTED[behaviour]):
+            await connection.list_tools()
+        if "list" not in behaviour and "schema" not in behaviour:  # which answer, though wrongly
+            with pytest.raises(ToolError, match="it is tried again in"):
+                await connection.list_tools()
+
+
+@pytest.mark.system
+@pytest.mark.parametrize(
+    ("behaviour", "text"),
+    [
+        ("no text", "(image that is no text)"),
+        ("values alone", '{"n": 1}'),
+        ("a long answer", "y" * 2**21),
+    ],
+)
+async def test_what_a_tool_gives_is_text(behaviour, text):
+    async with open_servers([describe(behaviour, timeout_s=20.0)]) as (connection,):
+        assert (await connection.call("echo", {})).text == text
+
+
+@pytest.mark.system
+@pytest.mark.parametrize("behaviour", ["endless list", "ten thousand tools"])
+async def test_no_server_has_more_tools_than_fit(behaviour):
+    async with open_servers([describe(behaviour, timeout_s=20.0)]) as (connection,):
+        assert 0 < len(await connection.list_tools()) <= mcp.MAX_TOOLS
+
+
+@pytest.mark.system
+async def test_a_server_that_died_is_started_again_after_its_rest(monkeypatch):
+    monkeypatch.setattr(mcp, "REST_S", 0.0)
+    async with open_servers([describe("dead at a call")]) as (connection,):
+        for _ in range(2):
+            with pytest.raises(ToolError, match="Connection closed"):
+                await connection.call("echo", {})
+            assert [tool.name for tool in await connection.list_tools()] == ["s__echo"]
+
+
+@pytest.mark.system
+async def test_only_what_the_file_lets_through_is_a_tool_with_the_effect_that_it_says():
+    server = describe(
+        "odd names",
+        allow=("echo", "calculator"),
+        deny=("echo",),
+        effects={"calculator": Effect.READ},
+        timeout_s=20.0,
+    )
+    async with open_servers([server]) as (connection,):
+        (tool,) = await connection.list_tools()
+
+    assert (tool.name, tool.effect) == ("s__calculator", Effect.READ)
+
+
+@pytest.mark.system
+async def test_a_command_that_is_not_there_says_so():
+    async with open_servers([McpServer(name="s", command="/no/such/program")]) as (connection,):
+        with pytest.raises(ToolError, match="there is no program /no/such/program"):
+            await connection.list_tools()
+
+
+@pytest.mark.system
+async def test_all_that_a_server_started_ends_with_its_connection(tmp_path):
+    pids = tmp_path / "pids"
+    async with open_servers([describe("children left behind", str(pids), timeout_s=20.0)]) as (
+        one,
+    ):
+        await one.list_tools()
+        started = [int(pid) for pid in pids.read_text().split()]
+        assert all(map(is_alive, started))
+
+    assert await gone(started)
+
+
+@pytest.mark.system
+async def test_all_that_a_server_started_ends_when_this_program_is_killed(tmp_path):
+    pids = tmp_path / "pids"
+    code = (
+        "import subprocess, sys, time\n"
+        f"guard = subprocess.Popen([sys.executable, '-I', {tree.__file__!r}, '1000', sys.executable,"
+        f" {SERVER!r}, 'children left behind', {str(pids)!r}], stdin=subprocess.PIPE)\n"
+        "time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        for _ in range(500):
+            if pids.exists() and len(pids.read_text().split()) == 3:
+                break
+            await asyncio.sleep(0.02)
+        started = [int(pid) for pid in pids.read_text().split()]
+        assert all(map(is_alive, started))
+    finally:
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+
+    assert await gone(started)
+
+
+@pytest.mark.system
+async def test_a_server_made_with_the_official_library_is_used_over_both_transports(tmp_path):
+    program = tmp_path / "server.py"
+    program.write_text(
+        "import os, sys\n"
+        "from mcp.server.mcpserver import MCPServer\n"
+        "app = MCPServer('t')\n"
+        "@app.tool()\n"
+        "def add(a: int, b: int) -> int:\n"
+        "    'Add two numbers.'\n"
+        "    return a + b\n"
+        "@app.tool()\n"
+        "def names() -> str:\n"
+        "    return ' '.join(sorted(os.environ))\n"
+        "port = dict(host='127.0.0.1', port=int(sys.argv[1])) if len(sys.argv) > 1 else {}\n"
+        "app.run('streamable-http' if port else 'stdio', **port)\n"
+    )
+    stdio = McpServer(name="local", command=sys.executable, args=(str(program),), env={"MINE": "x"})
+    async with open_servers([stdio]) as (connection,):
+        tools = [tool.name for tool in await connection.list_tools()]
+        total = (await connection.call("add", {"a": 2, "b": 3})).text
+        names = (await connection.call("names", {})).text.split()
+
+    assert (tools, total) == (["local__add", "local__names"], "5")
+    assert "MINE" in names and not {"OPENAI_API_KEY", "BABYAGI_HOME", "PYTHONPATH"} & set(names)
