@@ -17,7 +17,7 @@ def test_there_is_a_picture_for_each_command_width_and_look():
         for name in ("run", "report", "status", "tasks", "show")
         for width in (60, 80, 120)
         for look in ("light", "dark")
-    }
+    } | {f"live-{width}" for width in (60, 80, 120)}
 
 
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)

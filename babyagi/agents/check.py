@@ -7,7 +7,7 @@ import base64
 import binascii
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -32,7 +32,6 @@ MAX_VALUE_WORDS = 6  # of a quote that may be a bare value, which names nothing 
 MIN_REPEATED = 4  # words of the objective; a sentence that holds all of them repeats the question
 MIN_FOREIGN = 0.1  # of the words of a text in another language are among its commonest ones
 STEM_CHARS = 5
-SAME_CHARS = 4  # of two forms of one word
 MAX_GAP = 100  # characters between the two words of a claim
 MIN_CODED_CHARS = 16
 MAX_JUDGED_CHARS = 1000  # of a quote or a sentence
@@ -195,73 +194,6 @@ _WORK_WORD = re.compile(
     ),
     re.IGNORECASE,
 )
-# What says how far something is, speaks of who asks and what is asked, or of who reads and writes.
-_STATUS = re.compile(
-    r"\b(?:neither|nobody|nothing|else|tests?|known?|knowledge|common|open|clear(?:ly)?|perfectly|evident"
-    r"|plain|obvious|good|great|excellent|fine|info|warn|thanks?|thank|got|get|need|see|subject"
-    r"|dealt|written|sent|put|set|final|understood|holds?|lies?|behind|before|through|whatever"
-    # where it stands
-    r"|above|below|here|there|elsewhere|herewith|hereby|inbox|hand|append\w+|annex\w*|volume|chapter"
-    r"|section|archives?|table|lists?|documents?|files?|folders?|reports?|summar\w+|overview"
-    r"|instructions?|details?|information|things?|items?|cases?|verdict|count|state|quality|length"
-    r"|against)\b",
-    re.IGNORECASE,
-)
-_DONE_TO_IT = re.compile(r"[a-z]{2,}ed")  # what was done with it, and not what it is
-_STATE_ASKED = re.compile(r"\b(?:state|status|condition|happen|become|became|fate)", re.IGNORECASE)
-_YES = re.compile(
-    r"yes|no|true|false|ok(?:ay)?|pass(?:ed|es|ing)?|fail(?:ed|s|ing)?|green|red", re.IGNORECASE
-)
-_ASKING = re.compile(
-    r"\b(?:questions?|matters?|inquir\w+|enquir\w+|quer(?:y|ies)|particulars|repl(?:y|ies)"
-    r"|readers?|whoever|asked|requested|wanted|fragen?|preguntas?|domand\w+|vragen)\b"
-    r"|вопрос\w*|问题|質問|质问|질문",
-    re.IGNORECASE,
-)
-_READER = re.compile(
-    r"\b(?:you|yours?|we|us|ours?|i|me|my|team|sie|ihnen|ihr|wir|uns|vous|votre|nous|usted|ustedes"
-    r"|вы|вам|вас|мы|нам|нас)\b|您|你|あなた",
-    re.IGNORECASE,
-)
-MIN_TOLD_TO_THE_READER = 2
-MAX_BARE_WORDS = 2  # that may repeat one of the question: `Page 14`
-# What kind of answer a question asks for.
-_AND = re.compile(r"\b(?:and|und|et|y|e|en|og|och|i|и|ve)\b|[和与と、;?]\s*\S", re.IGNORECASE)
-_YES_OR_NO = re.compile(
-    r"(?:^|\b(?:and|,) )(?:does|do|did|is|are|was|were|can|could|has|have|will|should)\b"
-    r"|\bwhether\b|\bob\b",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NUMBER_ASKED = re.compile(
-    r"(?:^|\b(?:and|find|find out|say|tell|determine) )when\b|\bhow (?:many|much|old|tall|high|far"
-    r"|loud|deep|heavy)\b|\b(?:number|prices?|costs?|dates?|year) (?:of|when|in which)\b"
-    r"|\b(?:which|what) (?:year|port|version|date|price)\b|\b(?:versions?|port) (?:of|number)\b"
-    r"|\bwann\b|\bwie (?:viele?|hoch|alt|weit|tief|schwer)\b|\bcombien\b|\bcuánt[oa]s?\b",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NUMBER_WELCOME = re.compile(
-    f"{_NUMBER_ASKED.pattern}|\\b(?:how (?!do|to|can|should)|values?|number|amount|quantity"
-    r"|rate|ratio|share|price|cost"
-    r"|percent|population|height|length|width|depth|weight|mass|size|age|area|volume|speed"
-    r"|temperature|pressure|distance|duration|total|sum|count|level|result|score|wert|stand|preis"
-    r"|zahl|valeur|prix|valor|precio)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NAME_ASKED = re.compile(
-    r"(?:^|\b(?:and|find|find out|say|tell|determine) )who\b|\b(?:members|authors|names) of\b",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NOT = re.compile(
-    r"\b(?:no|not|none|nobody|never|unknown|cannot|without|\w+n['’]t)\b", re.IGNORECASE
-)
-_BY = re.compile(r"\bby (?:an?|the|his|her|their)\b", re.IGNORECASE)
-_NUMBER = re.compile(  # in words
-    r"\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w+teen|\w+ty"
-    r"|hundreds?|thousands?|millions?|billions?|dozens?|half|twice|free|nothing|never"
-    r"|(?-i:January|February|March|April|May|June|July|August|September|October|November|December)"
-    r"|spring|summer|autumn|winter|as \w+ as|than)\b",
-    re.IGNORECASE,
-)
 # What says that something was found out, and not what: `found to be` and `determined by` go on.
 _FINDING = _any_of(
     "found. determined.(?!_by.) established.(?!_by.) settled.(?!_by.) resolv identified. verified. "
@@ -279,21 +211,15 @@ _NO_VALUE = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*(?:\s+\W?[A-Z]{4,8}\b\W?)?"
     # how much is done, and how sure somebody is
     r"|\b(\d+)\s?(?:/|of|out of)\s?\1\b|\b100\s?%|\b(?:true|false|none|null|yes|no|ok)\b"
-    r"|\b(?:quality|confidence|certainty|probability|likelihood|score)\b\W{1,4}[\d.]+"
+    r"|\b(?:confidence|certainty|probability|likelihood|score)\b\W{1,4}[\d.]+"
     # where something stands
-    r"|^\W*\d+(?:\.\d+)*[.):]\s|\b(?:page|p|pp|chapter|section|annex|appendix|edition|volume|table|figure"
+    r"|^\W*\d+[.)]\s|\b(?:page|p|pp|chapter|section|annex|appendix|edition|volume|table|figure"
     r"|line|item|part|step|task|no|article|clause|definition|note|paragraph|point|question"
     r"|statement)s?\b\W{0,2}\d+(?:(?:, | and | of |[-–])\d+)*"
-    # what it is filed under, how long a step took, and how it ended
-    r"|#\d+|\b(?:ticket|issue|thread|case|ref|certificate|exit|code|coverage)s?\b\W{0,3}"
-    r"(?:no\W{0,2})?[A-Z]{0,5}[-_]?\d+|\(\d[\d.]*\s?m?s\)"
     # who says so
     r"|\b(?:said|says|wrote|reported|confirmed|verified|signed|approved|according to)(?: by)?"
-    r"(?-i: [A-Z]\w*\.?)+",
+    r"(?-i: [A-Z]\w+)+",
     re.IGNORECASE,
-)
-_MEASURE = re.compile(
-    r"\d\s?(?:[°%€$£]|(?:[kMGmcµn]?(?:g|m|s|l|J|W|V|A|B|Hz|Pa|mol|t|eV|bit)|min|h)\b)"
 )
 _TOKEN = re.compile(r"[A-Za-z0-9]+(?:[-.,/][A-Za-z0-9]+)*|[^\W_]+")
 # The commonest words of languages in Latin letters that are no English words.
@@ -302,14 +228,14 @@ _GERMAN = frozenset(
 )
 _FOREIGN = _GERMAN | frozenset(
     "le les de et est une du pas que qui dans pour sur au il ne ce el los las del por para su lo "
-    "con una gli della di è che sono nel per os da um uma não ao foi het een niet op te dat voor "
-    "zijn och det att är på av för og til ikke jest się nie jako bir bu ve için ile".split()
+    "con una gli della di è che sono nel os da um uma não ao foi het een niet op te dat voor zijn "
+    "och det att är på av för og til ikke jest się nie jako bir bu ve için ile".split()
 )
 _CITED = re.compile(r"\btasks? #?\d+(?:(?:, | and )\d+)*", re.IGNORECASE)  # where a fact stands
 _CODED = re.compile(rf"[A-Za-z0-9+/=_-]{{{MIN_CODED_CHARS},}}")
 
 
-def is_evidence(quote: str, result: Result, *, objective_text: str, part: str = "") -> bool:
+def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
     """Whether a quote from this result may show that a part of the objective is answered."""
     said = _spelled_out(quote[:MAX_JUDGED_CHARS])
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
@@ -318,15 +244,7 @@ def is_evidence(quote: str, result: Result, *, objective_text: str, part: str = 
         WORD.search(said) is not None
         and not _BARE.fullmatch(said)
         and all(_may_answer(sentence, objective_text) for sentence in split_sentences(said))
-        and (
-            (_is_asked_by_task(result, objective_text) and _is_bare(said, objective_text))
-            or any(
-                _tells(sentence, f"{part}\n{objective_text}", objective_text)
-                for sentence in split_sentences(said)
-            )
-        )
         and _has_to_do(said, result, objective_text)
-        and _has_what_is_asked(said, _question(part, objective_text), objective_text)
     )
 
 
@@ -386,138 +304,35 @@ def _may_answer(sentence: str, objective_text: str) -> bool:
     question = objective_text.partition(" ")[2]  # without what is to be done about it
     wanted = _stems(question)
     asked = wanted - _stems_of_work(question)
-    repeats = (
-        len(asked) >= MIN_REPEATED
-        and asked <= _stems(sentence)
-        and not _YES_OR_NO.search(objective_text)
-    )
+    repeats = len(asked) >= MIN_REPEATED and asked <= _stems(sentence)
     finds = any(
         not _stems(found[0]) <= wanted for found in _FOUND.finditer(_FOUND_THAT.sub(" ", sentence))
     )
     return bool(values) or not (repeats or finds)
 
 
-def _is_asked_by_task(result: Result, objective_text: str) -> bool:
-    """Whether the task asks in words of the objective, so that few words are enough."""
-    asked = _stems(objective_text) - _stems_of_work(objective_text)
-    return not asked.isdisjoint(_stems(result.task_name))
-
-
-def _is_bare(said: str, objective_text: str) -> bool:
-    """Whether a text is a few words that answer without a word of the question, and are not only
-    about how far things are."""
-    asked = _stems(objective_text)
-    words = WORD.findall(fold(said))
-    return (
-        _is_short(said)
-        and (len(words) <= MAX_BARE_WORDS or asked.isdisjoint(_stems(said)))
-        and not any(map(_ASKING.fullmatch, words))
-        and not all(_STATUS.fullmatch(word) or _DONE_TO_IT.fullmatch(word) for word in words)
-    )
-
-
-def _tells(sentence: str, question: str, objective_text: str) -> bool:
-    """Whether a sentence that was made from outside tells something: it has a value, or words that
-    are neither those of the objective nor about how far things are, and then it does not speak of
-    who asks and what is asked. To a question for yes or no a word of it with `yes` is an answer."""
-    is_denied = bool(_NOT.search(sentence))
-    sentence = _NO_VALUE.sub(" ", sentence)
-    values = _values(sentence, objective_text)
-    if values and (
-        _NUMBER_WELCOME.search(question)
-        or _MEASURE.search(sentence)
-        or not all(map(str.isdigit, values))
-    ):
-        return True
-    asked = _stems(objective_text) | set(map(_squeeze, objective_text.split()))
-    if not _stems(" ".join(_ASKING.findall(sentence))) <= asked:
-        return False
-    words = [word for word in WORD.findall(fold(sentence)) if not _is_among_stems(word, asked)]
-    is_about = len(words) < len(WORD.findall(sentence))
-    if is_about and is_denied:
-        return True
-    if _YES_OR_NO.search(question) and is_about:
-        return not any(map(_STATUS.fullmatch, words))
-    is_empty = [_STATUS, _YES, *([] if _STATE_ASKED.search(question) else [_DONE_TO_IT])]
-    said = " ".join(word for word in words if not any(kind.fullmatch(word) for kind in is_empty))
-    told = {
-        stem
-        for stem in _stems(said) - _stems_of_work(said) - asked
-        if stem.isalpha() and (len(stem) > 1 or _UNSPACED.match(stem))
-    }
-    return len(told) >= (MIN_TOLD_TO_THE_READER if _READER.search(sentence) else 1)
-
-
-def _is_among_stems(word: str, stems: Collection[str]) -> bool:
-    """Whether a word is one of these, in another form maybe."""
-    return any(
-        word == stem
-        or (
-            len(stem) >= SAME_CHARS
-            and word[:SAME_CHARS] == stem[:SAME_CHARS]
-            and not _UNSPACED.match(word)
-        )
-        for stem in stems
-    )
-
-
-def _question(part: str, objective_text: str) -> str:
-    """What a quote is to answer: the part, and the objective where the part is not in its words or
-    is all that it asks."""
-    is_part = not _stems(part).isdisjoint(_stems(objective_text))
-    return part if is_part and _AND.search(objective_text) else f"{part}\n{objective_text}"
-
-
-def _has_what_is_asked(said: str, question: str, objective_text: str) -> bool:
-    """Whether a text has a number where one is asked for, and a name where somebody is, or says
-    that there is none."""
-    if _NOT.search(said):
-        return True
-    if _NUMBER_ASKED.search(question):
-        return bool(_NUMBER.search(said)) or any(
-            any(map(str.isnumeric, value)) for value in _values(said, objective_text)
-        )
-    return not (
-        _NAME_ASKED.search(question)
-        and said.upper() != said.lower()
-        and all(map(str.isdigit, _values(said, objective_text)))
-        and not _names(f"by {said}", objective_text)
-        and not _BY.search(said)
-    )
-
-
 def _has_to_do(said: str, result: Result, objective_text: str) -> bool:
     """Whether a result that was made from outside is about what is asked, in its words, or is a
     bare value. In another language only names can be the same words, so a value is enough that is
-    no whole number, which may be a date. Where the task asks for it in the words of the objective,
-    a whole number and a name are enough too."""
+    no whole number, which may be a date."""
     asked = _stems(objective_text) - _stems_of_work(objective_text)
     words, of_work = _stems(said), _stems_of_work(said) - _stems(objective_text)
     if of_work:
-        if not asked.isdisjoint(words):
-            return not all(map(str.isdigit, words - of_work - asked))
-        values = [*_values(said, objective_text), *_names(said, objective_text)]
-        if all(map(str.isdigit, values)):
-            return False
+        return not (asked.isdisjoint(words) or all(map(str.isdigit, words - of_work - asked)))
     told = (
         sentence
         for sentence in split_sentences(result.text)
-        if any(_is_among_stems(stem, asked) for stem in _stems(sentence))
+        if not asked.isdisjoint(_stems(sentence))
     )
     if not asked or any(
         not is_about_work(sentence, objective_text)
         for sentence in islice(told, MAX_JUDGED_SENTENCES)
     ):
         return True
-    values = _values(said, objective_text)
-    if not all(map(str.isdigit, values)) or _MEASURE.search(said) or _is_code(said):
-        return _is_short(said) or _is_in_another_language(said, objective_text)
-    return _is_asked_by_task(result, objective_text) and _is_short(said)
-
-
-def _is_code(said: str) -> bool:
-    """Whether a text is nothing but an abbreviation."""
-    return bool(_TOKEN.fullmatch(said)) and said.isupper() and not _YES.fullmatch(said)
+    return _is_short(said) or (
+        _is_in_another_language(said, objective_text)
+        and not all(map(str.isdigit, _values(said, objective_text)))
+    )
 
 
 def _is_short(said: str) -> bool:
@@ -547,11 +362,7 @@ def _names(sentence: str, objective_text: str) -> list[str]:
     return [
         token
         for before, token in _new_tokens(sentence, objective_text)
-        if before
-        and before[-1] not in ".!?;"
-        and len(token) > 2
-        and token.istitle()
-        and not _UNSPACED.search(token)
+        if before and before[-1] not in ".!?;" and len(token) > 2 and token.istitle()
     ]
 
 
@@ -562,11 +373,7 @@ def _new_tokens(sentence: str, objective_text: str) -> list[tuple[str, str]]:
     return [
         (said[max(0, found.start() - 9) : found.start()].strip(OPENING + " "), found[0])
         for found in _TOKEN.finditer(said)
-        if _squeeze(found[0]) not in known
-        and not known.issuperset(map(_squeeze, re.split(r"[-.,/]", found[0])))
-        and not _WORK_WORD.match(found[0])
-        and not _STATUS.fullmatch(found[0])
-        and not _YES.fullmatch(found[0])
+        if _squeeze(found[0]) not in known and not _WORK_WORD.match(found[0])
     ]
 
 
@@ -577,7 +384,7 @@ def _squeeze(word: str) -> str:
 def _is_in_another_language(text: str, objective_text: str) -> bool:
     """Whether a text is surely in another language than the objective: in other letters, or not in
     English where the objective is."""
-    if _is_latin(text) != _is_latin(objective_text) or _is_mixed(text) > _is_mixed(objective_text):
+    if _is_latin(text) != _is_latin(objective_text):
         return True
     return _english_share(objective_text) > 0 and _english_share(text) <= -MIN_FOREIGN
 
@@ -585,12 +392,6 @@ def _is_in_another_language(text: str, objective_text: str) -> bool:
 def _is_latin(text: str) -> bool:
     letters = [sign for sign in text if sign.isalpha()]
     return 2 * sum(sign < "\u0250" for sign in letters) >= len(letters)
-
-
-def _is_mixed(text: str) -> bool:
-    """Whether a Latin text is in other letters by a quarter or more."""
-    letters = [sign for sign in text if sign.isalpha()]
-    return 4 * sum(sign >= "\u0370" for sign in letters) >= len(letters) > 0
 
 
 def _english_share(text: str) -> float:
@@ -826,7 +627,7 @@ def look_up(
             else _find(part.quote, folded, first=part.task_id)
         )
         if task_id is None or not is_evidence(
-            part.quote, result_by_id[task_id], objective_text=objective_text, part=part.part
+            part.quote, result_by_id[task_id], objective_text=objective_text
         ):
             missing.append(part.part)
         else:
@@ -848,12 +649,7 @@ def still_shown(
         part
         for part in parts
         if _find(part.quote, folded, first=part.task_id) == part.task_id
-        and is_evidence(
-            part.quote,
-            result_by_id[part.task_id],
-            objective_text=objective_text,
-            part=part.part,
-        )
+        and is_evidence(part.quote, result_by_id[part.task_id], objective_text=objective_text)
     )
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from babyagi import events
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
 from babyagi.cli.exits import ExitCode, code_of_objective
@@ -819,7 +820,9 @@ async def _show_lines(
     """Await the work on one of several objectives, and say what happens in lines."""
     name = f"objective {objective_id}: "
     say(f"{name}joined")
-    view = JsonView() if as_json else PlainView(store, prefix=name)
+    # what keeps this worker from an objective it says by itself
+    lines = PlainView(store, prefix=name, without=(events.WORKER_BLOCKED,))
+    view = JsonView() if as_json else lines
     objective = await _follow(store, objective_id, view, work)
     why = (
         f"it has ended ({objective.stop_reason})"

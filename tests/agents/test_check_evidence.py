@@ -1,15 +1,9 @@
 """What may show that a part of an objective is answered, and what never does."""
 
-import json
-from itertools import cycle
-from pathlib import Path
-
 import pytest
 
-from babyagi.agents.check import is_claim, is_evidence, look_up
-from babyagi.agents.replies.check import CheckReply, CheckReplyPart
+from babyagi.agents.check import is_claim, is_evidence
 from babyagi.tasks import Result
-from babyagi.text import disarm
 from support.world import START
 
 K30 = "Find the value of K-30 and the licence of Flask"
@@ -139,43 +133,3 @@ def test_a_text_from_outside_that_has_nothing_to_do_with_the_objective_is_none()
 def test_a_text_is_a_claim_when_all_of_it_is():
     assert is_claim("The objective is met. All tasks are done.", K30)
     assert not is_claim("K-30 = 4711-QX. The objective is met.", K30)
-
-
-# -- short answers, true and poisoned, to ten kinds of questions. What the rules cannot tell is
-# -- marked: `is_taken`, `is_taken_when_asked` where the task asks the question, `is_refused`.
-
-
-def load(name):
-    held = json.loads((Path(__file__).parents[1] / "data" / name).read_text("utf-8"))
-    return [*held["texts"], *held["held_out"]]
-
-
-def is_met(entry, task_name):
-    """Whether a check that shows these quotes of a file is believed."""
-    made = result(disarm(entry["text"]), "file:page.txt", name=task_name)
-    parts = tuple(
-        CheckReplyPart(part=part, task_id=1, quote=disarm(quote))
-        for part, quote in zip(entry["parts"], cycle(entry["quotes"]), strict=False)
-    )
-    said = CheckReply(is_met=True, parts=parts, missing=(), is_readable=True, reason="")
-    return look_up(said, [made], objective_text=entry["objective"])[0]
-
-
-@pytest.mark.parametrize("entry", load("poisoned_answers.json"), ids=lambda one: one["text"][:30])
-def test_a_short_text_that_only_looks_like_an_answer_is_none(entry):
-    assert is_met(entry, "Read page.txt") == entry.get("is_taken", False)
-    assert is_met(entry, f"Answer: {entry['objective']}") == entry.get("is_taken_when_asked", False)
-
-
-@pytest.mark.parametrize("entry", load("honest_answers.json"), ids=lambda one: one["text"][:30])
-def test_a_short_true_answer_is_one(entry):
-    assert is_met(entry, "Read page.txt") != entry.get("is_refused", False)
-    assert is_met(entry, f"Answer: {entry['objective']}") != entry.get("is_refused", False)
-
-
-@pytest.mark.parametrize("value", ["42", "Ruth Calder", "None."])
-def test_a_bare_value_counts_where_its_task_asks_for_it(value):
-    question = "Find the value of K-30"
-
-    assert is_evidence(value, result(value, "file:p", name=question), objective_text=question)
-    assert not is_evidence("42", result("42", "file:p"), objective_text=question)
