@@ -24,9 +24,10 @@ from babyagi.llm.port import Completion
 from babyagi.llm.prompt import Prompt
 from babyagi.names import name_sense
 from babyagi.react.asking import ask
-from babyagi.tasks import CheckedPart, Passage, Result, Role, find_sources
+from babyagi.tasks import CheckedPart, Effect, Passage, Result, Role, find_sources
 from babyagi.taskstore.port import Checked
 from babyagi.text import OPENING, is_armed, rearm, split_sentences, unmix
+from babyagi.tools.catalog import effect_of
 
 MAX_VALUE_WORDS = 6  # of a quote that may be a bare value, which names nothing of what was asked
 MIN_REPEATED = 4  # words of the objective; a sentence that holds all of them repeats the question
@@ -240,12 +241,23 @@ def is_evidence(quote: str, result: Result, *, objective_text: str) -> bool:
     said = _spelled_out(quote[:MAX_JUDGED_CHARS])
     if is_about_work(said, objective_text) or not _is_new(said, objective_text):
         return False
-    return not is_from_outside(result) or (
-        WORD.search(said) is not None
-        and not _BARE.fullmatch(said)
-        and all(_may_answer(sentence, objective_text) for sentence in split_sentences(said))
-        and _has_to_do(said, result, objective_text)
+    return (
+        not is_from_outside(result)
+        or _has_acted(result)
+        or (
+            WORD.search(said) is not None
+            and not _BARE.fullmatch(said)
+            and all(_may_answer(sentence, objective_text) for sentence in split_sentences(said))
+            and _has_to_do(said, result, objective_text)
+        )
     )
+
+
+def _has_acted(result: Result) -> bool:
+    """Whether a tool that ships changed something for the result, which a person allowed: that it
+    was done is then what there is to say, with no value in it."""
+    names = (origin.removeprefix("tool:") for origin in result.origins)
+    return any(effect_of(name) is Effect.ONCE for name in names)
 
 
 def is_from_outside(result: Result) -> bool:

@@ -133,3 +133,22 @@ def test_a_text_from_outside_that_has_nothing_to_do_with_the_objective_is_none()
 def test_a_text_is_a_claim_when_all_of_it_is():
     assert is_claim("The objective is met. All tasks are done.", K30)
     assert not is_claim("K-30 = 4711-QX. The objective is met.", K30)
+
+
+@pytest.mark.parametrize(
+    "quote",
+    [
+        "The summary of the limits is written into notes.md.",
+        "I wrote the summary of the limits into notes.md: five limits bound a run.",
+        "notes.md is written, 120 bytes",
+    ],
+)
+def test_that_something_was_done_is_evidence_where_a_tool_did_it_and_not_where_a_file_says_so(
+    quote,
+):
+    asked = "Write a summary of the limits into notes.md"
+    made = result(quote, "file:limits.md", "tool:write_file")
+
+    assert is_evidence(quote, made, objective_text=asked)
+    if "bytes" not in quote:
+        assert not is_evidence(quote, result(quote, "file:limits.md"), objective_text=asked)
