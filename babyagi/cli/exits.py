@@ -96,3 +96,8 @@ def code_of_error(error: BabyagiError) -> int:
             ExitCode.UNEXPECTED,
         )
     )
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM outside a run, which drains on its own. An exception, so that the terminal is left as
+    it was found."""

@@ -32,7 +32,7 @@ from babyagi.cli import (
     trusting,
 )
 from babyagi.cli.completion import complete_objectives, complete_pages, complete_tasks
-from babyagi.cli.exits import ExitCode, code_of_error
+from babyagi.cli.exits import ExitCode, Terminated, code_of_error
 from babyagi.cli.options import (
     LIMITS,
     given_flags,
@@ -697,11 +697,6 @@ def what_was_meant(words: Sequence[str]) -> str:
 # --------------------------------------------------------------------------------------------------
 
 BROKEN_PIPE_CODE = 141  # what a process has that SIGPIPE ended
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM outside a run, which drains on its own. An exception, so that the terminal is left as
-    it was found."""
 
 
 def run_guarded(args: list[str]) -> int:

@@ -9,8 +9,16 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from babyagi import events
 from babyagi.backends import open_store, require_result_store, utc_now
 from babyagi.cli import render
-from babyagi.cli.exits import ExitCode, code_of_objective
+from babyagi.cli.exits import ExitCode, Terminated, code_of_objective
 from babyagi.cli.inbox import Request, gather_request, render_request, settle
 from babyagi.cli.json_shapes import is_rehearsal, models_of, outcome_shape
 from babyagi.cli.options import LIMITS, parse_flags
@@ -396,11 +404,14 @@ async def _watch(settings: Settings, selector: str, *, output: Output) -> int:
         as_json = output.as_json
         after_id = 0 if as_json else await store.last_event_id(objective.id)
         left = asyncio.Event()
-        async with _watching(store, objective, settings, as_json=as_json, stop=left.set) as view:
-            await follow_while(
-                _until_first(_wait_for_end(store, objective.id), left.wait()),
-                Follower(store, objective.id, view, after_id=after_id),
-            )
+        with _told_by_sigterm():
+            async with _watching(
+                store, objective, settings, as_json=as_json, stop=left.set
+            ) as view:
+                await follow_while(
+                    _until_first(_wait_for_end(store, objective.id), left.wait()),
+                    Follower(store, objective.id, view, after_id=after_id),
+                )
         if left.is_set():
             tell(f"the work on objective {objective.id} goes on as it was")
             return ExitCode.OK
@@ -497,6 +508,31 @@ def _single(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+@contextmanager
+def _told_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM cancel the task that is in here, as Ctrl-C does, and come out as `Terminated`.
+    Raised wherever the loop happens to be, it could be lost in somebody else's callback."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    sent: list[bool] = []
+
+    def stop() -> None:
+        sent.append(True)
+        if task is not None:
+            task.cancel()
+
+    before = signal.getsignal(signal.SIGTERM)
+    loop.add_signal_handler(signal.SIGTERM, stop)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if sent:
+            raise Terminated from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+        signal.signal(signal.SIGTERM, before)
 
 
 async def _until_first(*works: Coroutine[Any, Any, Any]) -> None:
